@@ -1,0 +1,276 @@
+"""ApiVersions (key 18): what one broker can do.
+
+KIP-35 asks for API ranges, KIP-511 sends the client's software, KIP-584 adds features as tagged fields, KIP-1242 (v5)
+the identity that the client expects. Source: ``ApiVersionsRequest.json`` and ``ApiVersionsResponse.json`` of Apache
+Kafka 4.4.0.
+
+What a broker says is kept as it says it. A range that no version satisfies, such as (5, 2) or (-3, -1), is evidence
+like any other: it offers no version, so nothing opens because of it, and judging it is for those who read the answer.
+Only what cannot be kept is refused: two ranges for one API, or two for one feature, have no single meaning.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from featuregate.kafka_errors import UNSUPPORTED_VERSION
+from featuregate.wire.message import Request, Response
+from featuregate.wire.writers import FlexibleWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from featuregate.wire.readers import Reader
+    from featuregate.wire.writers import Writer
+
+__all__ = ["ApiVersionsRequest", "ApiVersionsResponse", "fit_software"]
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""``ApiVersionsRequest.SUPPORTED_CLIENT_SOFTWARE_...PATTERN``; a broker answers INVALID_REQUEST to anything else."""
+_NOT_SOFTWARE: Final = re.compile(r"[^a-zA-Z0-9\-.]+")
+_LONGEST_SOFTWARE: Final = 128
+
+_SOFTWARE_FROM: Final = 3
+_IDENTITY_FROM: Final = 5
+_THROTTLE_FROM: Final = 1
+
+_SUPPORTED, _EPOCH, _FINALIZED, _ZK_MIGRATION_READY = range(4)
+"""The tags of the response."""
+_API_RANGE: Final = struct.Struct(">hhh")
+_API_RANGE_UNTAGGED: Final = struct.Struct(">hhhB")
+_LEVELS: Final = struct.Struct(">hh")
+_INT64: Final = struct.Struct(">q")
+_SMALLEST_FEATURE: Final = 6
+
+
+def fit_software(text: str) -> str:
+    """Make any text fit Kafka's rule for the name and the version of client software.
+
+    Text that fits already is unchanged, unless it is longer than 128 characters: a broker keeps these strings as tags
+    of its metrics. Runs of characters that are not allowed become one ``-``; text without any that is allowed
+    becomes ``unknown``.
+    """
+    return _NOT_SOFTWARE.sub("-", text).strip("-.")[:_LONGEST_SOFTWARE].strip("-.") or "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsResponse(Response):
+    """What one broker can do, or why it does not say."""
+
+    API_KEY: ClassVar = 18
+    NAME: ClassVar = "ApiVersions"
+    VERSIONS: ClassVar = (0, 5)
+    FLEXIBLE_FROM: ClassVar = 3
+
+    error_code: int
+    """35: this version of the request is not spoken (the body is v0 then, whatever was asked); 42: the software names
+    do not fit, or one of the two ids was missing; 129: another cluster or node than expected."""
+    api_ranges: Mapping[int, tuple[int, int]]
+    """API key to the lowest and the highest version that the broker says it serves."""
+    throttle_time_ms: int = 0
+    supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Feature name to the lowest and the highest level that the broker can run. v3 hides those whose lowest is 0."""
+    epoch: int = -1
+    """The order of ``finalized``; -1 for unknown, and then ``finalized`` means nothing."""
+    finalized: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Feature name to the lowest and the highest level that the cluster agreed on."""
+    zk_migration_ready: bool = False
+    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
+    """Tagged fields that are newer than this code, as they came."""
+
+    @classmethod
+    def header_version(cls, version: int) -> int:
+        """Give 0 for every version: a client that asks too much must be able to read the answer (KIP-511)."""
+        cls.is_flexible(version)
+        return 0
+
+    @classmethod
+    def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
+        """Read the answer to a request of version ``asked``, and say which version the body was.
+
+        Error 35 is looked for first: a broker that does not know the version that was asked answers in v0, the one
+        that everybody reads.
+        """
+        version = 0 if body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big") else asked
+        return cls.decode(version, body), version
+
+    @classmethod
+    def _read(cls, reader: Reader, version: int) -> Self:
+        error_code = reader.int16("error_code")
+        api_ranges = _read_api_ranges(reader, version)
+        throttle_time_ms = reader.int32("throttle_time_ms") if version >= _THROTTLE_FROM else 0
+        tagged = dict(reader.tagged())
+        supported: dict[str, tuple[int, int]] = {}
+        finalized: dict[str, tuple[int, int]] = {}
+        epoch = -1
+        zk_migration_ready = False
+        if part := tagged.pop(_SUPPORTED, None):
+            supported = _read_features(part, "supported_features")
+        if part := tagged.pop(_EPOCH, None):
+            epoch = part.int64("finalized_features_epoch")
+            part.finish()
+        if part := tagged.pop(_FINALIZED, None):
+            levels = _read_features(part, "finalized_features")
+            finalized = {name: (lowest, highest) for name, (highest, lowest) in levels.items()}
+        if part := tagged.pop(_ZK_MIGRATION_READY, None):
+            zk_migration_ready = part.boolean("zk_migration_ready")
+            part.finish()
+        return cls(
+            error_code=error_code,
+            api_ranges=api_ranges,
+            throttle_time_ms=throttle_time_ms,
+            supported=supported,
+            epoch=epoch,
+            finalized=finalized,
+            zk_migration_ready=zk_migration_ready,
+            unknown_tags={tag: part.rest() for tag, part in tagged.items()},
+        )
+
+    def _write(self, writer: Writer, version: int) -> None:
+        writer.int16(self.error_code, "error_code")
+        writer.length(len(self.api_ranges))
+        for key, (lowest, highest) in self.api_ranges.items():
+            writer.int16(key, "api_keys.api_key")
+            writer.int16(lowest, "api_keys.min_version")
+            writer.int16(highest, "api_keys.max_version")
+            writer.tags({})
+        if version >= _THROTTLE_FROM:
+            writer.int32(self.throttle_time_ms, "throttle_time_ms")
+        writer.tags({**self.unknown_tags, **self._known_tags(writer.message)})
+
+    def _known_tags(self, message: str) -> dict[int, bytes]:
+        """Write the tagged fields that differ from their defaults, as Kafka's generated code does."""
+        tags: dict[int, bytes] = {}
+        if self.supported:
+            tags[_SUPPORTED] = _write_features(self.supported, f"{message}: supported_features")
+        if self.epoch != -1:
+            epoch = FlexibleWriter(message)
+            epoch.int64(self.epoch, "finalized_features_epoch")
+            tags[_EPOCH] = bytes(epoch.out)
+        if self.finalized:
+            levels = {name: (highest, lowest) for name, (lowest, highest) in self.finalized.items()}
+            tags[_FINALIZED] = _write_features(levels, f"{message}: finalized_features")
+        if self.zk_migration_ready:
+            tags[_ZK_MIGRATION_READY] = b"\x01"
+        return tags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsRequest(Request[ApiVersionsResponse]):
+    """Ask a broker what it can do. It answers before authentication."""
+
+    API_KEY: ClassVar = 18
+    NAME: ClassVar = "ApiVersions"
+    VERSIONS: ClassVar = (0, 5)
+    FLEXIBLE_FROM: ClassVar = 3
+    RESPONSE = ApiVersionsResponse
+
+    client_software_name: str = ""
+    """v3 and newer; must fit Kafka's rule, see `fit_software`."""
+    client_software_version: str = ""
+    """v3 and newer; must fit Kafka's rule, see `fit_software`."""
+    cluster_id: str | None = None
+    """v5 and newer: the cluster that we expect; together with ``node_id``, or neither."""
+    node_id: int = -1
+    """v5 and newer: the node that we expect; -1 for none."""
+    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
+    """Tagged fields that are newer than this code, as they came."""
+
+    @classmethod
+    def _read(cls, reader: Reader, version: int) -> Self:
+        name = software_version = ""
+        cluster_id, node_id = None, -1
+        if version >= _SOFTWARE_FROM:
+            name = reader.string("client_software_name")
+            software_version = reader.string("client_software_version")
+        if version >= _IDENTITY_FROM:
+            cluster_id = reader.nullable_string("cluster_id")
+            node_id = reader.int32("node_id")
+        return cls(
+            client_software_name=name,
+            client_software_version=software_version,
+            cluster_id=cluster_id,
+            node_id=node_id,
+            unknown_tags=reader.tags(),
+        )
+
+    def _write(self, writer: Writer, version: int) -> None:
+        if version >= _SOFTWARE_FROM:
+            _write_software(writer, self.client_software_name, "client_software_name")
+            _write_software(writer, self.client_software_version, "client_software_version")
+        if version >= _IDENTITY_FROM:
+            if (self.cluster_id is None) != (self.node_id == -1):
+                raise writer.error(
+                    "a cluster id and a node id go together: give both or neither", "cluster_id, node_id"
+                )
+            writer.nullable_string(self.cluster_id, "cluster_id")
+            writer.int32(self.node_id, "node_id")
+        writer.tags(self.unknown_tags)
+
+
+def _write_software(writer: Writer, text: str, name: str) -> None:
+    if not _SOFTWARE.fullmatch(text):
+        raise writer.error(f"{text!r} does not match {_SOFTWARE.pattern}, brokers refuse it", name)
+    writer.string(text, name)
+
+
+def _read_api_ranges(reader: Reader, version: int) -> dict[int, tuple[int, int]]:
+    """Read the api list, of which a broker sends 75 elements: in one sweep when no element carries tags."""
+    start = reader.at
+    if version < ApiVersionsResponse.FLEXIBLE_FROM:
+        count = reader.count("api_keys", _API_RANGE.size)
+        at = reader.take(count * _API_RANGE.size, "api_keys")
+        untagged = reader.buffer[at : reader.at]
+        api_ranges = {key: (lowest, highest) for key, lowest, highest in _API_RANGE.iter_unpack(untagged)}
+    else:
+        count = reader.count("api_keys", _API_RANGE_UNTAGGED.size)
+        swept = reader.buffer[reader.at : reader.at + count * _API_RANGE_UNTAGGED.size]
+        if swept[_API_RANGE.size :: _API_RANGE_UNTAGGED.size].strip(b"\0"):
+            api_ranges = _read_tagged_api_ranges(reader, count)
+        else:
+            reader.take(len(swept), "api_keys")
+            swept_ranges = _API_RANGE_UNTAGGED.iter_unpack(swept)
+            api_ranges = {key: (lowest, highest) for key, lowest, highest, _ in swept_ranges}
+    if len(api_ranges) != count:
+        raise reader.error("an API is listed twice", "api_keys", start)
+    return api_ranges
+
+
+def _read_tagged_api_ranges(reader: Reader, count: int) -> dict[int, tuple[int, int]]:
+    """Read the api list element by element; tags of elements are stepped over."""
+    api_ranges = {}
+    for _ in range(count):
+        key = reader.int16("api_keys.api_key")
+        api_ranges[key] = reader.int16("api_keys.min_version"), reader.int16("api_keys.max_version")
+        reader.tagged()
+    return api_ranges
+
+
+def _read_features(reader: Reader, name: str) -> dict[str, tuple[int, int]]:
+    """Read a list of feature name and two levels, in the order of the wire; tags of elements are stepped over."""
+    start = reader.at
+    features: dict[str, tuple[int, int]] = {}
+    count = reader.count(name, _SMALLEST_FEATURE)
+    for _ in range(count):
+        feature = reader.string(name)
+        features[feature] = _LEVELS.unpack_from(reader.buffer, reader.take(_LEVELS.size, name))
+        reader.tagged()
+    if len(features) != count:
+        raise reader.error("a feature is listed twice", name, start)
+    reader.finish()
+    return features
+
+
+def _write_features(features: Mapping[str, tuple[int, int]], message: str) -> bytes:
+    writer = FlexibleWriter(message)
+    writer.length(len(features))
+    for feature, (first, second) in features.items():
+        writer.string(feature, "name")
+        writer.int16(first, "level")
+        writer.int16(second, "level")
+        writer.tags({})
+    return bytes(writer.out)

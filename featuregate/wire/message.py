@@ -1,0 +1,100 @@
+"""What every message has in common: a frozen value that can be written and read in each version that we speak."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from featuregate.errors import LocalWireError
+from featuregate.wire.readers import ClassicReader, FlexibleReader
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from featuregate.wire.readers import Reader
+    from featuregate.wire.writers import Writer
+
+__all__ = ["Message", "Request", "Response"]
+
+
+class Message(ABC):
+    """A request or a response, without its header.
+
+    Subclasses are frozen dataclasses. Both halves work in both directions: a client encodes requests and decodes
+    responses, the fake brokers of `featuregate.testing` do the opposite.
+    """
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
+    """Kafka's number for the API, such as 18."""
+    NAME: ClassVar[str]
+    """Kafka's name for the API, such as ``ApiVersions``."""
+    VERSIONS: ClassVar[tuple[int, int]]
+    """The lowest and the highest version that we speak, inclusive."""
+    FLEXIBLE_FROM: ClassVar[int]
+    """The first version with compact lengths and tagged fields (KIP-482); above ``VERSIONS`` where there is none."""
+
+    def encode(self, version: int) -> bytes:
+        """Write the body; `LocalWireError` where Kafka has no bytes for this value in this version."""
+        writer = (FlexibleWriter if self.is_flexible(version) else ClassicWriter)(self._title(version))
+        self._write(writer, version)
+        return bytes(writer.out)
+
+    @classmethod
+    def decode(cls, version: int, body: bytes) -> Self:
+        """Read a body, all of it; `RemoteWireError` says where it does not parse."""
+        reader = (FlexibleReader if cls.is_flexible(version) else ClassicReader)(body, cls._title(version))
+        message = cls._read(reader, version)
+        reader.finish()
+        return message
+
+    @classmethod
+    def is_flexible(cls, version: int) -> bool:
+        """Whether this version has compact lengths and tagged fields; `LocalWireError` for one that we do not speak."""
+        lowest, highest = cls.VERSIONS
+        if not lowest <= version <= highest:
+            raise LocalWireError(f"{cls.__name__}: version {version} is not one of {lowest} to {highest}")
+        return version >= cls.FLEXIBLE_FROM
+
+    @classmethod
+    def _title(cls, version: int) -> str:
+        return f"{cls.__name__} v{version}"
+
+    @abstractmethod
+    def _write(self, writer: Writer, version: int) -> None:
+        """Write each field in the order of Kafka's schema."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, reader: Reader, version: int) -> Self:
+        """Read each field in the order of Kafka's schema."""
+
+
+class Response(Message):
+    """What a broker answers."""
+
+    __slots__ = ()
+
+    @classmethod
+    def header_version(cls, version: int) -> int:
+        """Give the version of the response header that precedes this version of the body."""
+        return int(cls.is_flexible(version))
+
+    @classmethod
+    def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
+        """Read the answer to a request of version ``asked``, and say which version the body was."""
+        return cls.decode(asked, body), asked
+
+
+R_co = TypeVar("R_co", bound=Response, covariant=True)
+
+
+class Request(Message, Generic[R_co]):
+    """What a client asks; the type argument is what comes back."""
+
+    __slots__ = ()
+
+    RESPONSE: type[R_co]
+    """The class of the answer. Never an instance attribute: a ClassVar cannot mention a type variable."""

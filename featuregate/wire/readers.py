@@ -1,0 +1,217 @@
+"""Readers of Kafka's primitive types, which never trust a length.
+
+Two encodings exist side by side. Older versions of a message are classic: two- and four-byte lengths. From the
+version in `Message.FLEXIBLE_FROM` on they are flexible (KIP-482): lengths are unsigned varints plus one, and each
+structure ends with tagged fields. `ClassicReader` and `FlexibleReader` differ in just that.
+
+Readers are total. Whatever the bytes, a read either gives a value or raises `RemoteWireError` that says which field
+and where; a length is compared with what is left before anything is made of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from featuregate.errors import RemoteWireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+_INT8: Final = struct.Struct(">b")
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_VARINT_BITS: Final = 32
+_NULL: Final = "null, which it must not be"
+
+
+class Reader(ABC):
+    """A cursor over ``buffer[at:end]``; ``message`` names what is being read, in errors."""
+
+    __slots__ = ("at", "buffer", "end", "message")
+
+    def __init__(self, buffer: bytes, message: str, at: int = 0, end: int | None = None) -> None:
+        self.buffer = buffer
+        self.message = message
+        self.at = at
+        self.end = len(buffer) if end is None else end
+
+    def error(self, problem: str, field: str, at: int | None = None) -> RemoteWireError:
+        """Make the error for a field that begins at ``at``, by default where the cursor stands."""
+        return RemoteWireError(problem, f"{self.message}: {field}", self.at if at is None else at)
+
+    def take(self, size: int, field: str) -> int:
+        """Step over ``size`` bytes and give the place where they begin."""
+        at = self.at
+        if size > self.end - at:
+            raise self.error(f"wanted {_bytes(size)}, {self.end - at} left", field)
+        self.at = at + size
+        return at
+
+    def int8(self, field: str) -> int:
+        """Read one byte, signed."""
+        value: int = _INT8.unpack_from(self.buffer, self.take(1, field))[0]
+        return value
+
+    def int16(self, field: str) -> int:
+        """Read two bytes, big-endian, signed."""
+        value: int = _INT16.unpack_from(self.buffer, self.take(2, field))[0]
+        return value
+
+    def int32(self, field: str) -> int:
+        """Read four bytes, big-endian, signed."""
+        value: int = _INT32.unpack_from(self.buffer, self.take(4, field))[0]
+        return value
+
+    def int64(self, field: str) -> int:
+        """Read eight bytes, big-endian, signed."""
+        value: int = _INT64.unpack_from(self.buffer, self.take(8, field))[0]
+        return value
+
+    def boolean(self, field: str) -> bool:
+        """Read one byte; anything but zero is true, as in Kafka's ``Readable``."""
+        return self.buffer[self.take(1, field)] != 0
+
+    def uvarint(self, field: str) -> int:
+        """Read an unsigned varint of at most 32 bits: seven bits a byte, the lowest first."""
+        start = self.at
+        value = shift = 0
+        while shift < _VARINT_BITS:
+            byte = self.buffer[self.take(1, field)]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+                if value >> _VARINT_BITS:
+                    break
+                return value
+            shift += 7
+        raise self.error("varint of more than 32 bits", field, start)
+
+    @abstractmethod
+    def string_length(self, field: str) -> int:
+        """Read the length of a string in bytes, -1 for null."""
+
+    @abstractmethod
+    def length(self, field: str) -> int:
+        """Read the length of an array or of bytes, -1 for null."""
+
+    @abstractmethod
+    def tagged(self) -> Mapping[int, Reader]:
+        """Read the tagged fields that end a structure, each as a reader of its own bytes; none in classic versions."""
+
+    def tags(self) -> dict[int, bytes]:
+        """Read the tagged fields that end a structure, and keep them as they are."""
+        return {tag: reader.rest() for tag, reader in self.tagged().items()}
+
+    def nullable_string(self, field: str) -> str | None:
+        """Read UTF-8 text, or null."""
+        start = self.at
+        size = self.string_length(field)
+        if size == -1:
+            return None
+        if size < 0:
+            raise self.error(f"negative length {size}", field, start)
+        at = self.take(size, field)
+        try:
+            return self.buffer[at : at + size].decode()
+        except UnicodeDecodeError as error:
+            raise self.error("not UTF-8", field, at + error.start) from None
+
+    def string(self, field: str) -> str:
+        """Read UTF-8 text that must not be null."""
+        start = self.at
+        value = self.nullable_string(field)
+        if value is None:
+            raise self.error(_NULL, field, start)
+        return value
+
+    def octets(self, field: str) -> bytes:
+        """Read bytes that must not be null."""
+        start = self.at
+        size = self.length(field)
+        if size < 0:
+            raise self.error(_NULL if size == -1 else f"negative length {size}", field, start)
+        at = self.take(size, field)
+        return self.buffer[at : at + size]
+
+    def count(self, field: str, smallest: int) -> int:
+        """Read how many elements an array has that must not be null.
+
+        ``smallest`` is the size in bytes of the smallest element that there can be: an array that cannot fit into
+        what is left is refused here, before a loop or an allocation believes it.
+        """
+        start = self.at
+        count = self.length(field)
+        if count < 0:
+            raise self.error(_NULL if count == -1 else f"negative count {count}", field, start)
+        if count * smallest > self.end - self.at:
+            raise self.error(f"{count} elements cannot fit into {_bytes(self.end - self.at)}", field, start)
+        return count
+
+    def array(self, field: str, smallest: int, element: Callable[[], T]) -> tuple[T, ...]:
+        """Read an array, calling ``element`` for each."""
+        return tuple([element() for _ in range(self.count(field, smallest))])
+
+    def rest(self) -> bytes:
+        """Take all that is left."""
+        at, self.at = self.at, self.end
+        return self.buffer[at : self.end]
+
+    def finish(self) -> None:
+        """Refuse bytes after the end of the message."""
+        if self.at != self.end:
+            raise self.error(f"{_bytes(self.end - self.at)} left over", "end")
+
+
+class ClassicReader(Reader):
+    """Reads the versions before a message became flexible."""
+
+    __slots__ = ()
+
+    def string_length(self, field: str) -> int:
+        """Read two bytes."""
+        return self.int16(field)
+
+    def length(self, field: str) -> int:
+        """Read four bytes."""
+        return self.int32(field)
+
+    def tagged(self) -> Mapping[int, Reader]:
+        """Give none: classic versions have no tagged fields."""
+        return {}
+
+
+class FlexibleReader(Reader):
+    """Reads flexible versions: compact lengths, tagged fields (KIP-482)."""
+
+    __slots__ = ()
+
+    def string_length(self, field: str) -> int:
+        """Read a varint of length plus one, so that zero is null."""
+        return self.uvarint(field) - 1
+
+    def length(self, field: str) -> int:
+        """Read a varint of length plus one, so that zero is null."""
+        return self.uvarint(field) - 1
+
+    def tagged(self) -> Mapping[int, Reader]:
+        """Read the tagged fields, which must come in ascending order, each once."""
+        fields: dict[int, Reader] = {}
+        previous = -1
+        for _ in range(self.uvarint("tags")):  # bounded by the bytes: each round reads two or raises
+            start = self.at
+            tag = self.uvarint("tags")
+            if tag <= previous:
+                raise self.error(f"tag {tag} after tag {previous}: tags ascend and never repeat", "tags", start)
+            size = self.uvarint("tags")
+            at = self.take(size, "tags")
+            fields[tag] = FlexibleReader(self.buffer, self.message, at, at + size)
+            previous = tag
+        return fields
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"
