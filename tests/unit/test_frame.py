@@ -1,0 +1,96 @@
+"""The frame around the code: what an import costs, what the front door shows, what the wheel holds."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import featuregate
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {
+    "asyncio",
+    "ssl",
+    "requests",
+    "scramp",
+    "cachetools",
+    "filelock",
+    "confluent_kafka",
+    "pyspark",
+    "rich",
+    "jgo",
+    "pytest",
+}
+
+
+def modules_after(statement: str) -> set[str]:
+    """Run a statement in a new interpreter that starts bare, and return the modules that it left behind."""
+    code = (
+        f"import json, sys; sys.path[:0] = json.loads(sys.argv[1]); {statement}; print(json.dumps(list(sys.modules)))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, json.dumps([str(ROOT), *sys.path])]
+    return set(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+
+
+def test_import_brings_no_heavy_module() -> None:
+    """An app that only asks gates pays for no event loop, no TLS, no HTTP, no framework."""
+    assert not modules_after("import featuregate") & HEAVY
+
+
+def test_the_probe_sees_a_heavy_module() -> None:
+    """The test above would fail if the import were heavy."""
+    assert "asyncio" in modules_after("import featuregate, asyncio")
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    """The number stands in one place only."""
+    assert featuregate.__version__ == importlib.metadata.version("featuregate")
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_no_registry_host_is_written_down() -> None:
+    """Where packages and jars come from is the business of the machine, which may have mirrors."""
+    hosts = (
+        "pypi" + r"\.org",
+        "python" + "hosted",
+        "maven" + r"(\.apache)?\.org",
+        "maven-central\\.",
+        "crates" + r"\.io",
+    )
+    pattern = re.compile("|".join(hosts).encode())
+    assert not [str(path) for path in tracked_files() if pattern.search(path.read_bytes())]
+
+
+def test_locks_pin_every_package_with_hashes() -> None:
+    """What pip installs under ``--require-hashes`` cannot be another file than the one that was locked."""
+    for lock in (ROOT / "requirements").glob("*.txt"):
+        entries = re.split(r"\n(?=\S)", lock.read_text())
+        assert [entry for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []
+
+
+@pytest.mark.slow
+def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
+    """The wheel serves any machine, ships its data and types, and leaves the tests at home."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    package = ROOT / "featuregate"
+    shipped = {str(path.relative_to(ROOT)) for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "featuregate/py.typed" in names
+    assert {name for name in names if name.startswith("featuregate/")} == shipped
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"featuregate"}
