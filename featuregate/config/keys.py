@@ -1,0 +1,139 @@
+"""Every property that is read, in one table: its spellings, what it may say, and what it means.
+
+The names are those of librdkafka (``CONFIGURATION.md``) and of Apache Kafka's Java clients
+(``CommonClientConfigs``, ``SslConfigs``, ``SaslConfigs``). Spark's spelling is Java's with ``kafka.`` in front.
+The reference page of the docs is made from this table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from featuregate.config.addresses import PROTOCOLS
+
+__all__ = ["KEYS", "Key"]
+
+
+class Key(NamedTuple):
+    """One setting, under all the names that it goes by."""
+
+    spellings: tuple[str, ...]
+    """Its names. Two of them with different values in one configuration are an error."""
+    kind: str
+    """``text``, ``secret``, ``choice``, ``flag``, ``milliseconds`` or ``callable``."""
+    meaning: str
+    choices: tuple[str, ...] = ()
+    """What a ``choice`` may say, in any case."""
+    default: str = ""
+    """What counts where nothing is said; empty for none."""
+
+    @property
+    def name(self) -> str:
+        """The spelling that stands for them all in this package."""
+        return self.spellings[0]
+
+
+KEYS: tuple[Key, ...] = (
+    # where
+    Key(("bootstrap.servers", "metadata.broker.list"), "text", "brokers to start from: host:port, with commas between"),
+    Key(("bootstrap.controllers",), "text", "KRaft controllers to ask instead of brokers"),
+    Key(("client.id",), "text", "what the brokers' logs and quotas call this client", default="featuregate"),
+    Key(
+        ("broker.address.family",),
+        "choice",
+        "which kind of addresses to connect to",
+        ("any", "v4", "v6"),
+        default="any",
+    ),
+    Key(("security.protocol",), "choice", "what is spoken on the listener", PROTOCOLS, default="PLAINTEXT"),
+    # how long
+    Key(
+        ("socket.connection.setup.timeout.ms",),
+        "milliseconds",
+        "connecting, the TLS handshake included",
+        default="5000",
+    ),
+    Key(("socket.timeout.ms",), "milliseconds", "one request (librdkafka)", default="5000"),
+    Key(
+        ("request.timeout.ms",),
+        "milliseconds",
+        "one request (Java); not read beside socket.timeout.ms, since librdkafka means something else by it",
+        default="5000",
+    ),
+    # TLS: whom to trust
+    Key(("ssl.ca.location",), "text", "PEM file or folder of trusted certificates; left out or `probe`: the system's"),
+    Key(("ssl.ca.pem", "ssl.truststore.certificates"), "text", "trusted certificates, as PEM text"),
+    Key(("ssl.truststore.location",), "text", "trusted certificates: a PEM or PKCS12 file"),
+    Key(("ssl.truststore.password",), "secret", "the truststore's password"),
+    Key(
+        ("ssl.truststore.type",),
+        "choice",
+        "the truststore's format; what the file holds decides",
+        ("PEM", "PKCS12", "JKS"),
+    ),
+    Key(("enable.ssl.certificate.verification",), "flag", "whether certificates are checked at all", default="true"),
+    Key(
+        ("ssl.endpoint.identification.algorithm",),
+        "choice",
+        "`none` or empty: certificates are checked, but the host names in them are not",
+        ("https", "none", ""),
+        default="https",
+    ),
+    # TLS: who we are
+    Key(("ssl.certificate.location",), "text", "our certificate chain: a PEM file"),
+    Key(("ssl.certificate.pem", "ssl.keystore.certificate.chain"), "text", "our certificate chain, as PEM text"),
+    Key(("ssl.key.location",), "text", "our private key: a PEM file"),
+    Key(("ssl.key.pem", "ssl.keystore.key"), "secret", "our private key, as PEM text"),
+    Key(("ssl.key.password",), "secret", "the private key's password"),
+    Key(("ssl.keystore.location",), "text", "our certificate chain and private key: a PEM or PKCS12 file"),
+    Key(("ssl.keystore.password",), "secret", "the keystore's password"),
+    Key(
+        ("ssl.keystore.type",), "choice", "the keystore's format; what the file holds decides", ("PEM", "PKCS12", "JKS")
+    ),
+    # SASL
+    Key(
+        ("sasl.mechanism", "sasl.mechanisms"),
+        "text",
+        'PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; any other needs `roster="listed"`',
+        default="GSSAPI",
+    ),
+    Key(("sasl.username",), "text", "for PLAIN and SCRAM"),
+    Key(("sasl.password",), "secret", "for PLAIN and SCRAM"),
+    Key(("sasl.jaas.config",), "secret", "Java's form of the credentials: Plain, Scram and OAuthBearer login modules"),
+    Key(
+        ("sasl.login.callback.handler.class",),
+        "text",
+        "a Java class, which is not run: it only explains why there is no token",
+    ),
+    Key(("oauth_cb",), "callable", "confluent-kafka's: takes sasl.oauthbearer.config, gives (token, expiry[, ...])"),
+    Key(("sasl.oauthbearer.config",), "text", "what oauth_cb is given, or the claims of an unsecured token"),
+    Key(("enable.sasl.oauthbearer.unsecure.jwt",), "flag", "make unsecured tokens; for tests only", default="false"),
+    Key(
+        ("sasl.oauthbearer.method",),
+        "choice",
+        "`oidc`: get tokens from the endpoint",
+        ("default", "oidc"),
+        default="default",
+    ),
+    Key(
+        ("sasl.oauthbearer.grant.type",),
+        "choice",
+        "how the endpoint is asked",
+        ("client_credentials",),
+        default="client_credentials",
+    ),
+    Key(("sasl.oauthbearer.token.endpoint.url",), "text", "where tokens come from"),
+    Key(
+        ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"),
+        "text",
+        "our name at the endpoint",
+    ),
+    Key(
+        ("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"),
+        "secret",
+        "our secret at the endpoint",
+    ),
+    Key(("sasl.oauthbearer.scope",), "text", "what the token is for"),
+    Key(("sasl.oauthbearer.extensions",), "text", "SASL extensions: key=value, with commas between"),
+    Key(("https.ca.location",), "text", "PEM file of certificates trusted at the token endpoint"),
+)

@@ -1,0 +1,144 @@
+"""One configuration as the app has it, read by the rules of the table in `keys`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from featuregate.config.keys import KEYS, Key
+from featuregate.config.secrets import Secret
+from featuregate.errors import ConfigError
+
+__all__ = ["Properties"]
+
+_BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
+_SPARK_PREFIX = "kafka."
+_TRUE = frozenset({"true", "t", "1", "yes", "on"})
+_FALSE = frozenset({"false", "f", "0", "no", "off"})
+_WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+class Properties:
+    """What the app says about each `Key`; whatever else it says is dropped on the way in.
+
+    Where any name begins with ``kafka.``, as in the options of a Spark stream, only such names count.
+    """
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        if any(not isinstance(name, str) for name in values):
+            raise ConfigError("config", "every name of a property must be a str")
+        self.prefix = _SPARK_PREFIX if any(_is_spark(name) for name in values) else ""
+        said = {
+            name[len(self.prefix) :]: value
+            for name, value in values.items()
+            if value is not None and (not self.prefix or _is_spark(name))
+        }
+        self._said = {spelling: said[spelling] for key in KEYS for spelling in key.spellings if spelling in said}
+
+    @classmethod
+    def of(cls, config: str | Mapping[str, object] | os.PathLike[str]) -> Properties:
+        """Take a bootstrap list, a mapping, or the path of a ``.properties`` file in Java's syntax."""
+        if isinstance(config, str):
+            return cls({"bootstrap.servers": config})
+        if isinstance(config, Mapping):
+            return cls(config)
+        if isinstance(config, os.PathLike):
+            return cls(_load(Path(config)))
+        raise ConfigError(
+            "config",
+            f"{type(config).__name__} is none of: a str of host:port, a mapping of properties, "
+            "the pathlib.Path of a .properties file",
+        )
+
+    def spelling(self, name: str) -> str:
+        """Give the name as the app spelled it, for errors; our own where it said nothing."""
+        said = (spelling for spelling in _BY_NAME[name].spellings if spelling in self._said)
+        return self.prefix + next(said, name)
+
+    def text(self, name: str) -> str | None:
+        """Give the text without the white space around it, as Kafka does; None where it is empty or not said."""
+        value = self._value(name)
+        if value is None:
+            return None
+        if not isinstance(value, str | os.PathLike | int | float):
+            raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
+        return os.fspath(value).strip() or None if isinstance(value, str | os.PathLike) else str(value)
+
+    def secret(self, name: str) -> Secret | None:
+        """Give the text whole, white space too, as Kafka does; None where it is empty or not said."""
+        value = self._value(name)
+        if isinstance(value, Secret):
+            return value
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
+        return Secret(value) if value else None
+
+    def choice(self, name: str) -> str:
+        """Give one of the key's choices, in the table's own case; its default where nothing is said."""
+        key, value = _BY_NAME[name], self._value(name)
+        if value is None:
+            return key.default
+        by_lower = {choice.lower(): choice for choice in key.choices}
+        found = by_lower.get(value.strip().lower()) if isinstance(value, str) else None
+        if found is None:
+            allowed = ", ".join(choice or "(empty)" for choice in key.choices)
+            raise ConfigError(self.spelling(name), f"{value!r} is none of: {allowed}")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """Give a truth value, spelled as librdkafka or Java spell one."""
+        value = self._value(name)
+        text = (_BY_NAME[name].default if value is None else str(value)).strip().lower()
+        if text not in _TRUE | _FALSE:
+            raise ConfigError(self.spelling(name), f"{value!r} is none of: true, false")
+        return text in _TRUE
+
+    def seconds(self, name: str) -> float | None:
+        """Give seconds, from a whole number of milliseconds; None where it is not said."""
+        value = self._value(name)
+        if value is None:
+            return None
+        try:
+            milliseconds = int(str(value).strip())
+        except ValueError:
+            milliseconds = 0
+        if not 1 <= milliseconds <= _WEEK_MS:
+            raise ConfigError(self.spelling(name), f"{value!r} is no whole number of milliseconds from 1 to {_WEEK_MS}")
+        return milliseconds / 1000
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """Give something that can be called; None where it is not said."""
+        value = self._value(name)
+        if value is None:
+            return None
+        if not callable(value):
+            raise ConfigError(self.spelling(name), f"must be a function, not a {type(value).__name__}")
+        function: Callable[..., Any] = value
+        return function
+
+    def _value(self, name: str) -> Any:
+        """Find the one value under all its spellings; the error about two does not repeat them, they may be secret."""
+        said = {spelling: self._said[spelling] for spelling in _BY_NAME[name].spellings if spelling in self._said}
+        first, *others = said.items() if said else [(name, None)]
+        for spelling, value in others:
+            if value != first[1]:
+                raise ConfigError(
+                    self.prefix + first[0], f"says something else than {self.prefix}{spelling}, which means the same"
+                )
+        return first[1]
+
+
+def _is_spark(name: str) -> bool:
+    return name.lower().startswith(_SPARK_PREFIX)
+
+
+def _load(path: Path) -> dict[str, str]:
+    """Read the file as Java does, but in UTF-8, of which its Latin-1 is in practice the ASCII part."""
+    import javaproperties  # noqa: PLC0415 - most configurations are no files
+
+    try:
+        return javaproperties.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError("config", f"{path} is no readable .properties file: {error}") from None

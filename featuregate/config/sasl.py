@@ -1,0 +1,227 @@
+"""What SASL needs to know: a mechanism, and credentials for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from featuregate.config.jaas import Login, parse_jaas
+from featuregate.config.secrets import Secret
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.config.properties import Properties
+
+__all__ = ["MECHANISMS", "Callback", "ClientCredentials", "Sasl", "TokenSource", "UnsecuredToken", "read_sasl"]
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callback:
+    """confluent-kafka's ``oauth_cb``: called with `config`, gives ``(token, expiry[, principal, extensions])``.
+
+    The expiry is in seconds since 1970.
+    """
+
+    function: Callable[[str], Any]
+    config: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """An OAuth 2 endpoint that gives a token for a client id and a secret (RFC 6749, section 4.4)."""
+
+    endpoint: str
+    client_id: str
+    client_secret: Secret
+    scope: str | None = None
+    extensions: Pairs = ()
+    ca_location: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsecuredToken:
+    """A token that is signed by nobody (RFC 7515, appendix A.5): for tests of a development cluster."""
+
+    claims: Pairs
+    life_seconds: int = 3600
+    extensions: Pairs = ()
+
+
+TokenSource = Callback | ClientCredentials | UnsecuredToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sasl:
+    """A mechanism with what it needs: a name and a password, or a source of tokens."""
+
+    mechanism: str
+    username: str = ""
+    password: Secret | None = None
+    token: TokenSource | None = None
+
+
+_WAYS_OUT = (
+    'or say roster="listed" if the bootstrap list names every broker: then only ApiVersions is asked, '
+    "which brokers answer before authentication"
+)
+
+
+def read_sasl(properties: Properties, *, listed: bool) -> Sasl | None:
+    """Gather the ``sasl.`` properties of either spelling.
+
+    Finding the brokers of a cluster needs credentials. With ``listed`` nobody needs to be found: then None stands
+    for credentials that are missing, or whose mechanism we do not speak.
+    """
+    try:
+        return _read(properties)
+    except _Missing as missing:
+        if listed:
+            return None
+        raise ConfigError(missing.key, f"{missing.problem}, {_WAYS_OUT}") from None
+
+
+class _Missing(ConfigError):
+    """There are no credentials that we can use; whoever lists the brokers needs none."""
+
+
+def _read(properties: Properties) -> Sasl:
+    key = properties.spelling("sasl.mechanism")
+    said = properties.text("sasl.mechanism")
+    mechanism = (said or "GSSAPI").upper()
+    if mechanism not in MECHANISMS:
+        what = repr(said) if said else "not set, which means GSSAPI, and that"
+        raise _Missing(key, f"{what} is not supported: use one of {', '.join(MECHANISMS)}")
+    login = _login(properties)
+    if mechanism == "OAUTHBEARER":
+        return Sasl(mechanism=mechanism, token=_token_source(properties, login))
+    username, password = _name_and_password(properties, login)
+    return Sasl(mechanism=mechanism, username=username, password=password)
+
+
+def _login(properties: Properties) -> Login | None:
+    text = properties.secret("sasl.jaas.config")
+    return parse_jaas(properties.spelling("sasl.jaas.config"), text.reveal()) if text else None
+
+
+def _name_and_password(properties: Properties, login: Login | None) -> tuple[str, Secret]:
+    username, password = properties.text("sasl.username"), properties.secret("sasl.password")
+    if login is not None:
+        jaas = properties.spelling("sasl.jaas.config")
+        if login.module not in {"PlainLoginModule", "ScramLoginModule"}:
+            raise ConfigError(jaas, f"{login.module} has no user name and password: use Plain- or ScramLoginModule")
+        if login.options.get("tokenauth", "false").lower() == "true":
+            raise _Missing(jaas, "delegation tokens (tokenauth) are not supported: use a user name and password")
+        theirs = login.options.get("username"), Secret(login.options.get("password", ""))
+        if (username is not None and username != theirs[0]) or (password is not None and password != theirs[1]):
+            raise ConfigError(jaas, f"says something else than {properties.spelling('sasl.username')} and its password")
+        username, password = theirs
+    if not username:
+        raise _Missing(properties.spelling("sasl.username"), "is missing: give it")
+    if not password or not password.reveal():
+        raise _Missing(properties.spelling("sasl.password"), "is missing: give it")
+    return username, password
+
+
+def _token_source(properties: Properties, login: Login | None) -> TokenSource:
+    options = _oauth_options(properties, login)
+    function = properties.function("oauth_cb")
+    config = properties.text("sasl.oauthbearer.config") or ""
+    if function is not None:
+        return Callback(function=function, config=config)
+    if properties.text("sasl.oauthbearer.token.endpoint.url"):
+        return _client_credentials(properties, options)
+    if properties.choice("sasl.oauthbearer.method") == "oidc":
+        raise ConfigError(properties.spelling("sasl.oauthbearer.token.endpoint.url"), "is missing, and oidc needs it")
+    if properties.flag("enable.sasl.oauthbearer.unsecure.jwt"):
+        return _unsecured(properties.spelling("sasl.oauthbearer.config"), _words(config))
+    if "unsecuredLoginStringClaim_sub" in options:
+        return _unsecured_login(properties.spelling("sasl.jaas.config"), options)
+    handler = properties.text("sasl.login.callback.handler.class")
+    because = f" ({handler} is a Java class, which Python cannot run)" if handler else ""
+    raise _Missing(
+        properties.spelling("sasl.mechanism"),
+        f"OAUTHBEARER has no token{because}: give oauth_cb or sasl.oauthbearer.token.endpoint.url",
+    )
+
+
+def _oauth_options(properties: Properties, login: Login | None) -> dict[str, str]:
+    if login is None:
+        return {}
+    if login.module != "OAuthBearerLoginModule":
+        key = properties.spelling("sasl.jaas.config")
+        raise ConfigError(key, f"{login.module} has no token: OAUTHBEARER wants OAuthBearerLoginModule")
+    return login.options
+
+
+def _client_credentials(properties: Properties, options: dict[str, str]) -> ClientCredentials:
+    properties.choice("sasl.oauthbearer.grant.type")
+    url_key = properties.spelling("sasl.oauthbearer.token.endpoint.url")
+    endpoint = properties.text("sasl.oauthbearer.token.endpoint.url") or ""
+    if not endpoint.lower().startswith(("https://", "http://")):
+        raise ConfigError(url_key, f"{endpoint!r} is no http or https address")
+    client_id = properties.text("sasl.oauthbearer.client.id") or options.get("clientId")
+    secret = properties.secret("sasl.oauthbearer.client.secret") or Secret(options.get("clientSecret", ""))
+    if not client_id:
+        raise _Missing(properties.spelling("sasl.oauthbearer.client.id"), "is missing: give it")
+    if not secret.reveal():
+        raise _Missing(properties.spelling("sasl.oauthbearer.client.secret"), "is missing: give it")
+    return ClientCredentials(
+        endpoint=endpoint,
+        client_id=client_id,
+        client_secret=secret,
+        scope=properties.text("sasl.oauthbearer.scope") or options.get("scope"),
+        extensions=_extensions(properties) + _options_after("extension_", options),
+        ca_location=properties.text("https.ca.location"),
+    )
+
+
+def _extensions(properties: Properties) -> Pairs:
+    text = properties.text("sasl.oauthbearer.extensions") or ""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if any(not name.strip() or not equals for name, equals, _ in pairs):
+        raise ConfigError(properties.spelling("sasl.oauthbearer.extensions"), "is not of the form key=value,key=value")
+    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+
+
+def _options_after(prefix: str, options: dict[str, str]) -> Pairs:
+    return tuple((name.removeprefix(prefix), value) for name, value in options.items() if name.startswith(prefix))
+
+
+def _words(config: str) -> dict[str, str]:
+    pairs = (word.partition("=") for word in config.split())
+    return {name: value.strip('"') for name, _, value in pairs}
+
+
+def _unsecured(key: str, words: dict[str, str]) -> UnsecuredToken:
+    """Make librdkafka's built-in token, from ``principal=admin scope=a,b lifeSeconds=600 extension_x=y``."""
+    if not words.get("principal"):
+        raise ConfigError(key, "names no principal, and an unsecured token needs one: principal=NAME")
+    claims = [(words.get("principalClaimName", "sub"), words["principal"])]
+    if scope := words.get("scope"):
+        claims.append((words.get("scopeClaimName", "scope"), scope.replace(",", " ")))
+    return UnsecuredToken(
+        claims=tuple(claims),
+        life_seconds=_life(key, words.get("lifeSeconds", "3600")),
+        extensions=_options_after("extension_", words),
+    )
+
+
+def _unsecured_login(key: str, options: dict[str, str]) -> UnsecuredToken:
+    """Make the token of Java's ``OAuthBearerUnsecuredLoginCallbackHandler``."""
+    return UnsecuredToken(
+        claims=_options_after("unsecuredLoginStringClaim_", options),
+        life_seconds=_life(key, options.get("unsecuredLoginLifetimeSeconds", "3600")),
+        extensions=_options_after("unsecuredLoginExtension_", options),
+    )
+
+
+def _life(key: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ConfigError(key, "the token's life is no whole number of seconds")
+    return int(text)

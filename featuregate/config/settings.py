@@ -1,0 +1,139 @@
+"""`Settings`: all that `net` needs to reach a cluster, checked once, frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from featuregate.config.addresses import Address, parse_bootstrap
+from featuregate.config.properties import Properties
+from featuregate.config.sasl import Sasl, read_sasl
+from featuregate.config.tls import Tls, read_tls
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+__all__ = ["Role", "RosterSource", "Settings"]
+
+Role = Literal["broker", "controller"]
+RosterSource = Literal["ask", "listed"]
+
+_CLIENT_ID = "featuregate"
+_CONNECT_TIMEOUT = 5.0
+_REQUEST_TIMEOUT = 5.0
+_TOTAL_TIMEOUT = 15.0
+_MAX_FRAME = 16 * 1024 * 1024
+_CONCURRENCY = 32
+_SMALLEST_FRAME_CAP = 1024
+_LARGEST_FRAME = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to reach a cluster. Equal configurations give equal Settings; picklable unless it holds a callback."""
+
+    bootstrap: tuple[Address, ...]
+    role: Role = "broker"
+    """What the bootstrap list names: brokers, or KRaft controllers."""
+    protocol: str = "PLAINTEXT"
+    tls: Tls | None = None
+    """None: the listener speaks no TLS."""
+    sasl: Sasl | None = None
+    """None: the listener speaks no SASL, or nothing is asked that needs it."""
+    client_id: str = _CLIENT_ID
+    address_family: str = "any"
+    """``any``, ``v4`` or ``v6``."""
+    connect_timeout: float = _CONNECT_TIMEOUT
+    """Seconds, for the TCP and the TLS handshake of one connection together."""
+    request_timeout: float = _REQUEST_TIMEOUT
+    """Seconds, from sending one request to its whole answer."""
+    total_timeout: float = _TOTAL_TIMEOUT
+    """Seconds, for asking all brokers; who has not answered by then has failed."""
+    max_frame: int = _MAX_FRAME
+    """Bytes; a longer answer is refused when its length arrives."""
+    concurrency: int = _CONCURRENCY
+    """How many brokers are asked at the same time."""
+    roster: RosterSource = "ask"
+    """``ask`` a broker who the others are; or ``listed``: the bootstrap list names every broker."""
+
+    @classmethod
+    def parse(
+        cls,
+        config: str | Mapping[str, object] | os.PathLike[str],
+        *,
+        roster: RosterSource = "ask",
+        connect_timeout: float | None = None,
+        request_timeout: float | None = None,
+        total_timeout: float | None = None,
+        max_frame: int | None = None,
+        concurrency: int | None = None,
+    ) -> Settings:
+        """Read the app's configuration, in whatever spelling it has.
+
+        ``config`` is ``"host:port,[::1]:9093"``, the mapping that the app gives confluent-kafka, one with Java's
+        names, one with Spark's (``kafka.`` in front), or the path of a ``.properties`` file. Bounds that are given
+        here win over properties, and properties over the defaults. Properties that mean nothing to us are ignored.
+
+        Raises `ConfigError`, naming the property and what it may be.
+        """
+        if roster not in get_args(RosterSource):
+            raise ConfigError("roster", f"{roster!r} is none of: {', '.join(get_args(RosterSource))}")
+        properties = Properties.of(config)
+        protocol = properties.choice("security.protocol")
+        role, bootstrap = _bootstrap(properties, protocol)
+        return cls(
+            bootstrap=bootstrap,
+            role=role,
+            protocol=protocol,
+            tls=read_tls(properties) if protocol.endswith("SSL") else None,
+            sasl=read_sasl(properties, listed=roster == "listed") if protocol.startswith("SASL_") else None,
+            client_id=properties.text("client.id") or _CLIENT_ID,
+            address_family=properties.choice("broker.address.family"),
+            connect_timeout=_seconds(
+                "connect_timeout",
+                connect_timeout,
+                properties.seconds("socket.connection.setup.timeout.ms"),
+                _CONNECT_TIMEOUT,
+            ),
+            request_timeout=_seconds(
+                "request_timeout",
+                request_timeout,
+                properties.seconds("socket.timeout.ms") or properties.seconds("request.timeout.ms"),
+                _REQUEST_TIMEOUT,
+            ),
+            total_timeout=_seconds("total_timeout", total_timeout, None, _TOTAL_TIMEOUT),
+            max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
+            concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
+            roster=roster,
+        )
+
+
+def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Address, ...]]:
+    servers, controllers = properties.text("bootstrap.servers"), properties.text("bootstrap.controllers")
+    key = properties.spelling("bootstrap.servers")
+    if servers is not None and controllers is not None:
+        raise ConfigError(key, "bootstrap.controllers is given too: keep one, to ask either brokers or controllers")
+    if controllers is not None:
+        return "controller", parse_bootstrap(properties.spelling("bootstrap.controllers"), controllers, protocol)
+    if servers is None:
+        only = " (names that begin with kafka. are there, so only such names count)" if properties.prefix else ""
+        raise ConfigError(key, f"is missing: it says where the cluster is, as host:port{only}")
+    return "broker", parse_bootstrap(key, servers, protocol)
+
+
+def _seconds(name: str, given: float | None, said: float | None, default: float) -> float:
+    if given is None:
+        return default if said is None else said
+    if type(given) not in {int, float} or not 0 < given < float("inf"):
+        raise ConfigError(name, f"{given!r} is no number of seconds above 0")
+    return float(given)
+
+
+def _whole(name: str, given: int | None, default: int, lowest: int, highest: int) -> int:
+    if given is None:
+        return default
+    if type(given) is not int or not lowest <= given <= highest:
+        raise ConfigError(name, f"{given!r} is no whole number from {lowest} to {highest}")
+    return given

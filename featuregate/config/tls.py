@@ -1,0 +1,98 @@
+"""What TLS needs to know: whom to trust, and who we are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from featuregate.config.properties import Properties
+    from featuregate.config.secrets import Secret
+
+__all__ = ["Material", "Tls", "read_tls"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Certificates or a key: a file whose format its content tells, or PEM text."""
+
+    key: str
+    """The property that gave it, as the app spelled it."""
+    location: str | None = None
+    pem: Secret | None = None
+    password: Secret | None = None
+    """Of the store; a private key's own password is `Tls.key_password`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How to speak TLS; certificates and the host names in them are checked unless the app says otherwise."""
+
+    trust: Material | None = None
+    """None: what the system trusts."""
+    certificate: Material | None = None
+    """Our chain, for brokers that ask who we are."""
+    private_key: Material | None = None
+    """None: it is in the same place as the certificate."""
+    key_password: Secret | None = None
+    verify: bool = True
+    check_hostname: bool = True
+
+
+def read_tls(properties: Properties) -> Tls:
+    """Gather the ``ssl.`` properties of either spelling; two sources for one thing are an error."""
+    verify = properties.flag("enable.ssl.certificate.verification")
+    certificate = _one_of(
+        properties,
+        files={"ssl.certificate.location": None, "ssl.keystore.location": "ssl.keystore.password"},
+        texts=("ssl.certificate.pem",),
+    )
+    private_key = _one_of(properties, files={"ssl.key.location": None}, texts=("ssl.key.pem",))
+    if private_key is not None and certificate is None:
+        raise ConfigError(private_key.key, "is a private key without its certificate: give ssl.certificate.location")
+    for name in ("ssl.truststore.type", "ssl.keystore.type"):
+        properties.choice(name)
+    return Tls(
+        trust=_one_of(
+            properties,
+            files={"ssl.ca.location": None, "ssl.truststore.location": "ssl.truststore.password"},
+            texts=("ssl.ca.pem",),
+        ),
+        certificate=certificate,
+        private_key=private_key,
+        key_password=properties.secret("ssl.key.password"),
+        verify=verify,
+        check_hostname=verify and properties.choice("ssl.endpoint.identification.algorithm") == "https",
+    )
+
+
+def _one_of(properties: Properties, *, files: dict[str, str | None], texts: tuple[str, ...]) -> Material | None:
+    """Find the one source of something among several; ``files`` maps each location to the name of its password."""
+    found = [_text(properties, name) for name in texts]
+    found += [_file(properties, name, password) for name, password in files.items()]
+    sources = [source for source in found if source is not None]
+    if len(sources) > 1:
+        raise ConfigError(sources[0].key, f"{sources[1].key} is given too: keep one of them")
+    return sources[0] if sources else None
+
+
+def _text(properties: Properties, name: str) -> Material | None:
+    pem = properties.secret(name)
+    if pem is None:
+        return None
+    if "-----BEGIN " not in pem.reveal():
+        raise ConfigError(properties.spelling(name), "is no PEM text: nothing in it begins with -----BEGIN")
+    return Material(key=properties.spelling(name), pem=pem)
+
+
+def _file(properties: Properties, name: str, password: str | None) -> Material | None:
+    location, key = properties.text(name), properties.spelling(name)
+    if location is None or (name == "ssl.ca.location" and location == "probe"):
+        return None
+    path = Path(location)
+    if not (path.is_file() or (name == "ssl.ca.location" and path.is_dir())):
+        raise ConfigError(key, f"there is no file {location!r}")
+    return Material(key=key, location=location, password=properties.secret(password) if password else None)

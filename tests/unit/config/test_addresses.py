@@ -1,0 +1,107 @@
+"""Bootstrap lists."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.config import Address, Settings
+from featuregate.errors import ConfigError
+
+
+def addresses(text):
+    """What a bootstrap list parses to."""
+    return Settings.parse(text).bootstrap
+
+
+def test_a_list_of_hosts_and_ports_parses():
+    """Commas separate, white space around them does not matter."""
+    assert addresses("a:1, b.example.com:2 ,") == (Address("a", 1), Address("b.example.com", 2))
+
+
+def test_a_port_that_is_left_out_is_9092():
+    """As in librdkafka."""
+    assert addresses("broker,[::1]") == (Address("broker", 9092), Address("::1", 9092))
+
+
+def test_ipv6_literals_take_brackets():
+    """The host is kept without them, and str() puts them back."""
+    (address,) = addresses("[2001:db8::7]:9093")
+    assert address == Address("2001:db8::7", 9093)
+    assert str(address) == "[2001:db8::7]:9093"
+
+
+def test_a_bare_ipv6_literal_is_a_host_without_port():
+    """More than one colon can mean nothing else."""
+    assert addresses("::1") == (Address("::1", 9092),)
+
+
+def test_a_zone_of_an_ipv6_literal_stays_with_the_host():
+    """Link-local addresses are of no use without their interface."""
+    assert addresses("[fe80::1%eth0]:9092") == (Address("fe80::1%eth0", 9092),)
+
+
+def test_a_listener_name_in_front_is_dropped():
+    """The form in which Kafka's own listeners are written."""
+    assert addresses("PLAINTEXT://a:9092,EXTERNAL://b:9094/") == (Address("a", 9092), Address("b", 9094))
+
+
+def test_a_scheme_that_contradicts_the_protocol_is_an_error():
+    """An SSL listener that is spoken to in plain text never answers."""
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: 'SSL://a:9093' asks for SSL, but security"):
+        Settings.parse("SSL://a:9093")
+
+
+def test_an_address_that_is_named_twice_is_asked_once():
+    """Else one broker would count twice."""
+    assert addresses("a:9092,a,b,PLAINTEXT://a:9092") == (Address("a", 9092), Address("b", 9092))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " , ",
+        "a:0",
+        "a:65536",
+        "a:-1",
+        "a:x",
+        "a:",
+        "a:٣",
+        "a b:1",
+        ":9092",
+        "[::1",
+        "[a]:1",
+        "a:1:2",
+        "a/b:1",
+        "[]:1",
+        "u@h",
+    ],
+)
+def test_what_is_no_address_is_an_error_that_names_the_key(text):
+    """And not a traceback from somewhere below."""
+    with pytest.raises(ConfigError) as caught:
+        Settings.parse(text)
+    assert caught.value.key == "bootstrap.servers"
+
+
+hosts = st.one_of(
+    st.from_regex(r"[a-z0-9]([a-z0-9_.\-]{0,20}[a-z0-9])?", fullmatch=True),
+    st.ip_addresses(v=4).map(str),
+    st.ip_addresses(v=6).map(str),
+)
+
+
+@given(st.lists(st.builds(Address, hosts, st.integers(1, 65535)), min_size=1, max_size=5, unique=True))
+def test_what_str_writes_is_what_parse_reads(expected):
+    """For any hosts, ports and IP versions."""
+    assert addresses(",".join(map(str, expected))) == tuple(expected)
+
+
+@given(st.text(max_size=40))
+def test_any_text_parses_or_is_a_config_error(text):
+    """Nothing else comes out."""
+    try:
+        parsed = addresses(text)
+    except ConfigError:
+        return
+    assert all(address.host and 0 < address.port < 65536 for address in parsed)

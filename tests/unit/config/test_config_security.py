@@ -1,0 +1,308 @@
+"""TLS and SASL properties."""
+
+import pytest
+
+from featuregate.config import Callback, ClientCredentials, Secret, Settings, UnsecuredToken
+from featuregate.errors import ConfigError
+
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+def parse(config, **options):
+    """Settings of one broker with these properties."""
+    return Settings.parse({"bootstrap.servers": "a", **config}, **options)
+
+
+def tls(**config):
+    """The TLS part, from names with underscores."""
+    return parse({"security.protocol": "SSL", **{name.replace("_", "."): value for name, value in config.items()}}).tls
+
+
+def sasl(mechanism, config, **options):
+    """The SASL part."""
+    return parse({"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism, **config}, **options).sasl
+
+
+def refused(config, **options):
+    """The error that this configuration gives."""
+    with pytest.raises(ConfigError) as caught:
+        parse(config, **options)
+    return caught.value
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file that is there."""
+    path = tmp_path / "some.pem"
+    path.write_text(PEM)
+    return path
+
+
+def test_certificates_and_host_names_are_checked_by_default():
+    """Invariant 9: TLS verifies by default."""
+    settings = tls()
+    assert settings.verify
+    assert settings.check_hostname
+
+
+def test_without_tls_its_properties_do_not_count():
+    """An app may leave them there."""
+    assert parse({"ssl.ca.location": "/nowhere"}).tls is None
+
+
+@pytest.mark.parametrize("value", ["none", "NONE", ""])
+def test_the_check_of_host_names_can_be_turned_off(value):
+    """librdkafka says none, Java says nothing."""
+    settings = tls(ssl_endpoint_identification_algorithm=value)
+    assert settings.verify
+    assert not settings.check_hostname
+
+
+@pytest.mark.parametrize("value", [False, "false", "0", "F"])
+def test_without_verification_no_host_name_is_checked(value):
+    """Python's ssl wants it so."""
+    settings = tls(enable_ssl_certificate_verification=value)
+    assert not settings.verify
+    assert not settings.check_hostname
+
+
+def test_a_flag_that_is_neither_is_an_error():
+    """A typo must not turn a check off, nor silently leave it on."""
+    error = refused({"security.protocol": "SSL", "enable.ssl.certificate.verification": "nope"})
+    assert "true, false" in error.problem
+
+
+def test_a_certificate_authority_is_a_file_a_folder_or_pem_text(file):
+    """librdkafka's three, and Java's two."""
+    assert tls(ssl_ca_location=str(file)).trust.location == str(file)
+    assert tls(ssl_ca_location=file).trust.location == str(file)
+    assert tls(ssl_ca_location=str(file.parent)).trust.location == str(file.parent)
+    assert tls(ssl_ca_pem=PEM).trust.pem == Secret(PEM)
+    assert tls(ssl_truststore_certificates=PEM).trust.pem == Secret(PEM)
+    assert tls(ssl_truststore_location=str(file), ssl_truststore_password="p").trust.password == Secret("p")
+
+
+def test_probe_stands_for_what_the_system_trusts():
+    """librdkafka's word."""
+    assert tls(ssl_ca_location="probe").trust is None
+
+
+@pytest.mark.parametrize("key", ["ssl.ca.location", "ssl.truststore.location", "ssl.keystore.location"])
+def test_a_file_that_is_not_there_is_an_error(key):
+    """Before anything is connected."""
+    error = refused({"security.protocol": "SSL", key: "/nowhere/ca.pem"})
+    assert str(error) == f"{key}: there is no file '/nowhere/ca.pem'"
+
+
+def test_two_sources_of_trust_are_an_error(file):
+    """Which one counts?"""
+    error = refused({"security.protocol": "SSL", "ssl.ca.location": str(file), "ssl.ca.pem": PEM})
+    assert "ssl.ca.location is given too" in error.problem
+
+
+def test_text_that_is_no_pem_is_an_error_without_the_text():
+    """A key may be in it."""
+    error = refused({"security.protocol": "SSL", "ssl.key.pem": "hunter2", "ssl.certificate.pem": PEM})
+    assert error.key == "ssl.key.pem"
+    assert "hunter2" not in str(error)
+
+
+def test_a_key_without_its_certificate_is_an_error(file):
+    """Half an identity is none."""
+    assert refused({"security.protocol": "SSL", "ssl.key.location": str(file)}).key == "ssl.key.location"
+
+
+def test_an_unknown_type_of_store_is_an_error():
+    """It says which are known."""
+    assert "PEM, PKCS12, JKS" in refused({"security.protocol": "SSL", "ssl.keystore.type": "BCFKS"}).problem
+
+
+def test_our_certificate_comes_from_a_file_a_text_or_a_store(file):
+    """With the key beside it, or in it."""
+    separate = tls(ssl_certificate_location=str(file), ssl_key_location=str(file), ssl_key_password="p")
+    assert (separate.certificate.location, separate.private_key.location) == (str(file), str(file))
+    assert separate.key_password == Secret("p")
+    java = tls(ssl_keystore_certificate_chain=PEM, ssl_keystore_key=PEM)
+    assert java.certificate.key == "ssl.keystore.certificate.chain"
+    store = tls(ssl_keystore_location=str(file), ssl_keystore_password="s")
+    assert store.certificate.password == Secret("s")
+    assert store.private_key is None
+
+
+def test_scram_credentials_come_from_jaas():
+    """Java's form."""
+    config = {"sasl.jaas.config": f'{SCRAM} required username="app" password="hunter2";'}
+    assert sasl("SCRAM-SHA-512", config) == sasl("scram-sha-512", {"sasl.username": "app", "sasl.password": "hunter2"})
+
+
+def test_jaas_and_properties_that_disagree_are_an_error():
+    """And neither is shown."""
+    error = refused(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "someone",
+            "sasl.jaas.config": f'{SCRAM} required username="app" password="hunter2";',
+        }
+    )
+    assert "says something else" in error.problem
+    assert "hunter2" not in str(error)
+
+
+def test_a_password_keeps_its_white_space():
+    """As in Kafka, where only passwords do."""
+    assert sasl("PLAIN", {"sasl.username": " a ", "sasl.password": " p "}).password.reveal() == " p "
+    assert sasl("PLAIN", {"sasl.username": " a ", "sasl.password": " p "}).username == "a"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "config"),
+    [
+        ("PLAIN", {}),
+        ("PLAIN", {"sasl.username": "app"}),
+        ("PLAIN", {"sasl.username": "app", "sasl.password": ""}),
+        ("SCRAM-SHA-256", {"sasl.jaas.config": f'{SCRAM} required username="app" password="";'}),
+        ("SCRAM-SHA-256", {"sasl.jaas.config": f'{SCRAM} required username="id" password="mac" tokenauth=true;'}),
+        ("OAUTHBEARER", {}),
+        ("OAUTHBEARER", {"sasl.oauthbearer.token.endpoint.url": "https://id.example"}),
+        ("OAUTHBEARER", {"sasl.login.callback.handler.class": "com.example.Handler"}),
+        ("GSSAPI", {}),
+        ("AWS_MSK_IAM", {}),
+        (None, {"sasl.username": "app", "sasl.password": "p"}),
+    ],
+)
+def test_missing_credentials_name_both_ways_out_and_are_fine_where_brokers_are_listed(mechanism, config):
+    """ApiVersions is answered before authentication; finding brokers is not."""
+    with pytest.raises(ConfigError, match=r"give it|use one of|use a user name|give oauth_cb") as caught:
+        sasl(mechanism, config)
+    assert 'or say roster="listed"' in caught.value.problem
+    assert sasl(mechanism, config, roster="listed") is None
+
+
+def test_an_error_that_is_no_missing_credential_stays_one_where_brokers_are_listed():
+    """A damaged value is never waved through."""
+    config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "nonsense"}
+    assert refused(config, roster="listed").key == "sasl.jaas.config"
+
+
+def test_a_java_handler_is_named_where_it_leaves_us_without_a_token():
+    """It cannot be run here."""
+    config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    assert "com.x.Iam" in refused(config | {"sasl.login.callback.handler.class": "com.x.Iam"}).problem
+
+
+def test_a_token_comes_from_the_callback_that_confluent_kafka_gets():
+    """The callback is given the same config text."""
+
+    def fetch(config):
+        return config, 0.0
+
+    assert sasl("OAUTHBEARER", {"oauth_cb": fetch, "sasl.oauthbearer.config": "x=y"}).token == Callback(
+        function=fetch, config="x=y"
+    )
+
+
+def test_a_callback_that_cannot_be_called_is_an_error():
+    """Named."""
+    config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": "fetch"}
+    assert refused(config).key == "oauth_cb"
+
+
+EXPECTED = ClientCredentials(
+    endpoint="https://id.example/token",
+    client_id="app",
+    client_secret=Secret("hunter2"),
+    scope="kafka",
+    extensions=(("logicalCluster", "lkc-1"), ("identityPoolId", "pool-1")),
+)
+
+
+def test_a_token_comes_from_the_endpoint_in_librdkafkas_spelling():
+    """sasl.oauthbearer.method=oidc."""
+    config = {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "https://id.example/token",
+        "sasl.oauthbearer.client.id": "app",
+        "sasl.oauthbearer.client.secret": "hunter2",
+        "sasl.oauthbearer.scope": "kafka",
+        "sasl.oauthbearer.extensions": "logicalCluster=lkc-1, identityPoolId=pool-1",
+    }
+    assert sasl("OAUTHBEARER", config).token == EXPECTED
+
+
+def test_a_token_comes_from_the_endpoint_in_javas_spelling():
+    """Credentials and extensions in the login module, Kafka's own handler beside it."""
+    config = {
+        "sasl.oauthbearer.token.endpoint.url": "https://id.example/token",
+        "sasl.login.callback.handler.class": "org.apache.kafka...OAuthBearerLoginCallbackHandler",
+        "sasl.jaas.config": f'{OAUTH} required clientId="app" clientSecret="hunter2" scope="kafka"'
+        ' extension_logicalCluster="lkc-1" extension_identityPoolId="pool-1";',
+    }
+    assert sasl("OAUTHBEARER", config).token == EXPECTED
+
+
+def test_an_unsecured_token_is_made_from_librdkafkas_config():
+    """For development clusters."""
+    config = {
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": "principal=admin scope=a,b lifeSeconds=60 extension_x=y",
+    }
+    assert sasl("OAUTHBEARER", config).token == UnsecuredToken(
+        claims=(("sub", "admin"), ("scope", "a b")), life_seconds=60, extensions=(("x", "y"),)
+    )
+
+
+def test_an_unsecured_token_is_made_from_javas_claims():
+    """The same, for the default login module."""
+    config = {"sasl.jaas.config": f'{OAUTH} required unsecuredLoginStringClaim_sub="admin";'}
+    assert sasl("OAUTHBEARER", config).token == UnsecuredToken(claims=(("sub", "admin"),))
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({"sasl.oauthbearer.method": "oidc"}, "sasl.oauthbearer.token.endpoint.url"),
+        ({"sasl.oauthbearer.token.endpoint.url": "ftp://x"}, "sasl.oauthbearer.token.endpoint.url"),
+        ({"sasl.oauthbearer.method": "magic"}, "sasl.oauthbearer.method"),
+        (
+            {"sasl.oauthbearer.token.endpoint.url": "https://x", "sasl.oauthbearer.grant.type": "jwt-bearer"},
+            "sasl.oauthbearer.grant.type",
+        ),
+        (
+            {
+                "sasl.oauthbearer.token.endpoint.url": "https://x",
+                "sasl.oauthbearer.client.id": "a",
+                "sasl.oauthbearer.client.secret": "b",
+                "sasl.oauthbearer.extensions": "broken",
+            },
+            "sasl.oauthbearer.extensions",
+        ),
+        ({"enable.sasl.oauthbearer.unsecure.jwt": "true"}, "sasl.oauthbearer.config"),
+        (
+            {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=a lifeSeconds=-1"},
+            "sasl.oauthbearer.config",
+        ),
+        ({"sasl.jaas.config": f"{SCRAM} required;"}, "sasl.jaas.config"),
+    ],
+)
+def test_wrong_oauthbearer_properties_are_errors_that_name_them(config, key):
+    """Also where brokers are listed."""
+    config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config}
+    assert refused(config, roster="listed").key == key
+
+
+def test_invariant_9_no_secret_appears_in_the_repr_of_settings():
+    """Nor in its str; passwords, keys and JAAS texts alike."""
+    config = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'a.PlainLoginModule required username="app" password="hunter2";',
+        "ssl.certificate.pem": PEM,
+        "ssl.key.pem": PEM.replace("AAAA", "hunter2"),
+        "ssl.key.password": "hunter2",
+    }
+    settings = parse(config)
+    assert "hunter2" not in f"{settings!r} {settings}"
+    assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": print, "sasl.oauthbearer.config": "secret=hunter2"}))

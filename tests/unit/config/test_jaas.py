@@ -1,0 +1,66 @@
+"""``sasl.jaas.config``."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.config.jaas import parse_jaas
+from featuregate.errors import ConfigError
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def test_a_login_module_with_options_parses():
+    """Over several lines too."""
+    login = parse_jaas("k", f'{MODULE} required\n  username="app"\n  password="p";')
+    assert login == ("PlainLoginModule", {"username": "app", "password": "p"})
+
+
+def test_a_login_module_without_options_parses():
+    """As for callback handlers."""
+    assert parse_jaas("k", "a.B required ;").options == {}
+
+
+def test_marks_within_quotes_are_part_of_the_value():
+    """Passwords hold anything."""
+    assert parse_jaas("k", f'{MODULE} required password="a=\\"b\\";\\\\c;";').options == {"password": 'a="b";\\c;'}
+
+
+def test_bare_values_parse():
+    """As Java takes them."""
+    assert parse_jaas("k", f"{MODULE} REQUIRED tokenauth=true;").options == {"tokenauth": "true"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ";",
+        "a;",
+        "a required",
+        "a sometimes x=1;",
+        'a required x="1',
+        "a required x;",
+        "a required x=;",
+        "a required =x;",
+    ],
+)
+def test_what_java_would_refuse_is_an_error_without_the_text(text):
+    """The text may hold a password, so the error does not repeat it."""
+    with pytest.raises(ConfigError) as caught:
+        parse_jaas("sasl.jaas.config", text.replace("x", "hunter2"))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_invariant_9_a_login_shows_no_options():
+    """Secrets never appear in reprs."""
+    assert "hunter2" not in repr(parse_jaas("k", f"{MODULE} required password=hunter2;"))
+
+
+@given(st.dictionaries(st.from_regex(r"[a-zA-Z_]{1,10}", fullmatch=True), st.text(max_size=20), max_size=4))
+def test_any_values_survive_quoting(options):
+    """With backslashes, quotes and semicolons inside."""
+    quoted = "".join(
+        ' {}="{}"'.format(name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in options.items()
+    )
+    assert parse_jaas("k", f"{MODULE} required{quoted};").options == options

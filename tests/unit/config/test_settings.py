@@ -1,0 +1,257 @@
+"""One frozen Settings from every spelling."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.config import KEYS, Address, Secret, Settings
+from featuregate.errors import ConfigError
+
+PLAIN_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="app" password="hunter2";'
+
+
+def refused(config, **options):
+    """The error that this configuration gives."""
+    with pytest.raises(ConfigError) as caught:
+        Settings.parse(config, **options)
+    return caught.value
+
+
+def test_the_defaults_are_those_of_the_reference():
+    """5 s to connect, 5 s a request, 15 s in all, 16 MiB frames, 32 at a time."""
+    settings = Settings.parse("a:1")
+    assert settings == Settings(bootstrap=(Address("a", 1),))
+    bounds = (settings.connect_timeout, settings.request_timeout, settings.total_timeout)
+    assert (*bounds, settings.max_frame, settings.concurrency) == (5, 5, 15, 16 * 1024 * 1024, 32)
+
+
+def test_librdkafka_and_java_and_spark_spellings_mean_the_same():
+    """One cluster, three ways to say it."""
+    librdkafka = {
+        "metadata.broker.list": "a:9092",
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "app",
+        "sasl.password": "hunter2",
+    }
+    java = {
+        "bootstrap.servers": "a:9092",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": PLAIN_JAAS,
+    }
+    spark = {f"kafka.{name}": value for name, value in java.items()} | {"subscribe": "t", "startingOffsets": "latest"}
+    assert Settings.parse(librdkafka) == Settings.parse(java) == Settings.parse(spark)
+
+
+def test_unrelated_properties_are_ignored():
+    """The very dict that the app gives its producer."""
+    config = {"bootstrap.servers": "a", "group.id": 7, "enable.idempotence": "maybe", "on_commit": print, "acks": None}
+    assert Settings.parse(config) == Settings.parse("a")
+
+
+def test_with_a_spark_prefix_only_prefixed_names_count():
+    """Spark itself passes nothing else to Kafka."""
+    assert Settings.parse({"kafka.bootstrap.servers": "a", "bootstrap.servers": "b"}).bootstrap[0].host == "a"
+
+
+def test_a_spark_dict_without_its_bootstrap_list_says_why():
+    """The unprefixed one does not count there."""
+    error = refused({"kafka.client.id": "x", "bootstrap.servers": "b"})
+    assert error.key == "kafka.bootstrap.servers"
+    assert "only such names count" in error.problem
+
+
+def test_errors_name_the_property_as_the_app_spelled_it():
+    """With Spark's prefix, and under the alias."""
+    assert refused({"kafka.metadata.broker.list": "a:x"}).key == "kafka.metadata.broker.list"
+
+
+def test_a_properties_file_is_read_in_java_syntax(tmp_path):
+    """Comments, continuations, escapes and every separator."""
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# the cluster\nbootstrap.servers : a:9092,\\\n    b\nsecurity.protocol=SASL_PLAINTEXT\n! more\n"
+        "sasl.mechanism PLAIN\nsasl.jaas.config=a.PlainLoginModule required \\\n"
+        '  username="app" \\\n  password="h\\u00fc\\\\\\\\n";\n',
+        encoding="utf-8",
+    )
+    settings = Settings.parse(path)
+    assert settings.bootstrap == (Address("a", 9092), Address("b", 9092))
+    assert settings.sasl.password.reveal() == "hü\\n"
+
+
+def test_a_missing_properties_file_is_a_config_error(tmp_path):
+    """Named by its path."""
+    assert "nowhere.properties" in refused(tmp_path / "nowhere.properties").problem
+
+
+def test_a_damaged_properties_file_is_a_config_error(tmp_path):
+    """Java refuses a bad unicode escape too."""
+    path = tmp_path / "bad.properties"
+    path.write_text("a=\\u00zz")
+    assert "escape" in refused(path).problem
+
+
+def test_another_type_of_config_is_a_config_error():
+    """It says what would do."""
+    assert "a mapping of properties" in refused(7).problem
+
+
+def test_spellings_that_disagree_are_an_error():
+    """One of them would win silently."""
+    error = refused({"bootstrap.servers": "a", "metadata.broker.list": "b"})
+    assert str(error) == "bootstrap.servers: says something else than metadata.broker.list, which means the same"
+
+
+def test_spellings_that_agree_are_fine():
+    """Some frameworks fill in both."""
+    assert Settings.parse({"bootstrap.servers": "a", "metadata.broker.list": "a"}) == Settings.parse("a")
+
+
+def test_controllers_are_asked_where_they_are_named():
+    """As `--bootstrap-controller` does."""
+    assert Settings.parse({"bootstrap.controllers": "c:9093"}).role == "controller"
+
+
+def test_brokers_and_controllers_at_once_are_an_error():
+    """As in Kafka's Admin client."""
+    assert (
+        "bootstrap.controllers is given too"
+        in refused({"bootstrap.servers": "a", "bootstrap.controllers": "c"}).problem
+    )
+
+
+@pytest.mark.parametrize("config", [{}, {"bootstrap.servers": " "}, {"bootstrap.servers": None}])
+def test_a_missing_bootstrap_list_is_an_error(config):
+    """Nothing else can say where the cluster is."""
+    assert refused(config).key == "bootstrap.servers"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("security.protocol", "TLS", "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("security.protocol", 3, "PLAINTEXT, SSL"),
+        ("broker.address.family", "v5", "any, v4, v6"),
+        ("socket.timeout.ms", "soon", "milliseconds"),
+        ("request.timeout.ms", -1, "milliseconds"),
+        ("socket.connection.setup.timeout.ms", 0, "milliseconds"),
+        ("client.id", ["x"], "text"),
+    ],
+)
+def test_a_wrong_value_of_a_property_that_counts_is_an_error(key, value, allowed):
+    """It names the property, the value and what would be right."""
+    error = refused({"bootstrap.servers": "a", key: value})
+    assert error.key == key
+    assert allowed in error.problem
+
+
+def test_timeouts_come_from_the_properties():
+    """In milliseconds there, in seconds here."""
+    settings = Settings.parse(
+        {"bootstrap.servers": "a", "socket.connection.setup.timeout.ms": 1500, "request.timeout.ms": "2500"}
+    )
+    assert (settings.connect_timeout, settings.request_timeout) == (1.5, 2.5)
+
+
+def test_socket_timeout_counts_before_request_timeout():
+    """In librdkafka the latter bounds a broker's wait for its followers, not ours for the broker."""
+    config = {"bootstrap.servers": "a", "request.timeout.ms": 30_000, "socket.timeout.ms": 7_000}
+    assert Settings.parse(config).request_timeout == 7
+
+
+def test_bounds_that_are_given_win_over_properties():
+    """The caller knows best."""
+    config = {"bootstrap.servers": "a", "socket.timeout.ms": 7_000}
+    assert Settings.parse(config, request_timeout=2).request_timeout == 2
+
+
+@pytest.mark.parametrize("bound", ["connect_timeout", "request_timeout", "total_timeout"])
+@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), True, "5"])
+def test_a_timeout_that_bounds_nothing_is_an_error(bound, value):
+    """Invariant 7: every wait has a bound."""
+    assert refused("a", **{bound: value}).key == bound
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"), [("max_frame", 0), ("max_frame", 2**31), ("concurrency", 0), ("concurrency", 1.5)]
+)
+def test_a_count_out_of_range_is_an_error(bound, value):
+    """Named by its argument."""
+    assert refused("a", **{bound: value}).key == bound
+
+
+def test_an_unknown_roster_is_an_error():
+    """Two words are known."""
+    assert "ask, listed" in refused("a", roster="all").problem
+
+
+def test_settings_are_frozen():
+    """Whoever has one knows what it says."""
+    with pytest.raises(AttributeError):
+        Settings.parse("a").role = "controller"
+
+
+def test_settings_pickle_whole():
+    """A Spark executor needs the password too."""
+    settings = Settings.parse(
+        {
+            "bootstrap.servers": "a",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": PLAIN_JAAS,
+        }
+    )
+    again = pickle.loads(pickle.dumps(settings))
+    assert again == settings
+    assert again.sasl.password.reveal() == "hunter2"
+
+
+@given(st.text(min_size=1))
+def test_invariant_9_a_secret_shows_itself_in_no_text(text):
+    """repr, str, format and percent alike."""
+    secret = Secret(text)
+    assert {repr(secret), str(secret), f"{secret}", f"{secret!r}", "%s" % secret} == {"<secret>"}  # noqa: UP031 - logging formats so
+
+
+def test_secrets_compare_and_hash_by_their_text():
+    """Equal configurations are equal Settings."""
+    assert Secret("a") == Secret("a") != Secret("b")
+    assert len({Secret("a"), Secret("a"), Secret("b")}) == 2
+
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.binary(max_size=4),
+    st.lists(st.text()),
+)
+
+
+@given(st.dictionaries(st.sampled_from([spelling for key in KEYS for spelling in key.spellings]), values))
+def test_any_values_of_known_properties_parse_or_are_a_config_error(config):
+    """No other exception, whatever the app says."""
+    try:
+        settings = Settings.parse(config)
+    except ConfigError:
+        return
+    assert settings.bootstrap
+
+
+def test_every_key_is_named_once():
+    """The table has no two rows that read the same property."""
+    spellings = [spelling for key in KEYS for spelling in key.spellings]
+    assert len(spellings) == len(set(spellings))
+
+
+def test_a_path_is_a_file_and_a_str_a_bootstrap_list():
+    """Never guessed from what is on the disk."""
+    assert Settings.parse("client.properties").bootstrap == (Address("client.properties", 9092),)
+    assert "readable" in refused(Path("client.properties")).problem
