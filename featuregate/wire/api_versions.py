@@ -45,6 +45,8 @@ _API_RANGE_UNTAGGED: Final = struct.Struct(">hhhB")
 _LEVELS: Final = struct.Struct(">hh")
 _INT64: Final = struct.Struct(">q")
 _SMALLEST_FEATURE: Final = 6
+_ONE_BYTE_LENGTHS: Final = 128
+"""Varints below this are one byte long, and stand for themselves."""
 
 
 def fit_software(text: str) -> str:
@@ -251,18 +253,43 @@ def _read_tagged_api_ranges(reader: Reader, count: int) -> dict[int, tuple[int, 
 
 
 def _read_features(reader: Reader, name: str) -> dict[str, tuple[int, int]]:
-    """Read a list of feature name and two levels, in the order of the wire; tags of elements are stepped over."""
+    """Read a list of feature name and two levels, in the order of the wire, and nothing after it.
+
+    An element without tags and with a name shorter than 127 bytes, as they all are, is read in one step; anything
+    else goes to `_read_feature`, which takes it apart field by field and says what is wrong with it.
+    """
     start = reader.at
     features: dict[str, tuple[int, int]] = {}
     count = reader.count(name, _SMALLEST_FEATURE)
+    buffer, at, last = reader.buffer, reader.at, reader.end - _SMALLEST_FEATURE
     for _ in range(count):
-        feature = reader.string(name)
-        features[feature] = _LEVELS.unpack_from(reader.buffer, reader.take(_LEVELS.size, name))
-        reader.tagged()
+        levels_at = at + buffer[at] if at <= last else at
+        tags_at = levels_at + _LEVELS.size
+        if at < levels_at < at + _ONE_BYTE_LENGTHS and tags_at < reader.end and not buffer[tags_at]:
+            try:
+                feature = buffer[at + 1 : levels_at].decode()
+            except UnicodeDecodeError as error:
+                raise reader.error("not UTF-8", name, at + 1 + error.start) from None
+            features[feature] = _LEVELS.unpack_from(buffer, levels_at)
+            at = tags_at + 1
+        else:
+            reader.at = at
+            feature, levels = _read_feature(reader, name)
+            features[feature] = levels
+            at = reader.at
+    reader.at = at
     if len(features) != count:
         raise reader.error("a feature is listed twice", name, start)
     reader.finish()
     return features
+
+
+def _read_feature(reader: Reader, name: str) -> tuple[str, tuple[int, int]]:
+    """Read one feature, whatever its size; its tags are stepped over."""
+    feature = reader.string(name)
+    levels = reader.int16(name), reader.int16(name)
+    reader.tagged()
+    return feature, levels
 
 
 def _write_features(features: Mapping[str, tuple[int, int]], message: str) -> bytes:

@@ -26,6 +26,8 @@ _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 _VARINT_BITS: Final = 32
+_CONTINUES: Final = 0x80
+"""The bit that says that another byte of a varint follows."""
 _NULL: Final = "null, which it must not be"
 
 
@@ -79,15 +81,15 @@ class Reader(ABC):
     def uvarint(self, field: str) -> int:
         """Read an unsigned varint of at most 32 bits: seven bits a byte, the lowest first."""
         start = self.at
-        value = shift = 0
-        while shift < _VARINT_BITS:
+        if start < self.end and self.buffer[start] < _CONTINUES:  # nearly all of them
+            self.at = start + 1
+            return self.buffer[start]
+        value = 0
+        for shift in range(0, _VARINT_BITS, 7):
             byte = self.buffer[self.take(1, field)]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
-                if value >> _VARINT_BITS:
-                    break
+            value |= (byte & ~_CONTINUES) << shift
+            if byte < _CONTINUES and value >> _VARINT_BITS == 0:
                 return value
-            shift += 7
         raise self.error("varint of more than 32 bits", field, start)
 
     @abstractmethod
