@@ -11,7 +11,7 @@ from featuregate.config.keys import KEYS, Key
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
 
-__all__ = ["Properties"]
+__all__ = ["Properties", "read_properties"]
 
 _BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
 _SPARK_PREFIX = "kafka."
@@ -45,7 +45,7 @@ class Properties:
         if isinstance(config, Mapping):
             return cls(config)
         if isinstance(config, os.PathLike):
-            return cls(_load(Path(config)))
+            return cls(read_properties(Path(config)))
         raise ConfigError(
             "config",
             f"{type(config).__name__} is none of: a str of host:port, a mapping of properties, "
@@ -134,8 +134,11 @@ def _is_spark(name: str) -> bool:
     return name.lower().startswith(_SPARK_PREFIX)
 
 
-def _load(path: Path) -> dict[str, str]:
-    """Read the file as Java does, but in UTF-8, of which its Latin-1 is in practice the ASCII part."""
+def read_properties(path: Path) -> dict[str, str]:
+    """Read a ``.properties`` file as Java does, but in UTF-8, of which its Latin-1 is in practice the ASCII part.
+
+    Raises `ConfigError` where it cannot be read.
+    """
     import javaproperties  # noqa: PLC0415 - most configurations are no files
 
     try:
