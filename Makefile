@@ -59,7 +59,7 @@ lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/interrogate --quiet
+	$(BIN)/interrogate --quiet tests
 
 .PHONY: unit
 unit: $(READY)
