@@ -5,7 +5,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST ?= $(BIN)/python -m pytest
 # Rooms in which every line and every branch is run by a test.
 COMPLETE := featuregate/wire/*,featuregate/answers.py,featuregate/view*.py,featuregate/decisions.py,featuregate/ratchet.py,featuregate/store.py,featuregate/gates.py
 
@@ -31,7 +30,7 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (und
 
 .PHONY: test
 test: lint docs java ## everything: check, docs, tests against real brokers, coverage (up to fifteen minutes)
-	$(PYTEST) --cov --cov-report=
+	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
 	$(BIN)/coverage report
 
@@ -63,7 +62,7 @@ lint: $(READY)
 
 .PHONY: unit
 unit: $(READY)
-	$(PYTEST) -m "not live and not slow" tests
+	$(BIN)/python -m pytest -m "not live and not slow" tests
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)
 

@@ -1,6 +1,17 @@
 """How Sphinx builds the documentation: `make docs`."""
 
+from __future__ import annotations
+
 from importlib.metadata import version as version_of
+from typing import TYPE_CHECKING
+
+from sphinx.util.nodes import make_refnode
+
+if TYPE_CHECKING:
+    from docutils.nodes import Element
+    from sphinx.addnodes import pending_xref
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 project = "featuregate"
 author = "The featuregate authors"
@@ -27,7 +38,33 @@ napoleon_use_rtype = False
 # Every reference must lead somewhere, but for names of the standard library: no inventory is fetched while building.
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:.*", r"(collections|concurrent|asyncio|datetime|os|pathlib|ssl|typing|types|enum|argparse|logging|threading)\..*"),
-    (r"py:class", r"[a-z].*, .*|optional|callable|mapping|path-like.*"),
-    (r"py:(class|exc|obj)", r"(Path|PathLike|Callable|Mapping|Sequence|Iterator|Iterable|Any|Self|P|R|T|~?[PR]|.*ParamSpec.*)"),
+    (
+        r"py:.*",
+        r"(argparse|asyncio|collections|concurrent|datetime|enum|logging|os|pathlib|ssl|subprocess|types|typing)\..*",
+    ),
+    (r"py:.*", r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])"),
 ]
+
+
+def follow_short_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
+    """Resolve a bare name, which is all that autodoc sees of what is imported for type checkers only."""
+    python = env.domains.python_domain
+    if node["refdomain"] != "py" or node["reftype"] not in {"class", "exc", "data", "obj", "meth", "func"}:
+        return None
+    found = python.find_obj(env, None, None, node["reftarget"], None, 1)
+    if len({entry.docname for _, entry in found}) != 1:
+        return None
+    name, entry = found[0]
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
+
+
+def keep_first_sentence(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Keep napoleon from taking what stands before a colon, in the first line of an attribute, for its type."""
+    if what in {"attribute", "property", "data"}:
+        lines[:0] = ["..", ""]  # an empty comment, which reads as no type
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the two."""
+    app.connect("missing-reference", follow_short_name)
+    app.connect("autodoc-process-docstring", keep_first_sentence, priority=1)
