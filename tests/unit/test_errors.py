@@ -1,0 +1,151 @@
+"""The exception tree: what each error says, and that it survives a process border."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import pytest
+
+from featuregate import errors
+from featuregate.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ClosedError,
+    ConfigError,
+    ConnectFailed,
+    ConnectionLost,
+    DiscoveryError,
+    FeatureGateError,
+    GateClosed,
+    LocalWireError,
+    NetError,
+    NotPicklable,
+    RemoteWireError,
+    RequirementError,
+    ShelfError,
+    TimedOut,
+    TlsFailed,
+    UnsupportedVersion,
+    WireError,
+)
+
+TEXTS: list[tuple[FeatureGateError, str]] = [
+    (FeatureGateError("something"), "something"),
+    (
+        ConfigError("security.protocol", "'SLL' is none of PLAINTEXT, SSL"),
+        "security.protocol: 'SLL' is none of PLAINTEXT, SSL",
+    ),
+    (
+        RequirementError("group.version>>1", 14, "wanted a number"),
+        "wanted a number, at position 14 of 'group.version>>1'",
+    ),
+    (WireError("something"), "something"),
+    (
+        LocalWireError("MetadataRequest: version 0 is not one of 1 to 13"),
+        "MetadataRequest: version 0 is not one of 1 to 13",
+    ),
+    (
+        UnsupportedVersion("Metadata", (1, 13), (14, 15)),
+        "The node does not support Metadata with version in range [1,13]. The supported range is [14,15].",
+    ),
+    (UnsupportedVersion("Metadata", (1, 13), None), "The node does not support Metadata"),
+    (
+        RemoteWireError("wanted 4 bytes, 3 left", "MetadataResponse v1: controller_id", 17),
+        "MetadataResponse v1: controller_id at byte 17: wanted 4 bytes, 3 left",
+    ),
+    (NetError("b:9092", "connecting"), "b:9092: the network failed while connecting"),
+    (ConnectFailed("b:9092", "connecting", "refused"), "b:9092: failed while connecting: refused"),
+    (
+        TimedOut("b:9092", "waiting for ApiVersions v5", "nothing for 5 s"),
+        "b:9092: timed out while waiting for ApiVersions v5: nothing for 5 s",
+    ),
+    (TlsFailed("b:9092", "shaking hands", "self-signed"), "b:9092: TLS failed while shaking hands: self-signed"),
+    (ConnectionLost("b:9092", "waiting for Metadata v13"), "b:9092: connection lost while waiting for Metadata v13"),
+    (
+        AuthenticationFailed("b:9092", "PLAIN", "the broker says no"),
+        "b:9092: authentication with PLAIN failed: the broker says no",
+    ),
+    (BrokerError(7, "REQUEST_TIMED_OUT", True), "REQUEST_TIMED_OUT (error 7)"),  # noqa: FBT003 - as pickle calls it
+    (BrokerError(999, "UNKNOWN_CODE_999", False, "why"), "UNKNOWN_CODE_999 (error 999): why"),  # noqa: FBT003 - likewise
+    (DiscoveryError([]), "no broker answered: there was none to ask"),
+    (
+        DiscoveryError([("a:1", ConnectFailed("a:1", "connecting", "refused")), ("b:2", BrokerError(42, "X", False))]),  # noqa: FBT003 - likewise
+        "no broker answered: a:1: failed while connecting: refused; b:2: X (error 42)",
+    ),
+    (GateClosed("eos-v2", "broker 1 lacks it"), "gate 'eos-v2' is not open: broker 1 lacks it"),
+    (
+        NotPicklable("Discoverer", "send the View instead"),
+        "a Discoverer cannot be pickled: send the View instead",
+    ),
+    (ClosedError("the discoverer is closed"), "the discoverer is closed"),
+    (ShelfError("/latches/abc.json", "no space left"), "/latches/abc.json: no space left"),
+]
+
+
+@pytest.mark.parametrize(("error", "text"), TEXTS, ids=lambda value: type(value).__name__)
+def test_each_error_says_what_happened(error: FeatureGateError, text: str) -> None:
+    """The text names the place and the problem."""
+    assert str(error) == text
+
+
+@pytest.mark.parametrize("error", [error for error, _ in TEXTS], ids=lambda error: type(error).__name__)
+def test_each_error_survives_pickling(error: FeatureGateError) -> None:
+    """Class, text and every attribute are the same on the other side."""
+    error.add_note("on node 3")
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+    assert _attributes(back) == _attributes(error)
+
+
+def _attributes(error: BaseException) -> dict[str, object]:
+    return {name: _plain(value) for name, value in {**vars(error), "args": error.args}.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return repr(value) if isinstance(value, BaseException) else value
+
+
+def test_the_docstring_draws_the_tree_as_it_is() -> None:
+    """The drawing has every error once, below its base."""
+    drawn: dict[str, str | None] = {}
+    above: dict[int, str] = {}
+    for line in (errors.__doc__ or "").splitlines():
+        if match := re.match(r"    ((?:[│ ]   )*(?:[├└]── )?)([A-Z]\w+) {2,}\S", line):
+            depth = len(match[1]) // 4
+            above[depth] = match[2]
+            drawn[match[2]] = above.get(depth - 1)
+    real = {
+        name: next((base.__name__ for base in cls.__bases__ if issubclass(base, FeatureGateError)), None)
+        for name in errors.__all__
+        for cls in [getattr(errors, name)]
+    }
+    assert drawn == real
+
+
+def test_the_tree_is_exported_whole() -> None:
+    """No error hides: each class of the module is in __all__."""
+    assert sorted(
+        name for name, value in vars(errors).items() if isinstance(value, type) and value.__module__ == errors.__name__
+    ) == sorted(errors.__all__)
+
+
+@pytest.mark.parametrize(
+    ("error", "also"), [(ConfigError, ValueError), (RequirementError, ValueError), (NotPicklable, TypeError)]
+)
+def test_errors_of_a_kind_that_python_knows_are_of_that_kind(error: type, also: type) -> None:
+    """Code that expects Python's own error catches ours."""
+    assert issubclass(error, also)
+
+
+def test_an_address_may_be_any_object() -> None:
+    """What is kept of an address is its text, so that the error can be pickled wherever it goes."""
+
+    class Address:
+        def __str__(self) -> str:
+            return "[::1]:9092"
+
+    assert pickle.loads(pickle.dumps(TimedOut(Address(), "connecting"))).address == "[::1]:9092"

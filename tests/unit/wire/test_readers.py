@@ -1,0 +1,409 @@
+"""Readers of primitive types: each keeps the same contract, and none trusts a length."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import tracemalloc
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.errors import RemoteWireError
+from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = [ClassicReader, FlexibleReader]
+BOTH = pytest.mark.parametrize("kind", KINDS)
+
+
+class ReaderContract(ABC):
+    """What every reader of a primitive type keeps."""
+
+    kind: ClassVar[type[Reader]] = FlexibleReader
+
+    @abstractmethod
+    def read(self, reader: Reader) -> object:
+        """Read one value of the type."""
+
+    @property
+    @abstractmethod
+    def examples(self) -> list[tuple[str, object]]:
+        """Pairs of hex and value."""
+
+    def test_reads_its_value_and_stops_behind_it(self) -> None:
+        """The bytes that follow belong to the next field."""
+        for text, value in self.examples:
+            data = bytes.fromhex(text)
+            reader = self.kind(data + b"\xff\xff", "message")
+            assert self.read(reader) == value
+            assert reader.at == len(data)
+
+    def test_reads_in_the_middle_of_a_buffer(self) -> None:
+        """A reader begins where it is told to."""
+        for text, value in self.examples:
+            assert self.read(self.kind(b"\xee\xee" + bytes.fromhex(text), "message", 2)) == value
+
+    def test_stops_at_each_byte_that_is_missing(self) -> None:
+        """A value that is cut anywhere raises, and says which field and where."""
+        for text, _ in self.examples:
+            data = bytes.fromhex(text)
+            for size in range(len(data)):
+                with pytest.raises(RemoteWireError, match=r"^message: field at byte \d+: ") as caught:
+                    self.read(self.kind(data[:size], "message"))
+                assert caught.value.offset <= size
+
+    def test_never_reads_past_its_end(self) -> None:
+        """Bytes of the buffer that are not the reader's own are out of reach."""
+        for text, _ in self.examples:
+            data = bytes.fromhex(text)
+            with pytest.raises(RemoteWireError):
+                self.read(self.kind(data, "message", 0, len(data) - 1))
+
+
+class TestInt8(ReaderContract):
+    """One byte."""
+
+    examples: ClassVar = [("00", 0), ("7f", 127), ("80", -128), ("ff", -1)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.int8("field")
+
+
+class TestInt16(ReaderContract):
+    """Two bytes."""
+
+    examples: ClassVar = [("0000", 0), ("7fff", 32767), ("8000", -32768), ("0102", 258)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.int16("field")
+
+
+class TestInt32(ReaderContract):
+    """Four bytes."""
+
+    examples: ClassVar = [("00000000", 0), ("7fffffff", 2**31 - 1), ("80000000", -(2**31)), ("01020304", 16909060)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.int32("field")
+
+
+class TestInt64(ReaderContract):
+    """Eight bytes."""
+
+    examples: ClassVar = [("00" * 8, 0), ("7f" + "ff" * 7, 2**63 - 1), ("ff" * 8, -1)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.int64("field")
+
+
+class TestBoolean(ReaderContract):
+    """One byte, of which only zero is false."""
+
+    examples: ClassVar = [("00", False), ("01", True), ("02", True), ("ff", True)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.boolean("field")
+
+
+class TestUvarint(ReaderContract):
+    """One to five bytes."""
+
+    examples: ClassVar = [
+        ("00", 0),
+        ("7f", 127),
+        ("8001", 128),
+        ("ac02", 300),
+        ("8000", 0),
+        ("ffffffff0f", 2**32 - 1),
+        ("8080808001", 2**28),
+    ]
+
+    def read(self, reader: Reader) -> object:
+        return reader.uvarint("field")
+
+
+class TestClassicString(ReaderContract):
+    """A string behind two bytes of length."""
+
+    kind = ClassicReader
+    examples: ClassVar = [("0000", ""), ("000161", "a"), ("0002c3a9", "é"), ("0005" + "6b61666b61", "kafka")]
+
+    def read(self, reader: Reader) -> object:
+        return reader.string("field")
+
+
+class TestCompactString(ReaderContract):
+    """A string behind a varint of its length plus one."""
+
+    examples: ClassVar = [("01", ""), ("0261", "a"), ("03c3a9", "é"), ("c901" + "61" * 200, "a" * 200)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.string("field")
+
+
+class TestClassicNullableString(ReaderContract):
+    """A string that may be null."""
+
+    kind = ClassicReader
+    examples: ClassVar = [("ffff", None), ("0000", ""), ("000161", "a")]
+
+    def read(self, reader: Reader) -> object:
+        return reader.nullable_string("field")
+
+
+class TestCompactNullableString(ReaderContract):
+    """A string that may be null, compact."""
+
+    examples: ClassVar = [("00", None), ("01", ""), ("0261", "a")]
+
+    def read(self, reader: Reader) -> object:
+        return reader.nullable_string("field")
+
+
+class TestClassicOctets(ReaderContract):
+    """Bytes behind four bytes of length."""
+
+    kind = ClassicReader
+    examples: ClassVar = [("00000000", b""), ("00000002ff00", b"\xff\x00")]
+
+    def read(self, reader: Reader) -> object:
+        return reader.octets("field")
+
+
+class TestCompactOctets(ReaderContract):
+    """Bytes behind a varint."""
+
+    examples: ClassVar = [("01", b""), ("03ff00", b"\xff\x00")]
+
+    def read(self, reader: Reader) -> object:
+        return reader.octets("field")
+
+
+class TestClassicArray(ReaderContract):
+    """Elements behind four bytes of count."""
+
+    kind = ClassicReader
+    examples: ClassVar = [("00000000", ()), ("00000002" + "0001" + "0002", (1, 2))]
+
+    def read(self, reader: Reader) -> object:
+        return reader.array("field", 2, lambda: reader.int16("field"))
+
+
+class TestCompactArray(ReaderContract):
+    """Elements behind a varint."""
+
+    examples: ClassVar = [("01", ()), ("03" + "0001" + "0002", (1, 2))]
+
+    def read(self, reader: Reader) -> object:
+        return reader.array("field", 2, lambda: reader.int16("field"))
+
+
+def refuses(reader: Reader, read: Callable[[Reader], object], problem: str, offset: int) -> None:
+    """Assert that a read raises, for this reason and at this place."""
+    with pytest.raises(RemoteWireError) as caught:
+        read(reader)
+    assert (caught.value.problem, caught.value.offset) == (problem, offset)
+
+
+@pytest.mark.parametrize(
+    ("hex_", "read"),
+    [
+        ("fffe", lambda r: r.string("field")),
+        ("8000", lambda r: r.nullable_string("field")),
+        ("fffffffe", lambda r: r.octets("field")),
+    ],
+)
+def test_a_negative_length_is_refused(hex_: str, read: Callable[[Reader], object]) -> None:
+    """Only -1 has a meaning, null; no other negative length does."""
+    data = bytes.fromhex(hex_)
+    size = int.from_bytes(data, "big", signed=True)
+    refuses(ClassicReader(data, "message"), read, f"negative length {size}", 0)
+
+
+def test_a_negative_count_is_refused() -> None:
+    """An array cannot have less than no elements."""
+    data = bytes.fromhex("fffffffe")
+    refuses(ClassicReader(data, "message"), lambda r: r.count("field", 1), "negative count -2", 0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda r: r.string("field"),
+        lambda r: r.octets("field"),
+        lambda r: r.count("field", 1),
+        lambda r: r.array("field", 1, lambda: None),
+    ],
+)
+def test_null_is_refused_where_it_must_not_be(kind: type[Reader], read: Callable[[Reader], object]) -> None:
+    """Null has a length of its own, and each place that has no null says so."""
+    data = b"\x00" if kind is FlexibleReader else b"\xff\xff\xff\xff"
+    refuses(kind(data, "message"), read, "null, which it must not be", 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hex_"), [(ClassicReader, "0003 61ff62"), (FlexibleReader, "04 61ff62"), (FlexibleReader, "04 61c328")]
+)
+def test_text_that_is_not_utf_8_is_refused_at_the_byte(kind: type[Reader], hex_: str) -> None:
+    """The offset is that of the first byte that is wrong."""
+    data = bytes.fromhex(hex_)
+    refuses(kind(data, "message"), lambda r: r.string("field"), "not UTF-8", len(data) - 2)
+
+
+@pytest.mark.parametrize("hex_", ["ffffffff1f", "808080801000", "ffffffffff0f", "8080808080808001"])
+def test_a_varint_of_more_than_32_bits_is_refused(hex_: str) -> None:
+    """Neither a sixth byte nor bits above the 32nd are Kafka's."""
+    refuses(
+        FlexibleReader(bytes.fromhex(hex_), "message"), lambda r: r.uvarint("field"), "varint of more than 32 bits", 0
+    )
+
+
+@BOTH
+def test_an_array_that_cannot_fit_is_refused_before_its_first_element(kind: type[Reader]) -> None:
+    """The count is compared with what is left, so no loop and no allocation believes it."""
+    data = (b"\x0b" if kind is FlexibleReader else b"\x00\x00\x00\x0a") + bytes(19)
+
+    def element() -> None:
+        pytest.fail("an element was read")
+
+    refuses(kind(data, "message"), lambda r: r.array("field", 2, element), "10 elements cannot fit into 19 bytes", 0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "read", [lambda r: r.octets("f"), lambda r: r.array("f", 1, lambda: r.int8("f")), lambda r: r.string("f")]
+)
+def test_invariant_7_a_huge_length_allocates_nothing(kind: type[Reader], read: Callable[[Reader], object]) -> None:
+    """Two gigabytes on the word of five bytes: refused within a few kilobytes."""
+    data = b"\xff\xff\xff\xff\x07" if kind is FlexibleReader else b"\x7f\xff\xff\xff"
+    tracemalloc.start()
+    try:
+        with pytest.raises(RemoteWireError):
+            read(kind(data, "message"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024
+
+
+def test_tagged_fields_come_as_readers_of_their_own_bytes() -> None:
+    """Each sees its part of the buffer only, and counts offsets from the start of the message."""
+    reader = FlexibleReader(bytes.fromhex("02 00 02 0102 05 00") + b"rest", "message")
+    tagged = reader.tagged()
+    assert reader.at == 7
+    assert list(tagged) == [0, 5]
+    assert tagged[0].int16("a") == 258
+    refuses(tagged[0], lambda r: r.int8("a"), "wanted 1 byte, 0 left", 5)
+
+
+def test_tags_are_kept_as_bytes() -> None:
+    """What we do not know is set aside, not lost."""
+    assert FlexibleReader(bytes.fromhex("02 07 02 0102 ff7f 00"), "message").tags() == {7: b"\x01\x02", 16383: b""}
+
+
+def test_classic_versions_have_no_tags() -> None:
+    """There nothing is read."""
+    reader = ClassicReader(b"\x01\x02", "message")
+    assert reader.tags() == {}
+    assert reader.at == 0
+
+
+@pytest.mark.parametrize(
+    ("hex_", "problem", "offset"),
+    [
+        ("02 0100 0100", "tag 1 after tag 1: tags ascend and never repeat", 3),
+        ("02 0500 0100", "tag 1 after tag 5: tags ascend and never repeat", 3),
+        ("01", "wanted 1 byte, 0 left", 1),
+        ("01 00", "wanted 1 byte, 0 left", 2),
+        ("01 00 05 0102", "wanted 5 bytes, 2 left", 3),
+        ("ffffffff0f 00", "wanted 1 byte, 0 left", 6),
+    ],
+)
+def test_tags_that_do_not_parse_are_refused(hex_: str, problem: str, offset: int) -> None:
+    """Repeated, unsorted, cut or promised in billions."""
+    refuses(FlexibleReader(bytes.fromhex(hex_), "message"), lambda r: r.tags(), problem, offset)
+
+
+def test_bytes_behind_the_end_are_refused() -> None:
+    """A message has to use all of its frame."""
+    reader = ClassicReader(b"\x01\x02\x03", "message")
+    reader.int8("field")
+    refuses(reader, lambda r: r.finish(), "2 bytes left over", 1)
+
+
+def test_nothing_behind_the_end_is_right() -> None:
+    """A message that uses all of its frame is whole."""
+    reader = ClassicReader(b"\x01", "message")
+    reader.int8("field")
+    reader.finish()
+
+
+def test_what_is_left_can_be_taken_as_it_is() -> None:
+    """After that nothing is left."""
+    reader = ClassicReader(b"\x01\x02\x03", "message")
+    reader.int8("field")
+    assert reader.rest() == b"\x02\x03"
+    reader.finish()
+
+
+@given(value=st.integers(0, 2**32 - 1))
+def test_each_varint_comes_back(value: int) -> None:
+    """What the writer writes, the reader reads."""
+    writer = FlexibleWriter("message")
+    writer.uvarint(value)
+    reader = FlexibleReader(bytes(writer.out), "message")
+    assert reader.uvarint("field") == value
+    reader.finish()
+
+
+@given(
+    kinds=st.sampled_from([(ClassicReader, ClassicWriter), (FlexibleReader, FlexibleWriter)]),
+    values=st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=300)),
+)
+def test_each_string_comes_back(kinds: tuple[type[Reader], type[Writer]], values: list[str | None]) -> None:
+    """Null, empty and any text of any script."""
+    writer = kinds[1]("message")
+    writer.array(values, lambda value: writer.nullable_string(value, "field"))
+    reader = kinds[0](bytes(writer.out), "message")
+    assert list(reader.array("field", 1, lambda: reader.nullable_string("field"))) == values
+    reader.finish()
+
+
+@given(
+    data=st.binary(max_size=64),
+    operations=st.lists(st.sampled_from("1248vsnbatu"), max_size=12),
+    kind=st.sampled_from(KINDS),
+)
+def test_a_reader_gives_a_value_or_raises_our_error(data: bytes, operations: list[str], kind: type[Reader]) -> None:
+    """Whatever the bytes and whatever the order of reads, nothing else can happen."""
+    reader = kind(data, "message")
+    reads: dict[str, Callable[[], object]] = {
+        "1": lambda: reader.int8("f"),
+        "2": lambda: reader.int16("f"),
+        "4": lambda: reader.int32("f"),
+        "8": lambda: reader.int64("f"),
+        "v": lambda: reader.uvarint("f"),
+        "s": lambda: reader.string("f"),
+        "n": lambda: reader.nullable_string("f"),
+        "b": lambda: reader.octets("f"),
+        "a": lambda: reader.array("f", 1, lambda: reader.int8("f")),
+        "t": reader.tags,
+        "u": lambda: reader.boolean("f"),
+    }
+    for operation in operations:
+        with contextlib.suppress(RemoteWireError):
+            reads[operation]()
+    assert 0 <= reader.at <= len(data)
+
+
+def test_the_examples_are_those_of_struct() -> None:
+    """Big-endian, as everywhere in Kafka."""
+    assert ClassicReader(struct.pack(">q", -5), "message").int64("field") == -5

@@ -1,0 +1,76 @@
+"""Writers of primitive types: what Kafka has no bytes for is refused before it is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.errors import LocalWireError
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BOTH = pytest.mark.parametrize("kind", [ClassicWriter, FlexibleWriter])
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "hex_"),
+    [
+        (ClassicWriter, lambda w: w.int8(-1, "f"), "ff"),
+        (ClassicWriter, lambda w: w.int16(258, "f"), "0102"),
+        (ClassicWriter, lambda w: w.int32(-2, "f"), "fffffffe"),
+        (ClassicWriter, lambda w: w.int64(1, "f"), "0000000000000001"),
+        (ClassicWriter, lambda w: w.boolean(value=True), "01"),
+        (ClassicWriter, lambda w: w.boolean(value=False), "00"),
+        (ClassicWriter, lambda w: w.uvarint(300), "ac02"),
+        (ClassicWriter, lambda w: w.string("é", "f"), "0002c3a9"),
+        (FlexibleWriter, lambda w: w.string("é", "f"), "03c3a9"),
+        (ClassicWriter, lambda w: w.nullable_string(None, "f"), "ffff"),
+        (FlexibleWriter, lambda w: w.nullable_string(None, "f"), "00"),
+        (ClassicWriter, lambda w: w.octets(b"ab"), "00000002 6162"),
+        (FlexibleWriter, lambda w: w.octets(b"ab"), "03 6162"),
+        (ClassicWriter, lambda w: w.array((), lambda _: None), "00000000"),
+        (FlexibleWriter, lambda w: w.array((1, 2), lambda v: w.int8(v, "f")), "03 0102"),
+        (ClassicWriter, lambda w: w.tags({1: b"x"}), ""),
+        (FlexibleWriter, lambda w: w.tags({}), "00"),
+        (FlexibleWriter, lambda w: w.tags({9: b"xy", 1: b""}), "02 0100 09027879"),
+    ],
+)
+def test_values_have_kafkas_bytes(kind: type[Writer], write: Callable[[Writer], None], hex_: str) -> None:
+    """One line for each type and encoding; tags are sorted, whatever order they come in."""
+    writer = kind("message")
+    write(writer)
+    assert bytes(writer.out) == bytes.fromhex(hex_)
+
+
+@pytest.mark.parametrize(
+    ("write", "bits"),
+    [
+        (lambda w, v: w.int8(v, "field"), 8),
+        (lambda w, v: w.int16(v, "field"), 16),
+        (lambda w, v: w.int32(v, "field"), 32),
+        (lambda w, v: w.int64(v, "field"), 64),
+    ],
+)
+def test_a_number_that_does_not_fit_is_refused(write: Callable[[Writer, int], None], bits: int) -> None:
+    """One above the highest, and one below the lowest."""
+    for value in (2 ** (bits - 1), -(2 ** (bits - 1)) - 1):
+        with pytest.raises(LocalWireError, match=rf"^message: field: {value} does not fit into {bits} bits$"):
+            write(ClassicWriter("message"), value)
+
+
+@BOTH
+def test_a_string_longer_than_kafka_allows_is_refused(kind: type[Writer]) -> None:
+    """Its length is that of its bytes, not of its characters."""
+    kind("message").string("é" * 16383, "field")
+    with pytest.raises(LocalWireError, match=r"^message: field: 32768 bytes, Kafka allows 32767$"):
+        kind("message").string("é" * 16384, "field")
+
+
+@BOTH
+def test_text_without_bytes_is_refused(kind: type[Writer]) -> None:
+    """A lone surrogate is no text."""
+    with pytest.raises(LocalWireError, match=r"^message: field: not text that UTF-8 can carry$"):
+        kind("message").string("\ud800", "field")
