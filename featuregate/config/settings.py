@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from featuregate.config.addresses import Address, parse_bootstrap
 from featuregate.config.properties import Properties
@@ -63,7 +63,7 @@ class Settings:
         cls,
         config: str | Mapping[str, object] | os.PathLike[str],
         *,
-        roster: RosterSource = "ask",
+        roster: str = "ask",
         connect_timeout: float | None = None,
         request_timeout: float | None = None,
         total_timeout: float | None = None,
@@ -78,8 +78,7 @@ class Settings:
 
         Raises `ConfigError`, naming the property and what it may be.
         """
-        if roster not in get_args(RosterSource):
-            raise ConfigError("roster", f"{roster!r} is none of: {', '.join(get_args(RosterSource))}")
+        source = _source(roster)
         properties = Properties.of(config)
         protocol = properties.choice("security.protocol")
         role, bootstrap = _bootstrap(properties, protocol)
@@ -88,7 +87,7 @@ class Settings:
             role=role,
             protocol=protocol,
             tls=read_tls(properties) if protocol.endswith("SSL") else None,
-            sasl=read_sasl(properties, listed=roster == "listed") if protocol.startswith("SASL_") else None,
+            sasl=read_sasl(properties, listed=source == "listed") if protocol.startswith("SASL_") else None,
             client_id=properties.text("client.id") or _CLIENT_ID,
             address_family=properties.choice("broker.address.family"),
             connect_timeout=_seconds(
@@ -106,8 +105,15 @@ class Settings:
             total_timeout=_seconds("total_timeout", total_timeout, None, _TOTAL_TIMEOUT),
             max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
-            roster=roster,
+            roster=source,
         )
+
+
+def _source(roster: str) -> RosterSource:
+    for source in get_args(RosterSource):
+        if roster == source:
+            return cast("RosterSource", source)
+    raise ConfigError("roster", f"{roster!r} is none of: {', '.join(get_args(RosterSource))}")
 
 
 def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Address, ...]]:

@@ -1,0 +1,183 @@
+"""From an address to an open transport: names, TCP, TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from featuregate.errors import ConnectFailed, NetError, TimedOut, TlsFailed
+from featuregate.net.race import race
+from featuregate.net.threads import in_daemon_thread
+from featuregate.net.tls import context_for, explain, without_host_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.config import Address, Settings
+    from featuregate.net.carrier import Carrier
+
+__all__ = ["dial"]
+
+_FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+_PORTS = range(1, 65536)
+_STAGGER = 0.25
+"""Seconds before the next address of a name is tried beside one that says nothing (RFC 8305)."""
+
+_RESOLVING, _CONNECTING, _HANDSHAKE = "resolving the name", "connecting", "in the TLS handshake"
+T = TypeVar("T")
+
+
+async def dial(address: Address, settings: Settings, make: Callable[[], Carrier]) -> Carrier:
+    """Connect to the first address of a name that accepts, and shake hands where TLS is spoken.
+
+    Raises
+    ------
+    ConnectFailed, TlsFailed, TimedOut
+        `Settings.connect_timeout` bounds all of it.
+    """
+    tls = context_for(settings.tls) if settings.tls else None
+    try:
+        return await _Dialing(address, settings, tls, make).run()
+    except _HostNameMismatch as mismatch:
+        names = await _names(address, settings, make)
+        problem = f"the certificate is for {names}, not for {address.host!r}: {_MISMATCH_ADVICE}"
+        raise TlsFailed(address, _HANDSHAKE, problem) from mismatch.__cause__
+
+
+_MISMATCH_ADVICE = "connect by one of its names, or see ssl.endpoint.identification.algorithm"
+
+
+class _HostNameMismatch(TlsFailed):
+    """The certificate is good, but for somebody else."""
+
+
+class _Dialing:
+    """One way to a broker, and how far it has got."""
+
+    def __init__(
+        self, address: Address, settings: Settings, tls: ssl.SSLContext | None, make: Callable[[], Carrier]
+    ) -> None:
+        self._address = address
+        self._settings = settings
+        self._tls = tls
+        self._make = make
+        self._stage = _RESOLVING
+        self._failures: list[NetError] = []
+
+    async def run(self) -> Carrier:
+        timeout = self._settings.connect_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                hosts = await self._resolve()
+                self._stage = _CONNECTING
+                attempts = (partial(self._attempt, host) for host in hosts)
+                carrier = await race(attempts, stagger=_STAGGER, dispose=_close)
+        except TimeoutError:
+            raise TimedOut(self._address, self._stage, f"no answer within {timeout:g} s") from None
+        if carrier is None:
+            raise self._worst()
+        return carrier
+
+    async def _resolve(self) -> list[str]:
+        """Give the literal addresses of the host, asking for names every time: they move."""
+        host, port = self._address
+        family = _FAMILIES[self._settings.address_family]
+        if not host or port not in _PORTS:
+            raise ConnectFailed(self._address, _CONNECTING, "this is no address that anybody could listen at")
+        if _is_literal(host, family):
+            return [host]
+        try:
+            found = await in_daemon_thread(lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM))
+        except (OSError, ValueError) as error:  # ValueError: a host that is no name at all, such as one of 300 letters
+            raise ConnectFailed(self._address, _RESOLVING, _words(error)) from error
+        return list(dict.fromkeys(_literal(info) for info in found))
+
+    async def _attempt(self, host: str) -> Carrier | None:
+        loop = asyncio.get_running_loop()
+        connected = False
+
+        def made() -> Carrier:
+            nonlocal connected
+            connected = True
+            if self._tls:
+                self._stage = _HANDSHAKE
+            return self._make()
+
+        name = self._address.host.partition("%")[0] if self._tls else None
+        try:
+            _, carrier = await loop.create_connection(
+                made, host, self._address.port, ssl=self._tls, server_hostname=name
+            )
+        except (OSError, ValueError) as error:
+            self._failures.append(self._failed(error, connected=connected))
+            return None
+        return carrier
+
+    def _failed(self, error: OSError | ValueError, *, connected: bool) -> NetError:
+        if isinstance(error, ssl.SSLError):
+            kind = _HostNameMismatch if _is_mismatch(error) else TlsFailed
+            failure: NetError = kind(self._address, _HANDSHAKE, explain(error))
+        elif connected:
+            failure = TlsFailed(self._address, _HANDSHAKE, explain(error))
+        else:
+            failure = ConnectFailed(self._address, _CONNECTING, _words(error))
+        failure.__cause__ = error
+        return failure
+
+    def _worst(self) -> NetError:
+        """Choose what to report of several addresses: a peer that was reached says more than one that was not."""
+        reached = [failure for failure in self._failures if isinstance(failure, TlsFailed)]
+        return (reached or self._failures)[-1]
+
+
+async def _names(address: Address, settings: Settings, make: Callable[[], Carrier]) -> str:
+    """Connect once more, checking everything but the host name, to tell which names the certificate has."""
+    assert settings.tls is not None
+    try:
+        carrier = await _Dialing(address, settings, without_host_names(settings.tls), make).run()
+    except NetError:
+        return "somebody else"
+    try:
+        return ", ".join(map(repr, carrier.peer_names())) or "nobody: it has no subject alternative name"
+    finally:
+        carrier.close()
+
+
+def _close(carrier: Carrier) -> None:
+    carrier.close()
+
+
+def _is_mismatch(error: ssl.SSLError) -> bool:
+    return isinstance(error, ssl.SSLCertVerificationError) and "mismatch" in error.verify_message.lower()
+
+
+def _is_literal(host: str, family: int) -> bool:
+    """Tell an address from a name, so that no thread is needed; one with a zone goes through the resolver."""
+    for kind in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(kind, host)
+        except (OSError, ValueError):
+            continue
+        return family in {socket.AF_UNSPEC, kind}
+    return False
+
+
+def _literal(info: tuple[object, ...]) -> str:
+    """Take the address out of what the resolver says, with its zone where it has one."""
+    where = info[4]
+    assert isinstance(where, tuple)
+    host = str(where[0])
+    scope = where[3] if len(where) > len(("host", "port", "flow")) else 0
+    return f"{host}%{scope}" if scope and "%" not in host else host
+
+
+def _words(error: OSError | ValueError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"{error.strerror}"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error)

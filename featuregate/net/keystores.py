@@ -1,0 +1,86 @@
+"""Certificates and keys out of whatever file they are in: PEM and PKCS12; Java's own format is refused with advice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from featuregate.config import Material
+
+__all__ = ["Pem", "read_material"]
+
+_BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
+_JKS = b"\xfe\xed\xfe\xed"
+_LARGEST = 16 * 1024 * 1024
+
+
+class Pem(NamedTuple):
+    """PEM text, certificates apart from the private key."""
+
+    certificates: str
+    private_key: str
+
+    def __repr__(self) -> str:
+        return "Pem(<secret>)"
+
+
+def read_material(source: Material) -> Pem:
+    """Read certificates and a private key, as many as there are. What the file holds decides, not what it is called.
+
+    Raises `ConfigError`, for a file that cannot be read or a store that its password does not open.
+    """
+    if source.pem is not None:
+        return _split(source.pem.reveal())
+    content = _content(source)
+    if content.startswith(_JKS):
+        raise ConfigError(
+            source.key,
+            f"{source.location!r} is a JKS keystore, which only Java reads: convert it with keytool -importkeystore "
+            "-srckeystore OLD -destkeystore NEW -deststoretype PKCS12",
+        )
+    if b"-----BEGIN " in content:
+        return _split(content.decode("utf-8", "replace"))
+    return _pkcs12(source, content)
+
+
+def _content(source: Material) -> bytes:
+    try:
+        with Path(source.location or "").open("rb") as file:
+            return file.read(_LARGEST)
+    except OSError as error:
+        raise ConfigError(source.key, f"{source.location!r} cannot be read: {error.strerror}") from None
+
+
+def _split(text: str) -> Pem:
+    blocks = [(match["label"], match[0]) for match in _BLOCK.finditer(text)]
+    return Pem(
+        "\n".join(block for label, block in blocks if label.endswith("CERTIFICATE")),
+        "\n".join(block for label, block in blocks if label.endswith("PRIVATE KEY")),
+    )
+
+
+def _pkcs12(source: Material, content: bytes) -> Pem:
+    try:
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - only PKCS12 needs it
+        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - likewise
+    except ImportError:
+        raise ConfigError(
+            source.key, f"{source.location!r} is no PEM file, and PKCS12 needs: pip install cryptography"
+        ) from None
+    try:
+        store = pkcs12.load_pkcs12(content, source.password.reveal().encode() if source.password else None)
+    except ValueError:
+        problem = "is neither PEM nor a PKCS12 store that its password opens"
+        raise ConfigError(source.key, f"{source.location!r} {problem}") from None
+    found = ([store.cert] if store.cert else []) + list(store.additional_certs)
+    certificates = [entry.certificate.public_bytes(serialization.Encoding.PEM).decode() for entry in found]
+    if store.key is None:
+        return Pem("\n".join(certificates), "")
+    key = store.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Pem("\n".join(certificates), key.decode())

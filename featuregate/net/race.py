@@ -1,0 +1,50 @@
+"""Several ways to the same thing, of which the first that works is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+__all__ = ["race"]
+
+T = TypeVar("T")
+
+
+async def race(
+    attempts: Iterable[Callable[[], Awaitable[T | None]]], *, stagger: float, dispose: Callable[[T], object]
+) -> T | None:
+    """Start one attempt after another until one succeeds; give its result, or None when all have failed.
+
+    The next one starts when one fails, or after ``stagger`` seconds of silence, as RFC 8305 does with addresses. An
+    attempt fails by giving None. Attempts that are still under way at the end are cancelled; a result that comes too
+    late goes to ``dispose``.
+    """
+    waiting = iter(attempts)
+    running: set[asyncio.Future[T | None]] = set()
+    try:
+        while True:
+            start = next(waiting, None)
+            if start is not None:
+                running.add(asyncio.ensure_future(start()))
+            if not running:
+                return None
+            timeout = stagger if start is not None else None
+            await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            finished = {task for task in running if task.done()}
+            winner = next((task for task in finished if task.result() is not None), None)
+            running -= {winner} if winner is not None else finished
+            if winner is not None:
+                return winner.result()
+    finally:
+        await _stop(running, dispose)
+
+
+async def _stop(running: set[asyncio.Future[T | None]], dispose: Callable[[T], object]) -> None:
+    for task in running:
+        task.cancel()
+    for result in await asyncio.gather(*running, return_exceptions=True):
+        if result is not None and not isinstance(result, BaseException):
+            dispose(result)

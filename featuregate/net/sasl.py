@@ -1,0 +1,158 @@
+"""Authentication (KIP-152): PLAIN, SCRAM (RFC 5802, KIP-84) and OAUTHBEARER (RFC 7628, KIP-255).
+
+Tokens travel inside SaslAuthenticate, and bare to brokers before 1.0. No error ever repeats what we sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from scramp import ScramClient, ScramException
+
+from featuregate.errors import AuthenticationFailed, ConnectionLost, UnsupportedVersion
+from featuregate.kafka_errors import kafka_error
+from featuregate.net.threads import in_daemon_thread
+from featuregate.net.tokens import fetch_token
+from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+if TYPE_CHECKING:
+    from featuregate.config import Sasl
+    from featuregate.net.connection import Connection
+
+__all__ = ["authenticate"]
+
+_UNSUPPORTED_MECHANISM: Final = 33
+_ILLEGAL_STATE: Final = 34
+_MOST_ITERATIONS: Final = 1_000_000
+"""Of SCRAM's hash, on the word of the broker: about a second of CPU. Kafka's own default is 4,096."""
+_SHOWN: Final = 200
+"""Characters of a broker's own words in an error."""
+
+Exchange = Callable[[bytes], Awaitable[bytes]]
+
+
+async def authenticate(connection: Connection, sasl: Sasl, token_within: float) -> None:
+    """Go through the mechanism's exchange on a connection that has been negotiated.
+
+    Raises `AuthenticationFailed` with the broker's words, or `NetError` when the bytes do not get through.
+    ``token_within`` is how many seconds a source of tokens may take.
+    """
+    try:
+        version = await _handshake(connection, sasl.mechanism)
+        exchange = _wrapped(connection, sasl.mechanism) if version else _bare(connection, sasl.mechanism)
+        await _MECHANISMS[sasl.mechanism](exchange, sasl, token_within)
+    except ScramException as error:
+        raise AuthenticationFailed(connection.address, sasl.mechanism, f"{error}") from error
+    except _Problem as problem:
+        raise AuthenticationFailed(connection.address, sasl.mechanism, str(problem)) from problem.__cause__
+
+
+class _Problem(Exception):
+    """What goes wrong inside a mechanism, which does not know where it is."""
+
+
+async def _handshake(connection: Connection, mechanism: str) -> int:
+    """Agree on the mechanism; give the version, since after v0 tokens travel bare."""
+    request = SaslHandshakeRequest(mechanism=mechanism)
+    try:
+        version = connection.version_for(request)
+    except UnsupportedVersion as error:
+        raise _Problem(f"this listener knows no SASL: see security.protocol ({error})") from error
+    response = await connection.request(request)
+    if response.error_code == _UNSUPPORTED_MECHANISM:
+        enabled = ", ".join(response.mechanisms)[:_SHOWN] or "none"
+        raise _Problem(f"the listener does not enable this mechanism; it enables: {enabled}")
+    if response.error_code == _ILLEGAL_STATE:
+        raise _Problem("the listener expects no authentication: set security.protocol to PLAINTEXT or SSL")
+    if response.error_code:
+        raise _Problem(f"the broker said {kafka_error(response.error_code).name}")
+    return version
+
+
+def _wrapped(connection: Connection, mechanism: str) -> Exchange:
+    async def exchange(token: bytes) -> bytes:
+        response = await connection.request(SaslAuthenticateRequest(auth_bytes=token))
+        if response.error_code:
+            name = kafka_error(response.error_code).name
+            raise AuthenticationFailed(
+                connection.address, mechanism, f"the broker said {name}: {_shown(response.error_message or 'no more')}"
+            )
+        return response.auth_bytes
+
+    return exchange
+
+
+def _bare(connection: Connection, mechanism: str) -> Exchange:
+    async def exchange(token: bytes) -> bytes:
+        try:
+            return await connection.exchange_token(token)
+        except ConnectionLost as error:
+            problem = "the broker closed the connection, which is how one before 1.0 refuses credentials"
+            raise AuthenticationFailed(connection.address, mechanism, problem) from error
+
+    return exchange
+
+
+async def _plain(exchange: Exchange, sasl: Sasl, _within: float) -> None:
+    """RFC 4616."""
+    await exchange("\0".join(("", sasl.username, _password(sasl))).encode())
+
+
+async def _scram(exchange: Exchange, sasl: Sasl, _within: float) -> None:
+    """Both sides prove that they know the password; the broker's proof is checked too."""
+    client = ScramClient([sasl.mechanism], sasl.username, _password(sasl))
+    server_first = _text(await exchange(client.get_client_first().encode()))
+    _check_iterations(server_first)
+    client.set_server_first(server_first)
+    # The hash takes milliseconds by design, so the loop goes on meanwhile.
+    client_final = await in_daemon_thread(client.get_client_final)
+    client.set_server_final(_text(await exchange(client_final.encode())))
+
+
+async def _oauthbearer(exchange: Exchange, sasl: Sasl, within: float) -> None:
+    """Send the token. A refusal is JSON that says why, which must be acknowledged before the broker fails us."""
+    assert sasl.token is not None
+    token = await fetch_token(sasl.token, within)
+    extensions = "".join(f"\x01{name}={value}" for name, value in token.extensions)
+    reply = await exchange(f"n,,\x01auth=Bearer {token.value.reveal()}{extensions}\x01\x01".encode())
+    if not reply:
+        return
+    said = ""
+    try:
+        await exchange(b"\x01")
+    except (AuthenticationFailed, ConnectionLost) as error:
+        said = f" ({error.problem})" if error.problem else ""
+    raise _Problem(f"the broker refused the token: {_shown(_text(reply))}{said}")
+
+
+_MECHANISMS: Final = {
+    "PLAIN": _plain,
+    "SCRAM-SHA-256": _scram,
+    "SCRAM-SHA-512": _scram,
+    "OAUTHBEARER": _oauthbearer,
+}
+
+
+def _password(sasl: Sasl) -> str:
+    assert sasl.password is not None
+    return sasl.password.reveal()
+
+
+def _check_iterations(server_first: str) -> None:
+    count = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
+    if len(count) > len(str(_MOST_ITERATIONS)) or (count.isdecimal() and int(count) > _MOST_ITERATIONS):
+        raise _Problem(f"the broker asks for more than {_MOST_ITERATIONS} iterations of the hash")
+
+
+def _text(token: bytes) -> str:
+    try:
+        return token.decode()
+    except UnicodeDecodeError as error:
+        raise _Problem("the broker's token is no text") from error
+
+
+def _shown(text: str) -> str:
+    """Make a broker's own words fit for one line of a log."""
+    printable = "".join(character if character.isprintable() else "?" for character in text[:_SHOWN])
+    return printable + ("..." if len(text) > _SHOWN else "")
