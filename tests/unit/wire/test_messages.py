@@ -1,0 +1,104 @@
+"""What every message keeps, in every version that we speak."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pickle
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.errors import LocalWireError, RemoteWireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.wire.message import Message
+
+    Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
+
+
+@given(data=st.data())
+def test_each_message_comes_back(messages: Build, cls: type[Message], version: int, data: st.DataObject) -> None:
+    """Decoding what was encoded gives the same value."""
+    message = data.draw(messages(cls, version))
+    assert cls.decode(version, message.encode(version)) == message
+
+
+@given(data=st.data())
+def test_each_message_is_cut_at_any_byte(
+    messages: Build, cls: type[Message], version: int, data: st.DataObject
+) -> None:
+    """No prefix of a message is a message, and each says where it ends."""
+    body = data.draw(messages(cls, version)).encode(version)
+    for size in range(len(body)):
+        with pytest.raises(RemoteWireError, match=rf"^{cls.__name__} v{version}: "):
+            cls.decode(version, body[:size])
+
+
+@given(data=st.data(), more=st.binary(min_size=1, max_size=9))
+def test_bytes_behind_a_message_are_refused(
+    messages: Build, cls: type[Message], version: int, data: st.DataObject, more: bytes
+) -> None:
+    """A body is used to its last byte."""
+    body = data.draw(messages(cls, version)).encode(version)
+    with pytest.raises(RemoteWireError, match="left over") as caught:
+        cls.decode(version, body + more)
+    assert caught.value.offset == len(body)
+
+
+@given(body=st.binary(max_size=120))
+def test_any_bytes_parse_or_raise_our_error(cls: type[Message], version: int, body: bytes) -> None:
+    """Decoders are total."""
+    try:
+        cls.decode(version, body)
+    except RemoteWireError as error:
+        assert str(error).startswith(f"{cls.__name__} v{version}: ")  # noqa: PT017 - not raising is right too
+
+
+@given(data=st.data())
+def test_invariant_7_mutated_bytes_neither_crash_nor_bloat(
+    messages: Build, cls: type[Message], version: int, data: st.DataObject
+) -> None:
+    """Bytes that are almost right cost about their size, whatever lengths they claim."""
+    body = bytearray(data.draw(messages(cls, version)).encode(version))
+    for _ in range(data.draw(st.integers(1, 4))):
+        if body:
+            body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
+    peak = peak_of_decoding(cls, version, bytes(body))
+    assert peak < 64 * 1024 + 200 * len(body)
+
+
+def peak_of_decoding(cls: type[Message], version: int, body: bytes) -> int:
+    """Decode, and give the most memory that was held at once, in bytes."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(RemoteWireError):
+            cls.decode(version, body)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_versions_that_we_do_not_speak_are_refused(cls: type[Message], version: int) -> None:
+    """One below and one above, in both directions."""
+    del version
+    for outside in (cls.VERSIONS[0] - 1, cls.VERSIONS[1] + 1):
+        with pytest.raises(LocalWireError, match=rf"^{cls.__name__}: version {outside} is not one of "):
+            cls.decode(outside, b"")
+
+
+@given(data=st.data())
+def test_each_message_is_a_frozen_value_that_pickles(
+    messages: Build, cls: type[Message], version: int, data: st.DataObject
+) -> None:
+    """It can be passed anywhere, and nobody changes it on the way."""
+    message = data.draw(messages(cls, version))
+    assert pickle.loads(pickle.dumps(message)) == message
+    assert not hasattr(message, "__dict__")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(message, dataclasses.fields(message)[0].name, None)  # type: ignore[arg-type] # every message is a dataclass
