@@ -1,0 +1,373 @@
+"""The poll loop: ask every broker, again and again, and keep gates fresh.
+
+One coroutine polls. ``with Discoverer(...)`` runs it in a daemon thread, ``async with Discoverer(...)`` as a task of
+the caller's loop. Between polls the loop holds its discoverer weakly, so that one that is forgotten dies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from featuregate.config import Settings
+from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPicklable, RefreshTimedOut
+from featuregate.events import Polled, PollFailed
+from featuregate.gates import Gate
+from featuregate.polls import Polls
+from featuregate.requirements import parse
+from featuregate.schedule import next_delay
+from featuregate.shelf import FileShelf
+from featuregate.store import Store
+from featuregate.view import merge
+from featuregate.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from featuregate.config import RosterSource
+    from featuregate.events import Event, MetricsHook, OnChange
+    from featuregate.gates import Pin
+    from featuregate.net.survey import Roster
+    from featuregate.ratchet import Policy
+    from featuregate.requirements import Requirement
+    from featuregate.shelf import Shelf
+    from featuregate.view import View
+
+__all__ = ["Discoverer"]
+
+logger = logging.getLogger("featuregate")
+
+STALE_INTERVALS = 3
+FORGET_SECONDS = 1800.0
+
+
+def _wall() -> float:
+    """Seconds since the Unix epoch; for the times that people read, never for durations."""
+    return datetime.now(UTC).timestamp()
+
+
+class Discoverer:
+    """Asks every broker of a cluster what it can do, keeps the answer fresh, and hands out gates.
+
+    Parameters
+    ----------
+    config
+        The very dict the app gives confluent-kafka, Java-style or Spark-style (``kafka.``) properties, a
+        ``host:port,host:port`` string, or the path of a ``.properties`` file.
+    interval
+        Seconds between polls of a quiet cluster; a tenth of it while a roll is going on.
+    stale_after
+        Seconds without any answer after which the view counts as stale; three intervals by default.
+    forget_after
+        Seconds for which a broker that is no longer listed still counts as known. It may be down for an upgrade
+        and come back with the old software; until it is forgotten, no gate over API ranges opens. Clusters from
+        4.0 on list brokers that are down, so this matters for older ones.
+    shelf
+        Where latches outlive the process: a folder, or anything with the methods of
+        :class:`~featuregate.shelf.Shelf`. Without one they live as long as the discoverer.
+    metrics
+        Called with each :data:`~featuregate.events.Event`.
+    roster
+        ``"listed"`` says that the bootstrap list names every broker. Then only ApiVersions is sent, which brokers
+        answer before authentication. ``"ask"`` finds the brokers by asking.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | str | Path,
+        *,
+        interval: float = 60.0,
+        stale_after: float | None = None,
+        forget_after: float = FORGET_SECONDS,
+        shelf: Shelf | str | os.PathLike[str] | None = None,
+        metrics: MetricsHook | None = None,
+        roster: RosterSource = "ask",
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
+            if value is not None and not value > 0:
+                raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
+        self._settings = Settings.parse(config, roster=roster)
+        self._chance = chance
+        self._clock = clock
+        self._store: Store[Gate] = Store(
+            shelf=FileShelf(shelf) if isinstance(shelf, str | os.PathLike) else shelf, wall=_wall, metrics=metrics
+        )
+        self._polls = Polls(
+            interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after
+        )
+        self._roster: Roster | None = None
+        self._closed = False
+        self._worker: Worker | None = None
+        self._lock = threading.Lock()
+        _alive.add(self)
+
+    def __repr__(self) -> str:
+        hosts = ",".join(str(address) for address in self._settings.bootstrap)
+        return f"<Discoverer of {hosts}: {self.health()['status']}>"
+
+    def __reduce__(self) -> str:
+        raise NotPicklable(
+            "discoverer", "it polls in one process; send the View instead (features.view), or gate.pin()"
+        )
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> Self:
+        """Start polling in a daemon thread, and return at once. Starting twice is starting once."""
+        with self._lock:
+            if self._closed:
+                raise ClosedError("this discoverer has been closed; make a new one")
+            if self._worker is None:
+                self._worker = Worker.in_thread(self)
+        return self
+
+    def close(self) -> None:
+        """Stop polling. What was seen and latched can still be read. Closing twice is closing once."""
+        with self._lock:
+            self._closed, worker, self._worker = True, self._worker, None
+        if worker is not None:
+            worker.stop()
+        with self._store.settled:
+            self._store.settled.notify_all()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        with self._lock:
+            if self._closed:
+                raise ClosedError("this discoverer has been closed; make a new one")
+            if self._worker is None:
+                self._worker = Worker.in_task(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        worker = self._worker
+        self.close()
+        if worker is not None:
+            await worker.stopped()
+
+    def revive(self) -> None:
+        """Start polling where nothing polls. Unlike :meth:`start` it never raises, because checks come through here."""
+        with suppress(ClosedError, RuntimeError):  # RuntimeError: the interpreter is going down, no thread can start
+            self.start()
+
+    def _forked(self) -> None:
+        """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""
+        self._lock = threading.Lock()
+        self._store.renew_lock()
+        self._worker = None
+        if not self._closed:
+            for gate in self._store.gates():
+                gate.forget_open()
+
+    # ------------------------------------------------------------------ what apps ask
+
+    @property
+    def view(self) -> View | None:
+        """The merged truth of now; ``None`` before the first answer. One reference read."""
+        return self._store.view
+
+    @property
+    def latched(self) -> Mapping[str, int]:
+        """The highest finalized level ever seen of each feature of this cluster. Never falls."""
+        return self._store.kept.levels
+
+    def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
+        """Return the gate of this name; starts polling where nothing polls yet.
+
+        Parameters
+        ----------
+        name
+            What logs, metrics and the durable latch call it. A latch belongs to the name *and* the requirement.
+        requirement
+            Such as ``Feature("group.version") >= 1``, a preset, or text: ``"group.version>=1 & Fetch>=10"``.
+        policy
+            ``"sticky"``: once open, open, for this cluster id. ``"live"``: open only while it is proved.
+
+        Raises
+        ------
+        ConfigError
+            There is a gate of this name with another requirement or policy.
+        RequirementError
+            The text does not parse.
+        """
+        if policy not in ("sticky", "live"):
+            raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
+        wanted = parse(requirement) if isinstance(requirement, str) else requirement
+        gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
+        if (str(gate.requirement), gate.policy) != (str(wanted), policy):
+            raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
+        self.revive()
+        return gate
+
+    def pin(self) -> dict[str, Pin]:
+        """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""
+        with self._store.settled:
+            return {gate.name: gate.pin() for gate in self._store.gates()}
+
+    def wait(self, timeout: float) -> bool:
+        """Block until there is a view, for ``timeout`` seconds at most; return whether there is.
+
+        In a coroutine: ``await asyncio.to_thread(features.wait, 5)``.
+        """
+        return self.wait_until(lambda: self._store.view is not None, timeout)
+
+    def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Block until ``done()``, looked at after each poll; return whether it is.
+
+        Raises
+        ------
+        ClosedError
+            The discoverer is closed, so that nothing can change any more.
+        """
+        if self._worker is not None and self._worker.is_here():
+            raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
+        if not self._closed:
+            self.revive()
+        with self._store.settled:
+            self._store.settled.wait_for(lambda: done() or self._closed, timeout)
+            if self._closed and not done():
+                raise ClosedError("this discoverer has been closed while somebody waited")
+            return done()
+
+    def refresh(self, timeout: float | None = None) -> View:
+        """Ask every broker now, and return the view that comes of it.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; by default what a poll may take at the most, twice.
+
+        Raises
+        ------
+        DiscoveryError
+            Nobody answered.
+        RefreshTimedOut
+            No poll has ended in time.
+        """
+        bound = 2 * self._settings.total_timeout if timeout is None else timeout
+        ticket = self._polls.started + 1
+        self.revive()
+        if self._worker is not None:
+            self._worker.ring()
+        if not self.wait_until(lambda: self._polls.finished >= ticket, bound):
+            raise RefreshTimedOut(bound)
+        if self._polls.last_error is not None:
+            raise self._polls.last_error
+        assert self._store.view is not None
+        return self._store.view
+
+    def on_change(self, callback: OnChange) -> Callable[[], None]:
+        """Call ``callback`` when the content of the view becomes another one; returns what takes it off again.
+
+        It runs in the poll loop, outside any lock, so it should be short. One that fails is logged and survived.
+        """
+        return self._store.listen(callback)
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of discovery for a periodic health check, as plain JSON-able values.
+
+        ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
+        sentences. ``gates`` maps each gate to whether it is open.
+        """
+        found = self._polls.health(
+            self._store.view, self._clock(), closed=self._closed, shelf_error=self._store.shelf_error
+        )
+        worker = self._worker
+        found["polling"] = worker is not None and worker.alive()
+        found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
+        return found
+
+    # ------------------------------------------------------------------ the loop's side
+
+    async def poll(self) -> float:
+        """Poll once, and return the seconds until the next poll. Called by the worker; never raises."""
+        polls, began = self._polls, self._clock()
+        polls.started += 1
+        try:
+            event: Event = await self._look(began)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
+            event = self._note_failure(error, began)
+        now = self._clock()
+        if polls.stale(now):
+            self._store.unprove(f"nobody has answered for {polls.age(now):.0f} s")
+        with self._store.settled:
+            polls.finished += 1
+            self._store.settled.notify_all()
+        self._store.tell(event)
+        rolling = polls.rolling(self._store.view, now)
+        return next_delay(polls.interval, failures=polls.failures, rolling=rolling, chance=self._chance())
+
+    async def _look(self, began: float) -> Event:
+        from featuregate.discovery import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
+
+        roster, answers, at = await ask(self._settings, self._roster)
+        before, now = self._store.view, self._clock()
+        self._roster = roster
+        if not roster.registered:
+            # This cluster does not list brokers that are down, so those that vanished are remembered here.
+            listed = {answer.node_id for answer in answers}
+            answers += self._polls.vanished(before, roster.cluster_id, listed, now)
+        view = merge(
+            answers,
+            cluster_id=roster.cluster_id,
+            controller_id=roster.controller_id,
+            roster=roster.source,
+            role=self._settings.role,
+            previous=before,
+            seen_at=at,
+        )
+        self._polls.succeeded(before, view, now)
+        self._store.offer(view)
+        return Polled(
+            cluster_id=view.cluster_id,
+            epoch=view.epoch,
+            seconds=now - began,
+            answered=len(view.brokers) - len(view.missing),
+            known=len(view.brokers),
+        )
+
+    def _note_failure(self, error: Exception, began: float) -> PollFailed:
+        if not isinstance(error, FeatureGateError):
+            logger.error("a poll failed in a way that it should not")
+        elif not self._polls.failures:
+            logger.warning("nobody answered: %s", error)
+        self._polls.failed(error)
+        return PollFailed(error=str(error), failures=self._polls.failures, seconds=self._clock() - began)
+
+
+_alive: weakref.WeakSet[Discoverer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for discoverer in list(_alive):
+        discoverer._forked()  # noqa: SLF001 - the fork hook is this class's own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

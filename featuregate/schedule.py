@@ -1,0 +1,39 @@
+"""When to ask again: a pure function of what the last polls showed."""
+
+from __future__ import annotations
+
+__all__ = ["SETTLE_INTERVALS", "next_delay"]
+
+JITTER = 0.1
+"""A tenth either way, so that a fleet that started together does not ask together."""
+ROLL_SPEEDUP = 10
+BACKOFF_START = 1.0
+BACKOFF_CAP = 30.0
+SETTLE_INTERVALS = 5
+"""A roll counts as going on for this many intervals after the last thing that moved."""
+
+
+def next_delay(interval: float, *, failures: int, rolling: bool, chance: float) -> float:
+    """Return the seconds until the next poll.
+
+    Parameters
+    ----------
+    interval
+        Seconds between polls of a quiet cluster.
+    failures
+        How many polls in a row got no answer from anybody: each doubles the wait, from one second up to
+        the interval or 30 seconds, whichever is longer.
+    rolling
+        Whether brokers differ, or something has just moved: then ten times as often, down to a second.
+    chance
+        A random number in [0, 1), which becomes a tenth of jitter either way.
+    """
+    if failures:
+        start, cap = min(BACKOFF_START, interval), max(BACKOFF_CAP, interval)
+        # The exponent is bounded, because a cluster may be away for days.
+        delay = min(start * 2.0 ** min(failures - 1, 32), cap)
+    elif rolling:
+        delay = max(interval / ROLL_SPEEDUP, min(interval, BACKOFF_START))
+    else:
+        delay = interval
+    return delay * (1 + JITTER * (2 * chance - 1))

@@ -1,0 +1,193 @@
+"""The durable form of what is kept: latches that outlive the process.
+
+A :class:`Shelf` is any place that can hold a :class:`~featuregate.ratchet.Kept` per cluster id and *join* a new one
+with what is there. :class:`FileShelf` is a folder of small JSON files that people can read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import quote
+
+from featuregate.errors import ShelfDamaged, ShelfError
+from featuregate.ratchet import Kept, LatchedGate, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["FileShelf", "Shelf"]
+
+T = TypeVar("T")
+SCHEMA_VERSION = 1
+LOCK_SECONDS = 3.0
+ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
+
+
+class Shelf(Protocol):
+    """Where latches are kept. Both methods may block, and are called by the poll loop, never by a check."""
+
+    def load(self, cluster_id: str) -> Kept | None:
+        """Return what is kept of this cluster, or ``None`` where nothing is.
+
+        Raises
+        ------
+        ShelfDamaged
+            What was there cannot be read; it has been set aside, and the next load returns ``None``.
+        ShelfError
+            The shelf cannot be read now.
+        """
+        ...
+
+    def save(self, kept: Kept) -> Kept:
+        """Join ``kept`` with what is there, and return the joined record once it is durable.
+
+        Raises
+        ------
+        ShelfError
+            It is not durable.
+        """
+        ...
+
+
+class FileShelf:
+    """A folder with one file per cluster id.
+
+    Files are replaced atomically and flushed to the disk before :meth:`save` returns. Processes that share the
+    folder take turns by a lock file, so that none loses another's latch.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"FileShelf({str(self.folder)!r})"
+
+    def load(self, cluster_id: str) -> Kept | None:
+        """Return what is kept of this cluster; see :meth:`Shelf.load`."""
+        with self._turn(cluster_id) as path:
+            return self._read(path, cluster_id)
+
+    def save(self, kept: Kept) -> Kept:
+        """Join ``kept`` with the file and make it durable; see :meth:`Shelf.save`."""
+        if kept.cluster_id is None:
+            raise ShelfError(self.folder, "a cluster without an id has no place on a shelf")
+        with self._turn(kept.cluster_id) as path:
+            there = self._read(path, kept.cluster_id)
+            joined = kept if there is None else join(there, kept)
+            if joined != there:
+                _replace(path, _to_text(joined))
+        return joined
+
+    def path(self, cluster_id: str) -> Path:
+        """Return the file of this cluster. The id came over the network: nothing in it can leave the folder."""
+        return self.folder / f"{quote(cluster_id, safe='')[:200]}.json"
+
+    @contextmanager
+    def _turn(self, cluster_id: str) -> Iterator[Path]:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - only apps with a durable latch pay for it
+
+        path = self.path(cluster_id)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS):
+                yield path
+        except Timeout as error:
+            raise ShelfError(path, f"another process has held its lock for {LOCK_SECONDS:.0f} s") from error
+        except OSError as error:
+            raise ShelfError(path, error.strerror or str(error)) from error
+
+    def _read(self, path: Path, cluster_id: str) -> Kept | None:
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            document = json.loads(data)
+            version = document["schema_version"]
+            if type(version) is int and version > SCHEMA_VERSION:
+                raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
+            kept = _from_document(document)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            aside = _set_aside(path)
+            raise ShelfDamaged(path, aside, f"{type(error).__name__}: {error}") from error
+        if kept.cluster_id != cluster_id:
+            raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+        return kept
+
+
+def _set_aside(path: Path) -> Path:
+    """Keep a damaged file under a free name: an operator may still read the latches in it."""
+    number = 1
+    while (aside := path.with_suffix(f".damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    return aside
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside, flush, swap, flush the folder: a crash leaves the old file or the new one, whole."""
+    beside = path.with_suffix(".new")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _to_text(kept: Kept) -> str:
+    gates = [
+        {
+            "gate": latched.gate,
+            "requirement": latched.requirement,
+            "opened_at": datetime.fromtimestamp(latched.opened_at, UTC).isoformat(),
+            "epoch": latched.epoch,
+        }
+        for latched in kept.gates.values()
+    ]
+    document = {
+        "about": ABOUT,
+        "schema_version": SCHEMA_VERSION,
+        "cluster_id": kept.cluster_id,
+        "levels": dict(kept.levels),
+        "gates": gates,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _from_document(document: Any) -> Kept:
+    """Build the record from parsed JSON; any wrong shape raises, and counts as damage."""
+    gates = [
+        LatchedGate(
+            gate=_typed(row["gate"], str),
+            requirement=_typed(row["requirement"], str),
+            opened_at=datetime.fromisoformat(_typed(row["opened_at"], str)).timestamp(),
+            epoch=_typed(row["epoch"], int),
+        )
+        for row in document["gates"]
+    ]
+    return Kept(
+        cluster_id=_typed(document["cluster_id"], str),
+        levels={_typed(name, str): _typed(level, int) for name, level in document["levels"].items()},
+        gates={latched.key: latched for latched in gates},
+    )
+
+
+def _typed(value: object, kind: type[T]) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, found {value!r}")
+    return value

@@ -1,0 +1,126 @@
+"""What runs the poll loop: a daemon thread with a loop of its own, or a task of the caller's loop.
+
+Both run the same coroutine. Whoever stops, rings or forgets a worker may do so from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+__all__ = ["Poller", "Worker"]
+
+JOIN_SECONDS = 5.0
+
+
+class Poller(Protocol):
+    """What a worker works for."""
+
+    async def poll(self) -> float:
+        """Poll once, and return the seconds until the next poll."""
+        ...
+
+
+class Worker:
+    """Polls until it is stopped, or until nobody holds its poller any more."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = weakref.ref(poller)
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._bell: asyncio.Event | None = None
+        # Runs wherever the garbage collector happens to run, so it may neither block nor lock.
+        weakref.finalize(poller, self._halt).atexit = False
+
+    @classmethod
+    def in_thread(cls, poller: Poller) -> Self:
+        """Start a named daemon thread, with a loop of its own."""
+        worker = cls(poller)
+        worker._thread = threading.Thread(target=worker._in_thread, name="featuregate-poll", daemon=True)
+        worker._thread.start()
+        return worker
+
+    @classmethod
+    def in_task(cls, poller: Poller) -> Self:
+        """Start a task in the running loop."""
+        import asyncio  # noqa: PLC0415 - apps without a loop do not pay for it
+
+        worker = cls(poller)
+        worker._task = asyncio.get_running_loop().create_task(worker._run(), name="featuregate-poll")
+        return worker
+
+    def ring(self) -> None:
+        """Poll now rather than later."""
+        if self._bell is not None:
+            self._call_in_loop(self._bell.set)
+
+    def stop(self) -> None:
+        """Stop, also in the middle of a poll. A thread has ended when this returns."""
+        self._halt()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(JOIN_SECONDS)
+
+    async def stopped(self) -> None:
+        """Wait until the task has ended."""
+        import asyncio  # noqa: PLC0415 - see in_task
+
+        if self._task is not None:
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def alive(self) -> bool:
+        """Say whether it polls."""
+        if self._thread is not None:
+            return self._thread.is_alive()
+        return self._task is not None and not self._task.done()
+
+    def is_here(self) -> bool:
+        """Say whether the caller runs in the loop that polls, and would block it by waiting."""
+        if self._loop is None:
+            return False
+        import asyncio  # noqa: PLC0415 - see in_task
+
+        with suppress(RuntimeError):  # no loop runs in this thread
+            return asyncio.get_running_loop() is self._loop
+        return False
+
+    def _halt(self) -> None:
+        # Without a lock: either this sees the loop, or _run sees the flag, because each writes before it reads.
+        self._stopping = True
+        if self._task is not None:
+            self._call_in_loop(self._task.cancel)
+
+    def _call_in_loop(self, function: Callable[[], object]) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed, so there is nobody to call
+                self._loop.call_soon_threadsafe(function)
+
+    def _in_thread(self) -> None:
+        import asyncio  # noqa: PLC0415 - see in_task
+
+        with suppress(asyncio.CancelledError):
+            asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        import asyncio  # noqa: PLC0415 - see in_task
+
+        self._loop, self._bell = asyncio.get_running_loop(), asyncio.Event()
+        self._task = asyncio.current_task()
+        while not self._stopping:
+            poller = self._poller()
+            if poller is None:
+                return
+            delay = await poller.poll()
+            del poller
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._bell.wait()
+            self._bell.clear()

@@ -1,0 +1,260 @@
+"""Gates: one attribute read, and everything that an app hangs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import pickle
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import broker, deaf, view
+
+from featuregate.errors import GateClosed, NotPicklable
+from featuregate.gates import Gate
+from featuregate.requirements import Api
+from featuregate.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.ratchet import Policy
+
+TXN = Api("TxnOffsetCommit") >= 3
+
+
+class Owner:
+    """Counts how often a gate asked for a poll loop."""
+
+    def __init__(self) -> None:
+        self.revived = 0
+        self.waits: list[float] = []
+
+    def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        self.waits.append(timeout)
+        return done()
+
+    def revive(self) -> None:
+        self.revived += 1
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store(wall=lambda: 7.0)
+
+
+def bind(store: Store, owner: Owner, policy: Policy = "sticky") -> Gate:
+    return store.add_gate("eos", lambda: Gate("eos", TXN, policy=policy, owner=owner))
+
+
+@pytest.fixture
+def gate(store: Store, owner: Owner) -> Gate:
+    return bind(store, owner)
+
+
+def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None:
+    """Before the first view."""
+    assert not gate.open
+    assert not gate
+    assert gate.decision.verdict == "unknown"
+    assert gate.decision.policy == "sticky"
+
+
+def test_a_gate_is_as_true_as_it_is_open(gate: Gate, store: Store) -> None:
+    """`if gate:` is not a trap."""
+    store.offer(view(broker()))
+    assert gate
+    assert "open" in repr(gate)
+
+
+def test_invariant_5_a_check_asks_nobody(gate: Gate, owner: Owner) -> None:
+    """No owner, lock or clock is touched by reading it."""
+    for _ in range(10):
+        assert not gate.open
+    assert (owner.revived, owner.waits) == (0, [])
+
+
+def test_invariant_5_a_check_does_not_wait_for_the_lock(gate: Gate, store: Store) -> None:
+    """Another thread may be in the middle of a poll, for as long as it likes."""
+    seen: list[bool] = []
+    with store.settled:
+        reader = threading.Thread(target=lambda: seen.append(gate.open))
+        reader.start()
+        reader.join(20)
+    assert seen == [False]
+
+
+def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate: Gate, store: Store) -> None:
+    """Only require() raises."""
+    store.offer(view(broker(1), broker(2, txn=2)))
+    with pytest.raises(GateClosed) as caught:
+        gate.require()
+    for word in ("eos", "TxnOffsetCommit>=3", "broker 2 (b2:9092)"):
+        assert word in str(caught.value)
+
+
+def test_require_returns_when_it_is_open(gate: Gate, store: Store) -> None:
+    """Nothing else happens."""
+    store.offer(view(broker()))
+    gate.require()
+
+
+def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store) -> None:
+    """The discoverer does the waiting."""
+    assert not gate.wait(0.5)
+    store.offer(view(broker()))
+    assert gate.wait(0.5)
+    assert owner.waits == [0.5, 0.5]
+
+
+def test_a_pin_stays_while_the_gate_moves(owner: Owner, store: Store) -> None:
+    """One decision for one unit of work."""
+    gate = bind(store, owner, "live")
+    store.offer(view(broker()))
+    pin = gate.pin()
+    store.offer(view(broker(1), deaf(2)))
+    assert not gate.open
+    assert pin.open
+    assert pickle.loads(pickle.dumps(pin)) == pin
+
+
+@pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_invariant_8_a_gate_does_not_travel(gate: Gate, send: Callable[[object], object]) -> None:
+    """It says what does."""
+    with pytest.raises(NotPicklable, match=r"gate\.pin\(\)"):
+        send(gate)
+
+
+def test_an_attribute_that_is_not_there_is_an_attribute_error(gate: Gate, owner: Owner) -> None:
+    """The hook for forked children answers for ``open`` only."""
+    with pytest.raises(AttributeError, match="opened"):
+        gate.opened  # type: ignore[attr-defined]  # noqa: B018 - the read is the test
+    assert owner.revived == 0
+
+
+def test_a_gate_that_forgot_revives_its_owner_once(gate: Gate, owner: Owner, store: Store) -> None:
+    """The first check in a forked child starts a poll loop; the next ones are bare reads again."""
+    store.offer(view(broker()))
+    gate.forget_open()
+    assert gate.open
+    assert gate.open
+    assert owner.revived == 1
+
+
+# ---------------------------------------------------------------------- guards
+
+
+def test_a_guard_runs_the_function_only_while_open(gate: Gate, store: Store) -> None:
+    """The fallback takes the same arguments."""
+
+    def old(number: int, *, word: str) -> str:
+        return f"old {number} {word}"
+
+    @gate.guard(fallback=old)
+    def new(number: int, *, word: str) -> str:
+        return f"new {number} {word}"
+
+    assert new(1, word="a") == "old 1 a"
+    store.offer(view(broker()))
+    assert new(2, word="b") == "new 2 b"
+
+
+def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store) -> None:
+    """The error carries the decision."""
+
+    @gate.guard()
+    def new() -> str:
+        return "new"
+
+    with pytest.raises(GateClosed, match="eos"):
+        new()
+    store.offer(view(broker()))
+    assert new() == "new"
+
+
+def test_a_guard_keeps_the_signature_and_the_name(gate: Gate) -> None:
+    """Frameworks look at them."""
+
+    @gate.guard()
+    def new(number: int, *, word: str = "a") -> str:
+        """Say so."""
+        return f"{number}{word}"
+
+    assert (new.__name__, new.__doc__) == ("new", "Say so.")
+    assert str(inspect.signature(new)) == "(number: 'int', *, word: 'str' = 'a') -> 'str'"
+
+
+def test_a_guard_stands_before_a_method(gate: Gate, store: Store) -> None:
+    """``self`` passes through, and the fallback may be a method too."""
+
+    class App:
+        name = "app"
+
+        def old(self) -> str:
+            return f"old {self.name}"
+
+        @gate.guard(fallback=old)
+        def new(self) -> str:
+            return f"new {self.name}"
+
+    assert App().new() == "old app"
+    store.offer(view(broker()))
+    assert App().new() == "new app"
+
+
+async def test_a_guard_stands_before_a_coroutine_function(gate: Gate, store: Store) -> None:
+    """It stays a coroutine function, and looks at the gate when it is awaited."""
+
+    async def old() -> str:
+        return "old"
+
+    @gate.guard(fallback=old)
+    async def new() -> str:
+        await asyncio.sleep(0)
+        return "new"
+
+    assert inspect.iscoroutinefunction(new)
+    early = new()
+    store.offer(view(broker()))
+    assert await early == "new"
+
+
+async def test_a_guarded_coroutine_function_falls_back_or_raises(gate: Gate) -> None:
+    """As a plain one does."""
+
+    async def old() -> str:
+        return "old"
+
+    @gate.guard(fallback=old)
+    async def new() -> str:
+        return "new"
+
+    @gate.guard()
+    async def strict() -> str:
+        return "strict"
+
+    assert await new() == "old"
+    with pytest.raises(GateClosed):
+        await strict()
+
+
+def test_a_guard_does_not_mix_kinds(gate: Gate) -> None:
+    """Callers could not tell whether to await."""
+
+    async def coroutine() -> str:
+        return ""
+
+    def plain() -> str:
+        return ""
+
+    with pytest.raises(TypeError, match=r"plain is a plain function .*coroutine a coroutine function"):
+        gate.guard(fallback=coroutine)(plain)  # type: ignore[arg-type]  # the mistake is the test
+    with pytest.raises(TypeError, match=r"coroutine is a coroutine function .*plain a plain function"):
+        gate.guard(fallback=plain)(coroutine)  # type: ignore[arg-type]  # the mistake is the test

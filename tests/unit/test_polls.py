@@ -1,0 +1,192 @@
+"""What the polls have shown about themselves."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from builders import broker, deaf, view
+
+from featuregate.errors import DiscoveryError
+from featuregate.polls import Polls
+
+if TYPE_CHECKING:
+    from featuregate.view import View
+
+
+def make() -> Polls:
+    return Polls(interval=10, stale_after=30, forget_after=100)
+
+
+def succeed(polls: Polls, seen: View, now: float, before: View | None = None) -> View:
+    polls.succeeded(before, seen, now)
+    return seen
+
+
+def health(polls: Polls, seen: View | None, now: float, *, shelf_error: str | None = None) -> dict[str, object]:
+    found = polls.health(seen, now, closed=False, shelf_error=shelf_error)
+    json.dumps(found)
+    return found
+
+
+def test_before_the_first_poll_it_is_starting() -> None:
+    """Neither well nor ill."""
+    assert health(make(), None, 0)["status"] == "starting"
+
+
+def test_failures_before_the_first_view_are_failing() -> None:
+    """With the last error in words."""
+    polls = make()
+    polls.failed(DiscoveryError([("b:9092", OSError("refused"))]))
+    found = health(polls, None, 0)
+    assert (found["status"], found["failures"]) == ("failing", 1)
+    assert "refused" in str(found["last_error"])
+
+
+def test_all_answered_is_ok() -> None:
+    """Counts, age, epoch and cluster id are there."""
+    polls = make()
+    seen = succeed(polls, view(broker(1), broker(2)), 5)
+    found = health(polls, seen, 7)
+    assert (found["status"], found["reasons"]) == ("ok", [])
+    assert (found["cluster_id"], found["epoch"], found["age_seconds"]) == ("c", 10, 2)
+    assert (found["brokers_known"], found["brokers_answered"]) == (2, 2)
+
+
+def test_a_deaf_broker_degrades_and_is_named() -> None:
+    """By id and address."""
+    polls = make()
+    found = health(polls, succeed(polls, view(broker(1), deaf(2)), 0), 0)
+    assert found["status"] == "degraded"
+    assert "2 (b2:9092)" in str(found["reasons"])
+
+
+def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
+    """The view stays; its age tells."""
+    polls = make()
+    seen = succeed(polls, view(broker()), 0)
+    polls.failed(DiscoveryError([]))
+    assert health(polls, seen, 20)["status"] == "degraded"
+    assert health(polls, seen, 31)["status"] == "stale"
+    assert polls.stale(31)
+
+
+def test_a_success_ends_the_failures() -> None:
+    """Nothing of them is left."""
+    polls = make()
+    seen = succeed(polls, view(broker()), 0)
+    polls.failed(DiscoveryError([]))
+    succeed(polls, seen, 1, seen)
+    assert health(polls, seen, 1)["status"] == "ok"
+
+
+def test_a_shelf_error_degrades() -> None:
+    """Latches that are not durable are a matter of health."""
+    polls = make()
+    seen = succeed(polls, view(broker()), 0)
+    assert health(polls, seen, 0, shelf_error="disk full")["reasons"] == ["disk full"]
+
+
+def test_closed_is_closed() -> None:
+    """Whatever was before."""
+    assert make().health(None, 0, closed=True, shelf_error=None)["status"] == "closed"
+
+
+def test_invariant_2_a_clock_that_jumps_back_gives_no_negative_age() -> None:
+    """Even where a monotonic clock is not."""
+    polls = make()
+    succeed(polls, view(broker()), 100)
+    assert polls.age(50) == 0
+    assert not polls.stale(50)
+
+
+def test_invariant_4_an_epoch_that_used_to_run_and_stops_is_staleness() -> None:
+    """Brokers answer, and hear nothing new from their controller."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=10)), 0)
+    seen = succeed(polls, view(broker(epoch=20)), 10, seen)
+    assert health(polls, seen, 10)["epoch_advancing"] is True
+    for now in (20, 30, 41):
+        seen = succeed(polls, view(broker(epoch=20)), now, seen)
+    found = health(polls, seen, 41)
+    assert (found["status"], found["epoch_advancing"]) == ("degraded", False)
+    assert "controller" in str(found["reasons"])
+
+
+def test_invariant_4_an_epoch_that_never_ran_is_no_staleness() -> None:
+    """ZooKeeper's epoch moves only when content does; some clusters have none at all."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=1, a=1)), 0)
+    seen = succeed(polls, view(broker(epoch=2, a=2)), 10, seen)
+    for now in (20, 200, 2000):
+        seen = succeed(polls, view(broker(epoch=2, a=2)), now, seen)
+    found = health(polls, seen, 2000)
+    assert (found["status"], found["epoch_advancing"]) == ("ok", None)
+
+
+def test_another_cluster_begins_its_own_count() -> None:
+    """Its epoch is lower and not stuck."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=10)), 0)
+    seen = succeed(polls, view(broker(epoch=20)), 10, seen)
+    seen = succeed(polls, view(broker(epoch=1), cluster_id="d"), 100, seen)
+    assert health(polls, seen, 100)["epoch_advancing"] is None
+
+
+def test_brokers_that_differ_are_a_roll() -> None:
+    """For as long as they differ."""
+    polls = make()
+    assert polls.rolling(view(broker(1, txn=2), broker(2, txn=3)), 10_000)
+    assert not polls.rolling(view(broker(1), broker(2)), 10_000)
+    assert not polls.rolling(None, 0)
+
+
+def test_a_level_that_was_just_raised_is_a_roll_until_it_settles() -> None:
+    """Five intervals."""
+    polls = make()
+    before = succeed(polls, view(broker(a=1)), 0)
+    after = succeed(polls, view(broker(epoch=11, a=2)), 10, before)
+    assert polls.rolling(after, 59)
+    assert not polls.rolling(after, 60)
+
+
+def test_the_first_view_is_no_roll() -> None:
+    """Nothing has moved yet."""
+    polls = make()
+    assert not polls.rolling(succeed(polls, view(broker()), 0), 1)
+
+
+def test_invariant_3_a_broker_that_is_no_longer_listed_stays_known_and_deaf() -> None:
+    """It may be down for an upgrade, and come back with the old software."""
+    polls = make()
+    before = view(broker(1), broker(2))
+    (gone,) = polls.vanished(before, "c", {1}, now=0)
+    assert (gone.node_id, gone.answered) == (2, False)
+    after = view(broker(1), gone, previous=before)
+    assert [missing.node_id for missing in after.missing] == [2]
+    (still,) = polls.vanished(after, "c", {1}, now=99)
+    assert still.node_id == 2
+
+
+def test_a_broker_that_stays_away_is_forgotten() -> None:
+    """Removed brokers are dropped, once, and do not come back by themselves."""
+    polls = make()
+    before = view(broker(1), broker(2))
+    polls.vanished(before, "c", {1}, now=0)
+    assert polls.vanished(before, "c", {1}, now=100) == ()
+    assert polls.vanished(view(broker(1)), "c", {1}, now=101) == ()
+
+
+def test_a_broker_that_comes_back_is_forgiven() -> None:
+    """The next time that it vanishes, its time begins anew."""
+    polls = make()
+    before = view(broker(1), broker(2))
+    polls.vanished(before, "c", {1}, now=0)
+    assert polls.vanished(before, "c", {1, 2}, now=90) == ()
+    assert len(polls.vanished(before, "c", {1}, now=120)) == 1
+
+
+def test_brokers_of_another_cluster_have_not_vanished() -> None:
+    """They were never this cluster's."""
+    assert make().vanished(view(broker(1), broker(2)), "d", {1}, now=0) == ()
+    assert make().vanished(None, "c", {1}, now=0) == ()

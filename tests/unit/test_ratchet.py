@@ -1,0 +1,150 @@
+"""What never goes back: a grow-only record, and decisions in its light."""
+
+import pytest
+from builders import broker, deaf, view
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.ratchet import Kept, LatchedGate, decide, join, ratchet
+from featuregate.requirements import Api, Feature, Requirement
+
+TV2 = Feature("transaction.version") >= 2
+TXN = Api("TxnOffsetCommit") >= 3
+
+
+def latch(name: str, requirement: Requirement, *, opened_at: float = 5.0, epoch: int = 9) -> LatchedGate:
+    return LatchedGate(gate=name, requirement=str(requirement), opened_at=opened_at, epoch=epoch)
+
+
+def latched(name: str, requirement: Requirement, **levels: int) -> Kept:
+    gate = latch(name, requirement)
+    return Kept(cluster_id="c", levels={k.replace("_", "."): v for k, v in levels.items()}, gates={gate.key: gate})
+
+
+names = st.sampled_from(["a", "b", "c"])
+gates = st.builds(
+    LatchedGate,
+    gate=names,
+    requirement=st.sampled_from(["x>=1", "x>=2"]),
+    opened_at=st.floats(0, 10),
+    epoch=st.integers(-1, 5),
+)
+records = st.builds(
+    lambda levels, opened: Kept(cluster_id="c", levels=levels, gates={gate.key: gate for gate in opened}),
+    st.dictionaries(names, st.integers(1, 9)),
+    st.lists(gates, max_size=4),
+)
+
+
+@given(records, records)
+def test_joining_knows_no_order(one: Kept, other: Kept) -> None:
+    """Whichever process comes first."""
+    assert join(one, other) == join(other, one)
+
+
+@given(records, records, records)
+def test_joining_knows_no_grouping(one: Kept, two: Kept, three: Kept) -> None:
+    """Through however many hands."""
+    assert join(join(one, two), three) == join(one, join(two, three))
+
+
+@given(records)
+def test_joining_twice_is_joining_once(one: Kept) -> None:
+    """A record that is read again changes nothing."""
+    assert join(one, one) == join(one, join(one, one)) == one
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.dictionaries(names, st.integers(1, 9))), max_size=12))
+def test_invariant_2_levels_never_fall_over_any_sequence_of_views(seen: list[tuple[int, dict[str, int]]]) -> None:
+    """Stale, downgraded or absent: what was highest stays."""
+    kept = Kept(cluster_id="c")
+    for epoch, levels in seen:
+        after = ratchet(kept, view(broker(epoch=epoch, **levels)))
+        for name, level in kept.levels.items():
+            assert after.levels[name] >= level
+        for name, level in levels.items():
+            assert after.levels[name] >= level
+        kept = after
+
+
+def test_invariant_1_another_cluster_starts_afresh() -> None:
+    """What one cluster has shown says nothing of another."""
+    after = ratchet(latched("eos", TV2, transaction_version=2), view(broker(group_version=1), cluster_id="d"))
+    assert after == Kept(cluster_id="d", levels={"group.version": 1})
+
+
+def test_records_of_two_clusters_do_not_join() -> None:
+    """That would open the gates of one by the brokers of the other."""
+    with pytest.raises(ValueError, match="two clusters: c and d"):
+        join(Kept(cluster_id="c"), Kept(cluster_id="d"))
+
+
+def test_the_earlier_opening_stays() -> None:
+    """Two processes may open a gate; the record says since when it has been open."""
+    early, late = latch("eos", TV2, opened_at=1), latch("eos", TV2, opened_at=2)
+    for pair in ((early, late), (late, early)):
+        one, other = (Kept(cluster_id="c", gates={gate.key: gate}) for gate in pair)
+        assert list(join(one, other).gates.values()) == [early]
+
+
+def test_a_live_gate_is_what_the_view_proves() -> None:
+    """Also where a latch of its name exists."""
+    kept = latched("eos", TV2, transaction_version=2)
+    decision = decide(kept, view(broker(transaction_version=1)), name="eos", requirement=TV2, policy="live")
+    assert (decision.open, decision.policy, decision.held) == (False, "live", None)
+
+
+def test_invariant_2_a_latched_gate_is_held_open_over_a_downgrade_and_says_so() -> None:
+    """The operator's downgrade is reported loudly; the app goes on as before."""
+    kept = latched("eos", TV2, transaction_version=2)
+    decision = decide(
+        kept, view(broker(epoch=5613, transaction_version=1)), name="eos", requirement=TV2, policy="sticky"
+    )
+    assert decision.open
+    assert decision.verdict == "closed"
+    assert decision.held is not None
+    assert decision.held.startswith("held open: finalized level fell to 1 at epoch 5613")
+
+
+def test_invariant_2_a_feature_that_was_deleted_fell_to_0() -> None:
+    """Absent from a view that has an epoch means level 0."""
+    kept = latched("eos", TV2, transaction_version=2)
+    decision = decide(kept, view(broker(epoch=6, group_version=1)), name="eos", requirement=TV2, policy="sticky")
+    assert decision.open
+    assert "fell to 0 at epoch 6" in str(decision.held)
+
+
+def test_invariant_2_a_latched_gate_is_held_open_while_nothing_is_known() -> None:
+    """A deaf broker makes the answer unknown, and what was latched stays."""
+    decision = decide(latched("eos", TXN), view(deaf()), name="eos", requirement=TXN, policy="sticky")
+    assert decision.open
+    assert decision.verdict == "unknown"
+    assert decision.held == "held open: latched at epoch 9, and not proved now"
+
+
+def test_a_proved_gate_needs_no_holding() -> None:
+    """Latched and proved: nothing is held."""
+    decision = decide(latched("eos", TXN), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky")
+    assert (decision.open, decision.held) == (True, None)
+
+
+@pytest.mark.parametrize("other", [latched("other", TXN), latched("eos", TV2)])
+def test_a_latch_belongs_to_a_name_and_a_requirement(other: Kept) -> None:
+    """The same name with another requirement is another promise."""
+    decision = decide(other, view(broker(txn=2)), name="eos", requirement=TXN, policy="sticky")
+    assert not decision.open
+
+
+def test_invariant_2_a_latch_of_one_cluster_opens_nothing_in_another() -> None:
+    """Also where the record at hand is still the old cluster's."""
+    decision = decide(
+        latched("eos", TXN), view(broker(txn=2), cluster_id="d"), name="eos", requirement=TXN, policy="sticky"
+    )
+    assert not decision.open
+
+
+def test_a_sticky_gate_that_is_proved_but_not_kept_stays_shut() -> None:
+    """What a restart would forget must not be relied upon."""
+    decision = decide(Kept(cluster_id="c"), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky")
+    assert not decision.open
+    assert "durable" in str(decision)

@@ -1,0 +1,190 @@
+"""Latches on disk: whole, durable, shared, readable, and never silently reset."""
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate import shelf as shelf_room
+from featuregate.errors import ShelfDamaged, ShelfError
+from featuregate.ratchet import Kept, LatchedGate
+from featuregate.shelf import FileShelf
+
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
+
+
+def kept(*gates: str, cluster_id: str | None = CLUSTER, **levels: int) -> Kept:
+    latched = [LatchedGate(gate=name, requirement="a>=1", opened_at=1_700_000_000.25, epoch=7) for name in gates]
+    return Kept(cluster_id=cluster_id, levels=levels, gates={gate.key: gate for gate in latched})
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> FileShelf:
+    return FileShelf(tmp_path / "latches")
+
+
+def test_what_is_saved_is_loaded(shelf: FileShelf) -> None:
+    """Levels, gates, times and epochs survive the way to disk and back."""
+    shelf.save(kept("eos", "zstd", a=2, b=1))
+    assert FileShelf(shelf.folder).load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+
+
+def test_nothing_is_kept_of_a_cluster_never_seen(shelf: FileShelf) -> None:
+    """An empty shelf is not an error."""
+    assert shelf.load(CLUSTER) is None
+
+
+def test_clusters_do_not_mix(shelf: FileShelf) -> None:
+    """One file for each cluster id."""
+    shelf.save(kept("eos"))
+    shelf.save(kept("zstd", cluster_id="other"))
+    assert shelf.load(CLUSTER) == kept("eos")
+    assert shelf.load("other") == kept("zstd", cluster_id="other")
+
+
+def test_invariant_2_saving_joins_with_what_another_process_latched(shelf: FileShelf) -> None:
+    """Neither the other's gate nor its higher level is lost by a writer that has not read them."""
+    shelf.save(kept("eos", a=2))
+    joined = shelf.save(kept("zstd", a=1, b=1))
+    assert joined == shelf.load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+
+
+def _save_many(folder: Path, who: int) -> None:
+    mine = FileShelf(folder)
+    for number in range(20):
+        mine.save(kept(f"gate-{who}-{number}"))
+
+
+def test_invariant_2_processes_that_write_at_once_lose_nothing(shelf: FileShelf) -> None:
+    """Four processes, twenty latches each, one file."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_save_many, args=(shelf.folder, who)) for who in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0, 0]
+    loaded = shelf.load(CLUSTER)
+    assert loaded is not None
+    assert len(loaded.gates) == 80
+
+
+def test_a_file_is_for_people_to_read(shelf: FileShelf) -> None:
+    """Names, levels, and times with a zone, indented, with a line that says what it is."""
+    shelf.save(kept("eos", a=2))
+    document = json.loads(shelf.path(CLUSTER).read_text())
+    assert document["levels"] == {"a": 2}
+    assert document["gates"][0]["opened_at"] == "2023-11-14T22:13:20.250000+00:00"
+    assert "latched" in document["about"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b'{"schema_version": 1}',
+        b'{"schema_version": 1, "cluster_id": "x", "levels": {"a": "2"}, "gates": []}',
+        b'{"schema_version": 1, "cluster_id": "x", "levels": {}, "gates": [{"gate": "g"}]}',
+        b'{"schema_version": 1, "cluster_id": 5, "levels": {}, "gates": []}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_file_is_set_aside_and_reported(shelf: FileShelf, damage: bytes) -> None:
+    """Never silently reset: the bytes stay for people to read, and the next load finds an empty place."""
+    shelf.save(kept("eos"))
+    shelf.path(CLUSTER).write_bytes(damage)
+    with pytest.raises(ShelfDamaged) as caught:
+        shelf.load(CLUSTER)
+    assert Path(caught.value.aside).read_bytes() == damage
+    assert str(caught.value.aside) in str(caught.value)
+    assert shelf.load(CLUSTER) is None
+
+
+def test_damage_after_damage_keeps_both(shelf: FileShelf) -> None:
+    """A second damaged file does not overwrite the first."""
+    asides = []
+    for damage in (b"one", b"two"):
+        shelf.save(kept("eos"))
+        shelf.path(CLUSTER).write_bytes(damage)
+        with pytest.raises(ShelfDamaged) as caught:
+            shelf.save(kept("eos"))
+        asides.append(Path(caught.value.aside).read_bytes())
+    assert asides == [b"one", b"two"]
+
+
+def test_a_newer_file_is_left_alone(shelf: FileShelf) -> None:
+    """An older featuregate must not set aside what a newer one wrote."""
+    shelf.save(kept("eos"))
+    newer = b'{"schema_version": 2}'
+    shelf.path(CLUSTER).write_bytes(newer)
+    with pytest.raises(ShelfError, match="newer featuregate"):
+        shelf.load(CLUSTER)
+    assert shelf.path(CLUSTER).read_bytes() == newer
+
+
+def test_a_file_of_another_cluster_is_refused(shelf: FileShelf) -> None:
+    """A copied file does not open the gates of another cluster."""
+    shelf.save(kept("eos"))
+    shelf.path(CLUSTER).rename(shelf.path("other"))
+    with pytest.raises(ShelfError, match="belongs to cluster"):
+        shelf.load("other")
+
+
+def test_a_cluster_without_an_id_has_no_place(shelf: FileShelf) -> None:
+    """Two clusters without ids could not be told apart."""
+    with pytest.raises(ShelfError, match="without an id"):
+        shelf.save(kept("eos", cluster_id=None))
+
+
+@given(st.text(min_size=1, max_size=400))
+def test_invariant_7_a_hostile_cluster_id_stays_in_the_folder(cluster_id: str) -> None:
+    """The id came over the network: no separator, no parent, no name that is too long."""
+    folder = Path("/latches")
+    path = FileShelf(folder).path(cluster_id)
+    assert path.parent == folder
+    assert path.suffix == ".json"
+    assert len(os.fsencode(path.name)) <= 250
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    """A file stands where the folder should be."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ShelfError, match="file"):
+        FileShelf(tmp_path / "file" / "latches").save(kept("eos"))
+
+
+def test_a_lock_that_is_never_released_costs_a_bounded_wait(shelf: FileShelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may hang while it holds the lock."""
+    monkeypatch.setattr(shelf_room, "LOCK_SECONDS", 0.01)
+    shelf.save(kept("eos"))
+    with FileLock(shelf.path(CLUSTER).with_suffix(".lock")), pytest.raises(ShelfError, match="another process"):
+        shelf.load(CLUSTER)
+
+
+def test_a_full_disk_leaves_the_old_file_whole(shelf: FileShelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is clear, nothing half-written stays, and what was latched is still there."""
+    shelf.save(kept("eos"))
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ShelfError, match="No space left"):
+        shelf.save(kept("zstd"))
+    monkeypatch.undo()
+    assert shelf.load(CLUSTER) == kept("eos")
+    assert sorted(path.suffix for path in shelf.folder.iterdir()) in ([".json"], [".json", ".lock"])
+
+
+def test_it_shows_its_folder() -> None:
+    """In logs and debuggers."""
+    assert repr(FileShelf("latches")) == "FileShelf('latches')"

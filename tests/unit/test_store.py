@@ -1,0 +1,364 @@
+"""The one mutable box: what it takes in, what it refuses, and who is told."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from builders import broker, deaf, view
+
+from featuregate.errors import ShelfDamaged, ShelfError
+from featuregate.events import Changed, Event, GateMoved
+from featuregate.gates import Gate
+from featuregate.requirements import Api, Feature, Requirement
+from featuregate.shelf import FileShelf, Shelf
+from featuregate.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from featuregate.ratchet import Kept, Policy
+
+TXN = Api("TxnOffsetCommit") >= 3
+TV2 = Feature("transaction.version") >= 2
+
+
+class Nobody:
+    """An owner for gates that nobody polls for."""
+
+    def wait_until(self, *_: object) -> bool:
+        raise AssertionError("not used")
+
+    def revive(self) -> None:
+        raise AssertionError("not used")
+
+
+class Shelved:
+    """A shelf in memory that can be told to fail."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, Kept] = {}
+        self.saves = 0
+        self.fails: ShelfError | None = None
+
+    def load(self, cluster_id: str) -> Kept | None:
+        if self.fails:
+            raise self.fails
+        return self.there.get(cluster_id)
+
+    def save(self, kept: Kept) -> Kept:
+        if self.fails:
+            raise self.fails
+        assert kept.cluster_id is not None
+        self.saves += 1
+        self.there[kept.cluster_id] = kept
+        return kept
+
+
+def make(shelf: Shelf | None = None) -> tuple[Store[Gate], list[Event]]:
+    events: list[Event] = []
+    return Store(shelf=shelf, wall=lambda: 7.0, metrics=events.append), events
+
+
+def add(store: Store[Gate], requirement: Requirement = TXN, *, name: str = "eos", policy: Policy = "sticky") -> Gate:
+    return store.add_gate(name, lambda: Gate(name, requirement, policy=policy, owner=Nobody()))
+
+
+def test_a_gate_opens_when_a_view_proves_it() -> None:
+    """And not before."""
+    store, _ = make()
+    gate = add(store)
+    assert not gate.open
+    store.offer(view(broker(txn=2)))
+    assert not gate.open
+    store.offer(view(broker(txn=3)))
+    assert gate.open
+
+
+def test_a_gate_that_comes_late_is_settled_by_the_view_so_far() -> None:
+    """It need not wait for the next poll."""
+    store, _ = make()
+    store.offer(view(broker(txn=3)))
+    assert add(store).open
+
+
+def test_a_name_gives_the_same_gate() -> None:
+    """Two modules that ask for one gate share it."""
+    store, _ = make()
+    assert add(store) is add(store)
+
+
+def test_a_gate_that_nobody_holds_is_forgotten() -> None:
+    """The store holds gates weakly; their latches stay."""
+    store, _ = make()
+    add(store)
+    gc.collect()
+    assert store.gates() == []
+
+
+def test_invariant_1_a_lower_epoch_of_the_same_cluster_is_refused() -> None:
+    """A stale broker that speaks late changes nothing."""
+    store, events = make()
+    fresh = view(broker(epoch=10, transaction_version=2))
+    store.offer(fresh)
+    events.clear()
+    assert not store.offer(view(broker(epoch=9, transaction_version=1)))
+    assert store.view is fresh
+    assert events == []
+
+
+def test_invariant_1_a_new_cluster_id_starts_afresh_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Rebuilt under the same addresses: lower epochs are right, and latches of the old one are not held."""
+    store, _ = make()
+    gate = add(store)
+    store.offer(view(broker(epoch=10, txn=3)))
+    store.offer(view(broker(epoch=1, txn=2), cluster_id="d"))
+    assert not gate.open
+    assert "cluster id changed from c to d" in caplog.text
+
+
+def test_invariant_2_the_latches_of_a_cluster_are_there_when_it_comes_back() -> None:
+    """A bootstrap list that led astray for a while costs nothing."""
+    store, _ = make()
+    gate = add(store)
+    store.offer(view(broker(txn=3)))
+    store.offer(view(broker(txn=2), cluster_id="d"))
+    store.offer(view(broker(txn=2)))
+    assert gate.open
+
+
+def test_invariant_2_a_sticky_gate_stays_open() -> None:
+    """Through a stale broker and through an operator's downgrade at a higher epoch, which is logged as a warning."""
+    store, _ = make()
+    gate = add(store, TV2)
+    store.offer(view(broker(epoch=10, transaction_version=2)))
+    store.offer(view(broker(epoch=20, transaction_version=1)))
+    assert gate.open
+    assert "fell to 1 at epoch 20" in str(gate.decision)
+    assert store.view is not None
+    assert store.view.level("transaction.version") == 1  # the view may fall
+    assert store.kept.levels["transaction.version"] == 2  # what is kept does not
+
+
+def test_a_downgrade_is_loud(caplog: pytest.LogCaptureFixture) -> None:
+    """One warning when it is noticed, and none at each poll after."""
+    store, _ = make()
+    gate = add(store, TV2)
+    store.offer(view(broker(epoch=10, transaction_version=2)))
+    caplog.clear()
+    for epoch in (20, 30):
+        store.offer(view(broker(epoch=epoch, transaction_version=1)))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert gate.open
+
+
+def test_a_live_gate_follows_the_view() -> None:
+    """Open only while it is proved; a deaf broker proves nothing."""
+    store, _ = make()
+    gate = add(store, policy="live")
+    store.offer(view(broker(1), broker(2)))
+    assert gate.open
+    store.offer(view(broker(1), deaf(2)))
+    assert not gate.open
+
+
+def test_invariant_3_a_deaf_broker_opens_nothing_and_closes_nothing() -> None:
+    """What was latched stays, what was closed stays closed."""
+    store, _ = make()
+    latched, shut = add(store), add(store, Api("TxnOffsetCommit") >= 4, name="more")
+    store.offer(view(broker(1), broker(2)))
+    store.offer(view(broker(1, txn=4), deaf(2)))
+    assert latched.open
+    assert not shut.open
+
+
+def test_what_is_stale_proves_no_live_gate() -> None:
+    """Sticky gates stay; live ones close with the reason."""
+    store, events = make()
+    live, sticky = add(store, name="live", policy="live"), add(store)
+    store.offer(view(broker()))
+    events.clear()
+    store.unprove("nobody has answered for 200 s")
+    assert not live.open
+    assert sticky.open
+    assert "nobody has answered for 200 s" in str(live.decision)
+    assert [event.gate for event in events if isinstance(event, GateMoved)] == ["live"]
+
+
+def test_invariant_4_an_epoch_that_moves_is_no_change() -> None:
+    """KRaft's epoch rises twice a second on an idle cluster."""
+    store, events = make()
+    assert store.offer(view(broker(epoch=10)))
+    events.clear()
+    assert not store.offer(view(broker(epoch=11)))
+    assert events == []
+    assert store.view is not None
+    assert store.view.epoch == 11
+
+
+def test_invariant_4_content_that_moves_is_a_change() -> None:
+    """The listener gets both views and what differs."""
+    store, _ = make()
+    heard: list[Changed] = []
+    store.listen(heard.append)
+    first, second = view(broker(group_version=1)), view(broker(epoch=11, group_version=2))
+    store.offer(first)
+    store.offer(second)
+    assert [(change.before, change.after) for change in heard] == [(None, first), (first, second)]
+    assert "group.version" in str(heard[1].differences[0])
+
+
+def test_a_listener_can_be_taken_off() -> None:
+    """Once is enough, twice is harmless."""
+    store, _ = make()
+    heard: list[Changed] = []
+    off = store.listen(heard.append)
+    off()
+    off()
+    store.offer(view(broker()))
+    assert heard == []
+
+
+def test_a_listener_that_fails_is_logged_and_survived(caplog: pytest.LogCaptureFixture) -> None:
+    """The others are told all the same."""
+    store, _ = make()
+    heard: list[Changed] = []
+
+    def broken(_change: Changed) -> None:
+        raise RuntimeError("of the app's making")
+
+    store.listen(broken)
+    store.listen(heard.append)
+    store.offer(view(broker()))
+    assert len(heard) == 1
+    assert "broken" in caplog.text
+    assert "of the app's making" in caplog.text
+
+
+def test_listeners_run_outside_the_lock() -> None:
+    """Another thread can use the store while a listener runs."""
+    store, _ = make()
+    done: list[bool] = []
+
+    def listener(_change: Changed) -> None:
+        other = threading.Thread(target=store.gates)
+        other.start()
+        other.join(20)
+        done.append(not other.is_alive())
+
+    store.listen(listener)
+    store.offer(view(broker()))
+    assert done == [True]
+
+
+def test_metrics_are_told_of_gates_that_move() -> None:
+    """Not of gates that stay."""
+    store, events = make()
+    gate = add(store)
+    events.clear()
+    for _ in range(3):
+        store.offer(view(broker()))
+    moved = [event for event in events if isinstance(event, GateMoved)]
+    assert [(event.gate, event.open) for event in moved] == [("eos", True)]
+    assert gate.open
+
+
+def test_invariant_2_a_latch_outlives_the_process(tmp_path: Path) -> None:
+    """After a restart a stale broker does not close the gate."""
+    first, _ = make(FileShelf(tmp_path))
+    gate = add(first)
+    first.offer(view(broker(txn=3)))
+    assert gate.open
+    second, _ = make(FileShelf(tmp_path))
+    again = add(second)
+    assert not again.open  # no view yet: which cluster is it?
+    second.offer(view(broker(txn=2)))
+    assert again.open
+
+
+def test_invariant_2_a_gate_opens_only_once_its_latch_is_durable(caplog: pytest.LogCaptureFixture) -> None:
+    """An app that switched and crashed must find the gate open again; a full disk keeps it shut, loudly."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    gate = add(store)
+    shelf.fails = ShelfError("/latches", "No space left on device")
+    store.offer(view(broker(txn=3)))
+    store.offer(view(broker(txn=3)))
+    assert not gate.open
+    assert "durable" in str(gate.decision)
+    assert store.shelf_error == "/latches: No space left on device"
+    assert caplog.text.count("latches are not durable") == 1
+    shelf.fails = None
+    store.offer(view(broker(txn=3)))
+    assert gate.open
+    assert store.shelf_error is None
+
+
+def test_an_unchanged_record_is_not_saved_again() -> None:
+    """One write when something rises, none at each poll."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    gate = add(store)
+    for epoch in range(10, 20):
+        store.offer(view(broker(epoch=epoch, group_version=1)))
+    assert shelf.saves == 1
+    assert gate.open
+
+
+def test_what_was_damaged_is_reported_and_gates_start_afresh(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Health goes on saying so for the life of the process."""
+    shelf = FileShelf(tmp_path)
+    (tmp_path / "c.json").write_text("{")
+    store, _ = make(shelf)
+    gate = add(store)
+    store.offer(view(broker(txn=2)))
+    assert not gate.open
+    assert "set aside" in caplog.text
+    store.offer(view(broker(txn=3)))
+    assert gate.open
+    assert store.shelf_error is not None
+    assert "set aside" in store.shelf_error
+
+
+def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
+    """What it holds is joined in as soon as it can be read."""
+    shelf = Shelved()
+    before, _ = make(shelf)
+    held = add(before)
+    before.offer(view(broker(txn=3)))
+    assert held.open
+    store, _ = make(shelf)
+    gate = add(store)
+    shelf.fails = ShelfError("/latches", "Permission denied")
+    store.offer(view(broker(txn=2)))
+    assert not gate.open
+    shelf.fails = None
+    store.offer(view(broker(txn=2)))
+    assert gate.open
+
+
+def test_a_cluster_without_an_id_latches_in_memory_only() -> None:
+    """Two such clusters could not be told apart on a shelf."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    gate = add(store)
+    store.offer(view(broker(txn=3), cluster_id=None))
+    store.offer(view(broker(txn=2), cluster_id=None))
+    assert gate.open
+    assert shelf.saves == 0
+
+
+def test_damage_found_while_saving_is_reported() -> None:
+    """Somebody else broke the file after it was read."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    store.offer(view(broker(txn=2)))
+    gate = add(store)
+    shelf.fails = ShelfDamaged("/latches/c.json", "/latches/c.damaged-1", "JSONDecodeError")
+    store.offer(view(broker(txn=3)))
+    assert not gate.open
+    assert "set aside" in str(store.shelf_error)

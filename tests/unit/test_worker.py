@@ -1,0 +1,145 @@
+"""What runs the poll loop: it can be rung, stopped and forgotten."""
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import pytest
+
+from featuregate.worker import Worker
+
+BOUND = 20.0
+
+
+class Counting:
+    """A poller that counts, and says when it polls."""
+
+    def __init__(self, delay: float = 3600) -> None:
+        self.delay = delay
+        self.polls = 0
+        self.polled = threading.Condition()
+        self.beat = asyncio.Event()
+
+    async def poll(self) -> float:
+        with self.polled:
+            self.polls += 1
+            self.polled.notify_all()
+        self.beat.set()
+        return self.delay
+
+    def wait_for(self, polls: int) -> bool:
+        with self.polled:
+            return self.polled.wait_for(lambda: self.polls >= polls, BOUND)
+
+
+class Hanging(Counting):
+    """A poller whose poll never ends by itself."""
+
+    async def poll(self) -> float:
+        await super().poll()
+        await asyncio.Event().wait()
+        raise AssertionError("not reached")
+
+
+def poll_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "featuregate-poll"]
+
+
+def test_it_polls_at_once_and_when_it_is_rung() -> None:
+    """An hour's delay does not keep a bell from being heard."""
+    poller = Counting()
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(1)
+    worker.ring()
+    assert poller.wait_for(2)
+    worker.stop()
+    assert not worker.alive()
+
+
+def test_it_polls_again_after_the_delay() -> None:
+    """No bell is needed."""
+    poller = Counting(delay=0.001)
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(5)
+    worker.stop()
+
+
+def test_invariant_8_stopping_ends_a_poll_that_hangs() -> None:
+    """The thread has ended when stop returns, whatever it was waiting for."""
+    poller = Hanging()
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(1)
+    worker.stop()
+    assert poll_threads() == []
+
+
+def test_invariant_8_stopping_twice_is_stopping_once() -> None:
+    """Also before the thread has come to life."""
+    worker = Worker.in_thread(Counting())
+    worker.stop()
+    worker.stop()
+    assert poll_threads() == []
+
+
+def test_invariant_8_a_forgotten_poller_ends_its_thread() -> None:
+    """The loop holds its poller only while it polls, so nobody's poller can be collected."""
+    poller = Counting()
+    gone = weakref.ref(poller)
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(1)
+    del poller
+    gc.collect()
+    worker._thread.join(BOUND)
+    assert gone() is None
+    assert not worker.alive()
+
+
+def test_a_thread_waits_not_in_the_callers_loop() -> None:
+    """Whoever has no loop is never told that it would block one."""
+    poller = Counting()
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(1)
+    assert not worker.is_here()
+    worker.stop()
+
+
+async def test_a_task_polls_in_the_callers_loop() -> None:
+    """The same coroutine, another shell."""
+    poller = Counting(delay=0.001)
+    worker = Worker.in_task(poller)
+    assert not worker.is_here()  # it has not begun
+    for _ in range(3):
+        await poller.beat.wait()
+        poller.beat.clear()
+    assert worker.is_here()
+    worker.stop()
+    await worker.stopped()
+    assert not worker.alive()
+
+
+async def test_a_task_that_hangs_is_stopped() -> None:
+    """Stopping cancels the poll."""
+    poller = Hanging()
+    worker = Worker.in_task(poller)
+    await poller.beat.wait()
+    worker.stop()
+    await worker.stopped()
+    assert not worker.alive()
+
+
+def test_ringing_after_the_end_is_harmless() -> None:
+    """The loop is closed by then."""
+    worker = Worker.in_thread(Counting())
+    worker.stop()
+    worker.ring()
+
+
+@pytest.mark.parametrize("round_", range(20))
+def test_invariant_8_a_stop_is_never_lost(round_: int) -> None:
+    """Stopping races the start of the thread; whichever wins, the thread ends."""
+    worker = Worker.in_thread(Counting())
+    if round_ % 2:
+        worker._thread.join(0.0001)
+    worker.stop()
+    assert not worker.alive()
