@@ -8,6 +8,7 @@ from featuregate.errors import DiscoveryError, FeatureGateError, GateClosed
 from featuregate.gates import Gate, Pin
 from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse
 from featuregate.shelf import FileShelf, Shelf
+from featuregate.version import __version__
 from featuregate.view import View
 
 __all__ = [
@@ -26,11 +27,10 @@ __all__ = [
     "Requirement",
     "Shelf",
     "View",
+    "__version__",
     "adiscover",
     "discover",
     "evaluate",
     "parse",
     "presets",
 ]
-
-__version__ = "0.1.0"

@@ -6,12 +6,12 @@ import asyncio
 import ssl
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import featuregate
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
 from featuregate.net.carrier import Carrier
 from featuregate.net.dial import dial
 from featuregate.net.sasl import authenticate
 from featuregate.net.tls import explain
+from featuregate.version import __version__
 from featuregate.wire.session import Disconnected, Negotiated, Refused, Reply, Session, Token
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Connection:
         ``identity`` is whom we expect to find there, told to brokers that can check it (KIP-1242). Raises
         `ConnectFailed`, `TlsFailed` or `TimedOut`; all of it takes ``settings.connect_timeout`` seconds at the most.
         """
-        software = ("featuregate", featuregate.__version__)
+        software = ("featuregate", __version__)
 
         def make() -> Carrier:
             session = Session(
@@ -108,7 +108,6 @@ class Connection:
         timeout = self._settings.request_timeout
         try:
             async with asyncio.timeout(timeout):
-                self._carrier.send()
                 event = await self._carrier.event()
         except TimeoutError:
             raise TimedOut(self.address, stage, f"no answer within {timeout:g} s") from None
