@@ -5,6 +5,8 @@
     FeatureGateError                  the base of them all
     ├── ConfigError                   a setting that we use has a wrong value; also a ValueError
     ├── RequirementError              the text of a requirement does not parse; also a ValueError
+    ├── UnknownApi                    no API has this name; also a LookupError
+    ├── ViewJsonError                 JSON that is no view; also a ValueError
     ├── WireError                     bytes and messages
     │   ├── LocalWireError            our fault: we asked for bytes that Kafka does not allow
     │   │   └── UnsupportedVersion    the broker has no version of this API in common with us
@@ -20,7 +22,10 @@
     ├── GateClosed                    ``require()`` or a guard met a gate that is not open
     ├── NotPicklable                  this object stays in its process; also a TypeError
     ├── ClosedError                   used after ``close()``
-    └── ShelfError                    the durable latch could not be read or written
+    ├── RefreshTimedOut               no poll has ended in time; also a TimeoutError
+    ├── ShelfError                    the durable latch could not be read or written
+    │   └── ShelfDamaged              what was there does not parse; it has been set aside
+    └── LocalKafkaError               real Kafka, for tests: it could not be fetched, started or told what to do
 
 Each survives pickling, so that it can cross process borders: what the constructor was given is ``args``, and the
 text is made from it. No error ever carries a password, a token or a key.
@@ -43,15 +48,20 @@ __all__ = [
     "DiscoveryError",
     "FeatureGateError",
     "GateClosed",
+    "LocalKafkaError",
     "LocalWireError",
     "NetError",
     "NotPicklable",
+    "RefreshTimedOut",
     "RemoteWireError",
     "RequirementError",
+    "ShelfDamaged",
     "ShelfError",
     "TimedOut",
     "TlsFailed",
+    "UnknownApi",
     "UnsupportedVersion",
+    "ViewJsonError",
     "WireError",
 ]
 
@@ -90,6 +100,31 @@ class RequirementError(FeatureGateError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.problem}, at position {self.position} of {self.text!r}"
+
+
+class UnknownApi(FeatureGateError, LookupError):
+    """No API is called ``name``; ``close`` holds names that look like it, the closest first."""
+
+    def __init__(self, name: str, close: tuple[str, ...] = ()) -> None:
+        super().__init__(name, close)
+        self.name = name
+        self.close = close
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {' or '.join(self.close)}?" if self.close else ""
+        return f"no API is called {self.name!r}{hint}"
+
+
+class ViewJsonError(FeatureGateError, ValueError):
+    """JSON that is no view; ``where`` is the place in it, such as ``view.brokers[0].port``."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(where, problem)
+        self.where = where
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
 
 
 class WireError(FeatureGateError):
@@ -274,3 +309,41 @@ class ShelfError(FeatureGateError):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.problem}"
+
+
+class ShelfDamaged(ShelfError):
+    """The durable latch at ``place`` does not parse. It is kept at ``aside`` for people to read."""
+
+    def __init__(self, place: object, aside: object, problem: str) -> None:
+        super().__init__(place, problem)
+        self.args = (str(place), str(aside), problem)
+        self.aside = str(aside)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.place}: damaged ({self.problem}); set aside as {self.aside}: "
+            "gates that were latched there start afresh"
+        )
+
+
+class RefreshTimedOut(FeatureGateError, TimeoutError):
+    """No poll has ended within ``seconds``; the poll loop goes on trying."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"no poll has ended within {self.seconds:g} s"
+
+
+class LocalKafkaError(FeatureGateError):
+    """Real Kafka, for tests, could not be fetched, started or told what to do; ``log`` is the end of what it said."""
+
+    def __init__(self, problem: str, log: str = "") -> None:
+        super().__init__(problem, log)
+        self.problem = problem
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n{self.log}" if self.log else self.problem

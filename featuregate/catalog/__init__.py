@@ -1,0 +1,48 @@
+"""What is known about Kafka itself: names, levels and releases. Data, with its source; the network is never asked.
+
+Tables of names rot: a newer broker has features, levels and APIs that are not listed here. So a lookup by number
+always gives something printable (``UNKNOWN 99``, ``api:99``), and only a lookup by name fails, with close names.
+"""
+
+from __future__ import annotations
+
+from featuregate.catalog.api_names import API_NAMES
+from featuregate.catalog.apis import api_key, api_name, close_to
+from featuregate.catalog.levels import (
+    METADATA_VERSION,
+    FeatureLevel,
+    MetadataLevel,
+    feature_level,
+    feature_levels,
+    features,
+    is_safe_downgrade,
+    level_name,
+    level_named,
+    metadata_levels,
+    release_levels,
+)
+from featuregate.catalog.releases import CapturedRelease, Needed, captured, captured_releases, needed, needed_for
+
+__all__ = [
+    "API_NAMES",
+    "METADATA_VERSION",
+    "CapturedRelease",
+    "FeatureLevel",
+    "MetadataLevel",
+    "Needed",
+    "api_key",
+    "api_name",
+    "captured",
+    "captured_releases",
+    "close_to",
+    "feature_level",
+    "feature_levels",
+    "features",
+    "is_safe_downgrade",
+    "level_name",
+    "level_named",
+    "metadata_levels",
+    "needed",
+    "needed_for",
+    "release_levels",
+]

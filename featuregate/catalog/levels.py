@@ -1,0 +1,132 @@
+"""Feature levels: their names, what they need, and the release that brought them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate.catalog.data import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "METADATA_VERSION",
+    "FeatureLevel",
+    "MetadataLevel",
+    "feature_level",
+    "feature_levels",
+    "features",
+    "is_safe_downgrade",
+    "level_name",
+    "level_named",
+    "metadata_levels",
+    "release_levels",
+]
+
+METADATA_VERSION: Final = "metadata.version"
+
+
+class MetadataLevel(NamedTuple):
+    """One level of ``metadata.version``."""
+
+    level: int
+    name: str
+    """As Kafka writes it: ``3.9-IV0``."""
+    did_metadata_change: bool
+    """Whether records changed with it, so that a downgrade across it is refused."""
+    read_from: str
+    """The release of Kafka whose table this row was read from."""
+
+    @property
+    def release(self) -> str:
+        """The release that it belongs to: ``3.9``."""
+        return self.name.partition("-")[0]
+
+
+class FeatureLevel(NamedTuple):
+    """One level of any other feature."""
+
+    feature: str
+    level: int
+    bootstrap: MetadataLevel
+    """A cluster that is formatted at this ``metadata.version`` or a later one has this level from the start."""
+    depends_on: Mapping[str, int]
+    """Levels of other features that the controller asks for first."""
+
+
+@functools.cache
+def metadata_levels() -> Mapping[int, MetadataLevel]:
+    """Return the levels of ``metadata.version``, by number, lowest first.
+
+    Only those that some release has in production: a level that is still unstable is rewritten until it is out.
+    """
+    return {row[0]: MetadataLevel(*row) for row in load("levels")["metadata_versions"]}
+
+
+@functools.cache
+def features() -> tuple[str, ...]:
+    """Return the names of the known features, ``metadata.version`` first, then in the order of Kafka's own tool."""
+    return (METADATA_VERSION, *load("levels")["features"])
+
+
+@functools.cache
+def feature_levels(feature: str) -> tuple[FeatureLevel, ...]:
+    """Return the known levels of a feature other than ``metadata.version``, from 0 up; none where it is not known."""
+    by_name = {level.name: level for level in metadata_levels().values()}
+    rows = load("levels")["features"].get(feature, ())
+    return tuple(FeatureLevel(feature, level, by_name[name], needs) for level, name, needs in rows)
+
+
+def feature_level(feature: str, level: int) -> FeatureLevel | None:
+    """Return one level of a feature, None where it is not known."""
+    return next((known for known in feature_levels(feature) if known.level == level), None)
+
+
+def level_name(feature: str, level: int) -> str:
+    """Return a level as Kafka's own tool prints it.
+
+    ``metadata.version`` has names (``3.9-IV0``), and ``UNKNOWN 99`` for a level that is newer than this table, or
+    0; the levels of other features are numbers.
+    """
+    if feature != METADATA_VERSION:
+        return str(level)
+    known = metadata_levels().get(level)
+    return known.name if known else f"UNKNOWN {level}"
+
+
+def level_named(version: str) -> MetadataLevel | None:
+    """Return the ``metadata.version`` for a name (``3.9-IV0``) or a release, for which it is the last one of it.
+
+    Of a release, the first two numbers count (``3.8.1`` is 3.8), as for ``kafka-features upgrade --release-version``.
+    """
+    release = ".".join(version.split(".")[:2])
+    found = [level for level in metadata_levels().values() if version == level.name or release == level.release]
+    return found[-1] if found else None
+
+
+def release_levels(metadata_level: int) -> Mapping[str, int]:
+    """Return the level of each feature that goes with a ``metadata.version``, itself included and first.
+
+    That is what ``kafka-features version-mapping`` prints and what a newly formatted cluster starts with.
+    """
+    return {METADATA_VERSION: metadata_level} | {
+        feature: max(
+            known.level
+            for known in feature_levels(feature)
+            if known.bootstrap.level <= metadata_level or not known.level
+        )
+        for feature in features()[1:]
+    }
+
+
+def is_safe_downgrade(current: int, target: int) -> bool | None:
+    """Say whether a controller lets ``metadata.version`` go down from ``current`` to ``target``.
+
+    It does if no level above ``target``, up to ``current``, changed records (KIP-778). None where a level on the way
+    is newer than this table.
+    """
+    on_the_way = [metadata_levels().get(level) for level in range(target + 1, current + 1)]
+    if any(level is not None and level.did_metadata_change for level in on_the_way):
+        return False
+    return None if None in on_the_way else True

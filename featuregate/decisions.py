@@ -1,0 +1,299 @@
+"""What a view says of a requirement, and why, broker by broker. Pure.
+
+There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst counts, of ``a | b`` the best, where
+``closed`` is worse than ``unknown`` and that is worse than ``open``. ``unknown`` never opens anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from featuregate.catalog import METADATA_VERSION, api_name, close_to, features, level_name, needed_for
+from featuregate.requirements import And, ApiAtLeast, ApiBetween, Condition, FeatureAtLeast, Named, Or, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from featuregate.answers import ApiRange, BrokerAnswer, Failure
+    from featuregate.requirements import Capability, Requirement
+    from featuregate.view import View
+
+__all__ = ["Decision", "Reason", "Verdict", "doubt", "evaluate", "usable_versions"]
+
+Verdict = Literal["open", "closed", "unknown"]
+
+_RANK: Final[dict[Verdict, int]] = {"closed": 0, "unknown": 1, "open": 2}
+_LINES: Final = 20
+_APIS: Final = 3
+_FEATURES_FROM: Final = 3
+
+
+class Reason(NamedTuple):
+    """What one broker, or the cluster as a whole, contributes to one condition."""
+
+    condition: str
+    """The text of the condition."""
+    node_id: int | None
+    """None for the cluster as a whole, and for a broker of which only the address is known."""
+    address: str | None
+    """``host:port``; None for the cluster as a whole."""
+    verdict: Verdict
+    """What it contributes. Of a feature that is the cluster's verdict, for brokers only repeat what they have heard."""
+    text: str
+    """A sentence for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Open or not, and why. Picklable."""
+
+    verdict: Verdict
+    requirement: str
+    """The text of the requirement."""
+    reasons: tuple[Reason, ...]
+    """For each condition: of the cluster as a whole where it decides, then one for each known broker."""
+    cluster_id: str | None
+    epoch: int
+    policy: str = ""
+    """Of the gate; empty where there is none."""
+    held: str | None = None
+    """Why a sticky gate stays open although the view does not say so; None where the verdict stands."""
+
+    @classmethod
+    def unseen(cls, requirement: Requirement, *, policy: str = "") -> Decision:
+        """Decide before any view is there."""
+        text = str(requirement)
+        reason = Reason(text, None, None, "unknown", "no broker has answered yet")
+        return cls(
+            verdict="unknown", requirement=text, reasons=(reason,), cluster_id=None, epoch=-1, policy=policy, held=None
+        )
+
+    @property
+    def open(self) -> bool:
+        """Whether the behaviour may be on."""
+        return self.held is not None or self.verdict == "open"
+
+    @property
+    def sorted_reasons(self) -> tuple[Reason, ...]:
+        """The reasons, those that keep it closed first."""
+        return tuple(sorted(self.reasons, key=lambda reason: _RANK[reason.verdict]))
+
+    @property
+    def summary(self) -> str:
+        """One line: the verdict and the first reason for it."""
+        if self.held is not None:
+            return self.held
+        mine = [reason for reason in self.sorted_reasons if reason.verdict == self.verdict] or self.reasons
+        if self.verdict == "open" or not mine:
+            return f"{self.verdict}: {self.requirement}"
+        more = f" (and {len(mine) - 1} more)" if len(mine) > 1 else ""
+        return f"{self.verdict}: {mine[0].condition}: {mine[0].text}{more}"
+
+    def __str__(self) -> str:
+        head = f"{self.held or self.verdict}: {self.requirement} (cluster {self.cluster_id}, epoch {self.epoch}"
+        head += f", {self.policy} gate)" if self.policy else ")"
+        shown = self.sorted_reasons[:_LINES]
+        lines = [f"  {reason.verdict:<7}  {reason.condition}: {reason.text}" for reason in shown]
+        left = len(self.reasons) - len(shown)
+        return "\n".join([head, *lines, *([f"  and {left} more reasons"] if left else [])])
+
+
+def evaluate(view: View, requirement: Requirement) -> Decision:
+    """Decide a requirement by a view.
+
+    A condition on an API or a release is open only if every known broker answered and qualifies; it is closed as soon
+    as one that answered does not; else it is unknown. A condition on a feature goes by the cluster's finalized level,
+    and is unknown where no broker has reported any.
+    """
+    verdict, reasons = _judge(view, requirement)
+    return Decision(
+        verdict=verdict,
+        requirement=str(requirement),
+        reasons=tuple(reasons),
+        cluster_id=view.cluster_id,
+        epoch=view.epoch,
+    )
+
+
+def doubt(decision: Decision, condition: str, text: str) -> Decision:
+    """Take back what a decision opens, because ``condition``, which is not part of the requirement, is not met."""
+    reason = Reason(condition, None, None, "unknown", text)
+    verdict: Verdict = "closed" if decision.verdict == "closed" else "unknown"
+    return replace(decision, verdict=verdict, reasons=(reason, *decision.reasons), held=None)
+
+
+def usable_versions(view: View, capability: Capability) -> Mapping[str, int | None]:
+    """Return the highest version of each API that the client and every broker speak (KIP-35), by name of the API.
+
+    None where there is none, and where a known broker did not answer, because it might not speak any of them.
+    """
+    usable: dict[str, int | None] = {}
+    for speaks in capability.ranges:
+        common = view.api(speaks.key)
+        met = common is not None and not common.incomplete and _overlap(common, speaks)
+        usable[api_name(speaks.key)] = min(common.max, speaks.highest) if common is not None and met else None
+    return usable
+
+
+def _judge(view: View, requirement: Requirement) -> tuple[Verdict, list[Reason]]:
+    match requirement:
+        case Named():
+            return _judge(view, requirement.requirement)
+        case And(parts):
+            return _combine(min, (_judge(view, part) for part in parts))
+        case Or(parts):
+            return _combine(max, (_judge(view, part) for part in parts))
+        case Condition():
+            return _judge_condition(view, requirement)
+    raise TypeError(f"{requirement!r} is not a requirement")
+
+
+def _judge_condition(view: View, requirement: Condition) -> tuple[Verdict, list[Reason]]:
+    match requirement:
+        case FeatureAtLeast():
+            return _judge_feature(view, requirement)
+        case ApiAtLeast():
+            return _judge_brokers(view, requirement, lambda broker: _api_at_least(broker, requirement))
+        case ApiBetween():
+            return _judge_between(view, requirement)
+        case Release():
+            return _judge_brokers(view, requirement, lambda broker: _is_release(broker, requirement))
+    raise TypeError(f"{requirement!r} is not a requirement")
+
+
+def _combine(
+    choose: Callable[..., Verdict], judged: Iterable[tuple[Verdict, list[Reason]]]
+) -> tuple[Verdict, list[Reason]]:
+    parts = list(judged)
+    verdict = choose((verdict for verdict, _ in parts), key=_RANK.__getitem__)
+    return verdict, [reason for _, reasons in parts for reason in reasons]
+
+
+def _judge_brokers(
+    view: View, condition: Condition, qualifies: Callable[[BrokerAnswer], tuple[bool, str]]
+) -> tuple[Verdict, list[Reason]]:
+    """Every known broker must answer and qualify (invariant 3)."""
+    text = str(condition)
+    if not view.brokers:
+        return "unknown", [Reason(text, None, None, "unknown", f"no {view.role} is known")]
+    reasons = []
+    for broker in view.brokers:
+        verdict: Verdict = "unknown"
+        if broker.failure is not None:
+            said = _silence(broker.failure)
+        else:
+            good, said = qualifies(broker)
+            verdict = "open" if good else "closed"
+        reasons.append(Reason(text, broker.node_id, broker.address, verdict, f"{broker.name} {said}"))
+    return min((reason.verdict for reason in reasons), key=_RANK.__getitem__), reasons
+
+
+def _api_at_least(broker: BrokerAnswer, condition: ApiAtLeast) -> tuple[bool, str]:
+    serves = broker.serves(condition.key)
+    return serves is not None and serves.max >= condition.version, _serving(condition.key, serves)
+
+
+def _judge_between(view: View, condition: ApiBetween) -> tuple[Verdict, list[Reason]]:
+    def qualifies(broker: BrokerAnswer) -> tuple[bool, str]:
+        serves = broker.serves(condition.key)
+        return serves is not None and _overlap(serves, condition), _serving(condition.key, serves)
+
+    verdict, reasons = _judge_brokers(view, condition, qualifies)
+    common = view.api(condition.key)
+    if verdict != "closed" and view.answering and (common is None or not _overlap(common, condition)):
+        # Each has something in common with the client, and yet there is nothing that all of them have.
+        text = f"no version from {condition.lowest} to {condition.highest} is served by all of them"
+        return "closed", [Reason(str(condition), None, None, "closed", text), *reasons]
+    return verdict, reasons
+
+
+def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:
+    needed = needed_for(condition.version)
+    lacks = [
+        f"{api_name(key)} {version}"
+        for key, version in needed.apis.items()
+        if (serves := broker.serves(key)) is None or serves.max < version
+    ]
+    can_run = broker.can_run(METADATA_VERSION)
+    if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
+        lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
+    if not lacks:
+        return True, f"has all that {condition.version} has"
+    more = f" and {len(lacks) - _APIS} more" if len(lacks) > _APIS else ""
+    return False, f"lacks what {condition.version} has: {', '.join(lacks[:_APIS])}{more}"
+
+
+def _judge_feature(view: View, condition: FeatureAtLeast) -> tuple[Verdict, list[Reason]]:
+    """Let the cluster decide, and brokers tell what they have heard of it, those that could not run it first."""
+    text, feature = str(condition), condition.feature
+    level = view.level(feature)
+    verdict: Verdict = "unknown" if level is None else "open" if level >= condition.level else "closed"
+    reasons = [Reason(text, None, None, verdict, _cluster_level(view, feature, level))]
+    for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
+        said = f"{broker.name} {_broker_level(view, broker, feature)}"
+        reasons.append(Reason(text, broker.node_id, broker.address, verdict, said))
+    return verdict, reasons
+
+
+def _can_reach(broker: BrokerAnswer, condition: FeatureAtLeast) -> bool:
+    can_run = broker.can_run(condition.feature)
+    return can_run is not None and can_run.max >= condition.level
+
+
+def _cluster_level(view: View, feature: str, level: int | None) -> str:
+    if level is None:
+        return "the finalized level is unknown: no broker reports any finalized features"
+    said = _level(feature, level)
+    kept = "" if any(broker.epoch == view.epoch for broker in view.answering) else ", kept from an earlier view"
+    if level or feature in view.supported or feature in features():
+        return f"the finalized level is {said} at epoch {view.epoch}{kept}"
+    close = close_to(feature, features())
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    return f"the finalized level is {said} at epoch {view.epoch}{kept}, and we know of no such feature{hint}"
+
+
+def _broker_level(view: View, broker: BrokerAnswer, feature: str) -> str:
+    """Say what one broker reported, with what explains it."""
+    if broker.failure is not None:
+        return _silence(broker.failure)
+    if broker.epoch < 0:
+        return _no_epoch(broker)
+    level = broker.finalized.get(feature, 0)
+    stale = broker.epoch < view.epoch and level != view.level(feature)
+    said = f"{'still says' if stale else 'says'} {_level(feature, level)} at epoch {broker.epoch}"
+    return f"{said}, {_can_run(broker, feature)}"
+
+
+def _no_epoch(broker: BrokerAnswer) -> str:
+    if broker.asked_version is not None and broker.asked_version < _FEATURES_FROM:
+        return f"was asked at ApiVersions v{broker.asked_version}, which knows no features: Kafka before 2.4"
+    bogus = " (what it lists without an epoch means nothing)" if broker.finalized else ""
+    return f"reports no finalized features (epoch -1){bogus}: Kafka before 2.7, or no feature was ever finalized"
+
+
+def _can_run(broker: BrokerAnswer, feature: str) -> str:
+    can_run = broker.can_run(feature)
+    if can_run is not None:
+        return f"can run {can_run.min}..{can_run.max}"
+    if broker.hides_features:
+        return f"may hide what it can run (ApiVersions v{broker.asked_version} leaves out features that start at 0)"
+    return "does not say that it can run any"
+
+
+def _silence(failure: Failure) -> str:
+    return f"did not answer: {failure.kind}: {failure.text}"
+
+
+def _level(feature: str, level: int) -> str:
+    if not level:
+        return "0 (absent)"
+    return f"{level} ({level_name(feature, level)})" if feature == METADATA_VERSION else str(level)
+
+
+def _overlap(served: ApiRange, condition: ApiBetween) -> bool:
+    return served.min <= condition.highest and condition.lowest <= served.max
+
+
+def _serving(key: int, serves: ApiRange | None) -> str:
+    return f"does not serve {api_name(key)}" if serves is None else f"serves {api_name(key)} {serves.min}..{serves.max}"

@@ -1,0 +1,126 @@
+"""Requirements that have a name, each with its source and with what it does not prove.
+
+``featuregate.presets.kip447`` is a requirement like any other: give it to a gate, combine it with ``&`` and ``|``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featuregate.requirements import Api, Feature, Named
+
+if TYPE_CHECKING:
+    from featuregate.requirements import Requirement
+
+__all__ = ["Preset", "all", "by_name"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset(Named):
+    """A requirement with a name."""
+
+    name: str
+    title: str
+    """What an app may do once it holds."""
+    requirement: Requirement
+    note: str
+    """What it does not prove, and what else it takes."""
+    sources: tuple[str, ...]
+    """The KIP, and the place in Apache Kafka."""
+
+    def __str__(self) -> str:
+        return str(self.requirement)
+
+
+kip447 = Preset(
+    name="kip447",
+    title="Exactly-once with one transactional producer for each process, instead of one for each input partition",
+    requirement=(Api("TxnOffsetCommit") >= 3) & (Api("OffsetFetch") >= 7) & (Api("AddOffsetsToTxn") >= 0),
+    note=(
+        "On an older broker librdkafka and kafka-python drop the group metadata without a word, and a zombie's commit "
+        "is accepted. The client must itself send TxnOffsetCommit v3, with the metadata of a group that it subscribed "
+        "to, and read committed offsets with isolation.level=read_committed. Members that still use one producer for each "
+        "partition and give no group metadata must not share the group. It does not need transaction.version."
+    ),
+    sources=("KIP-447", "TxnOffsetCommitRequest.java: minimum supported version 3, brokers on 2.5 or above"),
+)
+
+kip848 = Preset(
+    name="kip848",
+    title="The consumer group protocol that the broker drives (group.protocol=consumer)",
+    requirement=(Feature("group.version") >= 1) & (Api("ConsumerGroupHeartbeat") >= 0),
+    note=(
+        "Brokers advertise the API whether or not the protocol is on, and beside group.version they ask for "
+        "'consumer' in their group.coordinator.rebalance.protocols, which no broker tells: where it is missing, the "
+        "first heartbeat fails with UNSUPPORTED_VERSION."
+    ),
+    sources=("KIP-848", "KafkaApis.scala: isConsumerGroupProtocolEnabled", "GroupVersion.java"),
+)
+
+kip890 = Preset(
+    name="kip890",
+    title="Transactions that the broker defends by a new producer epoch each (transactions version 2)",
+    requirement=(
+        (Feature("transaction.version") >= 2)
+        & (Api("Produce") >= 12)
+        & (Api("EndTxn") >= 5)
+        & (Api("TxnOffsetCommit") >= 5)
+    ),
+    note=(
+        "Only a client that speaks these versions gains by it: the Java producer since 4.0. confluent-kafka, "
+        "kafka-python and aiokafka do not, and choose their versions themselves: with them it is for information."
+    ),
+    sources=("KIP-890", "TransactionVersion.java", "TransactionManager.java: maybeUpdateTransactionV2Enabled"),
+)
+
+kip932 = Preset(
+    name="kip932",
+    title="Share groups: many consumers of one partition, with an acknowledgement for each record",
+    requirement=(
+        (Feature("share.version") >= 1)
+        & (Api("ShareGroupHeartbeat") >= 1)
+        & (Api("ShareGroupDescribe") >= 1)
+        & (Api("ShareFetch") >= 1)
+        & (Api("ShareAcknowledge") >= 1)
+    ),
+    note=(
+        "Version 1 of these APIs is the first stable one; the early access of 4.0 spoke 0, which 4.1 dropped. "
+        "Brokers advertise the APIs whether or not the feature is on. The client must have share consumers."
+    ),
+    sources=("KIP-932", "ShareVersion.java", "ShareFetchRequest.json: validVersions"),
+)
+
+kip1071 = Preset(
+    name="kip1071",
+    title="The streams group protocol that the broker drives (group.protocol=streams of Kafka Streams)",
+    requirement=(Feature("streams.version") >= 1) & (Api("StreamsGroupHeartbeat") >= 0),
+    note=(
+        "Brokers advertise the API whether or not the protocol is on, and beside streams.version they ask for "
+        "'streams' in their group.coordinator.rebalance.protocols, which no broker tells."
+    ),
+    sources=("KIP-1071", "StreamsVersion.java"),
+)
+
+zstd = Preset(
+    name="zstd",
+    title="Records compressed with zstd",
+    requirement=(Api("Produce") >= 7) & (Api("Fetch") >= 10),
+    note=(
+        "Every consumer of the topic must understand zstd as well: a broker refuses to give such records to a "
+        "Fetch below version 10. A topic's own compression.type may recompress them."
+    ),
+    sources=("KIP-110", "ProduceRequest.json: version 7", "FetchRequest.json: version 10"),
+)
+
+_ALL = (kip447, kip848, kip890, kip932, kip1071, zstd)
+
+
+def all() -> tuple[Preset, ...]:  # noqa: A001 - reads as presets.all()
+    """Return every preset."""
+    return _ALL
+
+
+def by_name(name: str) -> Preset | None:
+    """Return the preset of this name, None if there is none."""
+    return next((preset for preset in _ALL if preset.name == name), None)

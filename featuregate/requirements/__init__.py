@@ -1,0 +1,57 @@
+"""The predicate language: what an app requires of a cluster, as values. It knows nothing of views.
+
+In code::
+
+    from featuregate import Api, Feature, Release
+
+    Feature("group.version") >= 1
+    (Api("TxnOffsetCommit") >= 3) & (Api("OffsetFetch") >= 7)
+    Api("Fetch").between(4, 11) | Release("3.9")
+
+As text, for command lines and configuration, see :func:`parse`::
+
+    group.version>=1 & ConsumerGroupHeartbeat>=0
+
+``str()`` of a requirement gives a text that :func:`parse` understands.
+"""
+
+from __future__ import annotations
+
+from featuregate.requirements.capabilities import Capability, capabilities_from_toml
+from featuregate.requirements.language import (
+    MAX_LEVEL,
+    And,
+    Api,
+    ApiAtLeast,
+    ApiBetween,
+    Condition,
+    Feature,
+    FeatureAtLeast,
+    Named,
+    Or,
+    Release,
+    Requirement,
+    conditions_in,
+    features_in,
+)
+from featuregate.requirements.parser import parse
+
+__all__ = [
+    "MAX_LEVEL",
+    "And",
+    "Api",
+    "ApiAtLeast",
+    "ApiBetween",
+    "Capability",
+    "Condition",
+    "Feature",
+    "FeatureAtLeast",
+    "Named",
+    "Or",
+    "Release",
+    "Requirement",
+    "capabilities_from_toml",
+    "conditions_in",
+    "features_in",
+    "parse",
+]

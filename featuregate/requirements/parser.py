@@ -1,0 +1,198 @@
+"""Text to requirements.
+
+.. code-block:: text
+
+    requirement = all, { "|", all } ;
+    all         = one, { "&", one } ;
+    one         = "(", requirement, ")" | condition ;
+    condition   = feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
+                | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
+                | api, "in", number, "..", number    (* Fetch in 4..11 *)
+                | "release", ">=", number, ".", number ;
+
+A bare name is an API (in any case, with or without underscores) or a known feature (spelled exactly); an unknown one is
+an error, because a misspelled feature would keep a gate closed for ever and say nothing. ``feature:NAME`` and
+``api:KEY`` say that a name or a key newer than our table is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
+
+from featuregate.catalog import API_NAMES, api_key, close_to, features
+from featuregate.errors import RequirementError, UnknownApi
+from featuregate.requirements.language import And, Api, Feature, Or, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.requirements.language import Requirement
+
+__all__ = ["parse"]
+
+T = TypeVar("T")
+
+_TOKEN: Final = re.compile(r"\s*(>=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+)")
+_RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
+_RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
+_DEEPEST: Final = 50
+_SPELLED: Final = {"&&": "&", "and": "&", "AND": "&", "||": "|", "or": "|", "OR": "|"}
+
+
+class _Token(NamedTuple):
+    text: str
+    at: int
+
+
+def parse(text: str) -> Requirement:
+    """Read a requirement from text, such as ``group.version>=1 & ConsumerGroupHeartbeat>=0``.
+
+    ``&`` binds tighter than ``|``. The text of any requirement reads as an equal one, but for what has a name (a
+    preset, a capability), which reads as what the name stands for.
+
+    Raises
+    ------
+    RequirementError
+        The text makes no sense; the error knows the position, and carries the text with a caret below it as a note.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a requirement is parsed from text, not from {text!r}")
+    try:
+        return _Parser(text).whole()
+    except RequirementError as error:
+        error.add_note(f"{error.text}\n{' ' * error.position}^")
+        raise
+
+
+class _Parser:
+    """One pass over one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = [_Token(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
+        self.next = 0
+        self.depth = 0
+
+    def whole(self) -> Requirement:
+        """Read all of the text."""
+        requirement = self.any()
+        if (left := self.peek()).text:
+            self.fail(left, f"expected & or |, not {left.text!r}{self.instead(left)}")
+        return requirement
+
+    def any(self) -> Requirement:
+        """Read requirements with ``|`` between them."""
+        parts = self.parts("|", self.all)
+        return parts[0] if len(parts) == 1 else Or(parts)
+
+    def all(self) -> Requirement:
+        """Read requirements with ``&`` between them."""
+        parts = self.parts("&", self.one)
+        return parts[0] if len(parts) == 1 else And(parts)
+
+    def parts(self, between: str, read: Callable[[], Requirement]) -> tuple[Requirement, ...]:
+        """Read one or more, as long as the sign follows."""
+        parts = [read()]
+        while self.peek().text == between:
+            self.take()
+            parts.append(read())
+        return tuple(parts)
+
+    def one(self) -> Requirement:
+        """Read a condition, or what stands in parentheses."""
+        token = self.take()
+        if token.text != "(":
+            return self.condition(token)
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.fail(token, f"parentheses are nested deeper than {_DEEPEST}")
+        requirement = self.any()
+        self.expect(")")
+        self.depth -= 1
+        return requirement
+
+    def condition(self, name: _Token) -> Requirement:
+        """Read a condition whose name has just been taken."""
+        if not name.text or name.text[0] in "()&|<>=!":
+            self.fail(
+                name, f"expected a feature, an API or 'release', not {name.text!r}" if name.text else "it ends here"
+            )
+        if name.text == "release":
+            self.expect(">=")
+            return self.release(name)
+        handle = self.handle(name)
+        if isinstance(handle, Api) and self.peek().text == "in":
+            self.take()
+            return self.between(handle, name)
+        self.expect(">=")
+        level = self.take()
+        if not _NUMBER.fullmatch(level.text):
+            self.fail(level, f"expected a number, not {level.text!r}" if level.text else "expected a number")
+        return self.build(lambda: handle >= int(level.text), level)
+
+    def between(self, api: Api, name: _Token) -> Requirement:
+        """Read what follows ``in``."""
+        token = self.take()
+        found = _RANGE.fullmatch(token.text)
+        if found is None:
+            self.fail(token, f"expected a range of versions, such as {name.text} in 4..11")
+        return self.build(lambda: api.between(int(found[1]), int(found[2])), token)
+
+    def release(self, name: _Token) -> Requirement:
+        """Read what follows ``release>=``."""
+        token = self.take()
+        if not _RELEASE.fullmatch(token.text):
+            self.fail(token, f"expected a release, such as {name.text}>=3.9")
+        return self.build(lambda: Release(token.text), token)
+
+    def handle(self, name: _Token) -> Feature | Api:
+        """Tell features from APIs."""
+        prefix, colon, rest = name.text.partition(":")
+        if colon and prefix == "feature":
+            return self.build(lambda: Feature(rest), name)
+        if name.text in features():
+            return Feature(name.text)
+        try:
+            return self.build(lambda: Api(api_key(name.text)), name)
+        except UnknownApi:
+            close = close_to(name.text, (*features(), *API_NAMES.values()))
+            hint = f"did you mean {' or '.join(close)}? " if close else ""
+            self.fail(
+                name,
+                f"{name.text!r} is no API and no feature that we know; {hint}"
+                f"(feature:{rest or name.text} for a feature that is newer than our table)",
+            )
+
+    def build(self, make: Callable[[], T], at: _Token) -> T:
+        """Make a part, and move what it complains about to its place in this text."""
+        try:
+            return make()
+        except RequirementError as error:
+            raise RequirementError(self.text, at.at, error.problem) from None
+
+    def peek(self) -> _Token:
+        """Look at the next token; an empty one at the end."""
+        return self.tokens[self.next] if self.next < len(self.tokens) else _Token("", len(self.text.rstrip()))
+
+    def take(self) -> _Token:
+        """Take the next token."""
+        token = self.peek()
+        self.next += 1
+        return token
+
+    def expect(self, sign: str) -> None:
+        """Take a sign, and nothing else."""
+        token = self.take()
+        if token.text != sign:
+            said = f", not {token.text!r}" if token.text else ""
+            self.fail(token, f"expected {sign!r}{said}{self.instead(token)}")
+
+    def instead(self, token: _Token) -> str:
+        """Say what to write for a sign of other languages."""
+        return f": write {_SPELLED[token.text]}" if token.text in _SPELLED else ""
+
+    def fail(self, token: _Token, problem: str) -> NoReturn:
+        """Point at a token."""
+        raise RequirementError(self.text, token.at, problem)
