@@ -1,0 +1,30 @@
+"""What tests of apps need: fake brokers, real Kafka on this machine, and features that need no network at all.
+
+The names are imported when they are first used, so that the pytest plugin costs a test run nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from featuregate.testing.cluster import FakeCluster
+    from featuregate.testing.kafka import LocalKafka
+
+__all__ = ["FakeCluster", "LocalKafka"]
+
+_HOMES = {
+    "FakeCluster": "featuregate.testing.cluster",
+    "LocalKafka": "featuregate.testing.kafka",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

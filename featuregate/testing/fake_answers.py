@@ -1,0 +1,262 @@
+"""What a broker answers, by the rules of Apache Kafka. Pure: no sockets, no threads.
+
+Sources: ``KafkaApis.handleApiVersionsRequest``, ``ApiVersionsRequest.isValid``, ``ApiVersionsResponse.filterFeatures``
+and ``SaslServerAuthenticator`` of Apache Kafka 4.4.0; what brokers do with requests that do not fit was seen on
+real ones.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import (
+    BROKERS,
+    CONTROLLERS,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+    Node,
+)
+from featuregate.wire.frames import RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featuregate.wire.message import Request, Response
+
+__all__ = ["APIS", "Conversation", "Listing", "Role", "Tells", "fail"]
+
+APIS: Final[Mapping[int, type[Request[Any]]]] = {
+    request.API_KEY: request
+    for request in (
+        ApiVersionsRequest,
+        MetadataRequest,
+        DescribeClusterRequest,
+        SaslHandshakeRequest,
+        SaslAuthenticateRequest,
+    )
+}
+"""What a fake broker answers to, by API key; it may advertise more."""
+
+Role = Literal["broker", "controller"]
+
+_BEFORE_AUTHENTICATION: Final = frozenset(
+    {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}
+)
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_SOFTWARE_FROM: Final = 3
+_FEATURES_FROM_ZERO_FROM: Final = 4
+_IDENTITY_FROM: Final = 5
+_UNSUPPORTED_SASL_MECHANISM: Final = 33
+_SASL_AUTHENTICATION_FAILED: Final = 58
+_MISMATCHED_ENDPOINT_TYPE: Final = 114
+_MECHANISM: Final = "PLAIN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tells:
+    """What one node has to tell, at one moment."""
+
+    node_id: int
+    role: Role = "broker"
+    cluster_id: str
+    api_ranges: Mapping[int, tuple[int, int]]
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int]
+    """Feature name to level; what has level 0 is not in it."""
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which nodes the cluster has, at one moment."""
+
+    brokers: tuple[Node, ...]
+    """Registered brokers, fenced ones too."""
+    controllers: tuple[Node, ...] = ()
+    passwords: Mapping[str, str] | None = field(default=None, repr=False)
+    """User name to password where SASL/PLAIN is asked for, ``None`` where nobody authenticates."""
+
+    @property
+    def alive(self) -> tuple[Node, ...]:
+        """The brokers that are not fenced."""
+        return tuple(replace(node, is_fenced=False) for node in self.brokers if not node.is_fenced)
+
+
+class Answer(NamedTuple):
+    """A response and the version of its body."""
+
+    response: Response
+    version: int
+
+
+def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
+    """Make the answer that says nothing but an error code."""
+    if request is ApiVersionsRequest:
+        # Error 35 is always a v0 body: whoever asked too much must be able to read it.
+        version = 0 if code == UNSUPPORTED_VERSION else version
+        return Answer(ApiVersionsResponse(error_code=code, api_ranges={}), version)
+    if request is DescribeClusterRequest:
+        return Answer(DescribeClusterResponse(error_code=code), version)
+    raise ValueError(f"{request.NAME} has no error code of its own to answer with")
+
+
+class Conversation:
+    """One connection to one node: whether it has authenticated, and what is answered to what."""
+
+    __slots__ = ("_authenticated", "_bare_token_next", "_mechanism", "ended")
+
+    def __init__(self) -> None:
+        self.ended = False
+        """Whether the broker closes the connection after its last answer."""
+        self._authenticated = False
+        self._mechanism: str | None = None
+        self._bare_token_next = False
+
+    def read(self, payload: bytes) -> RequestHeader | None:
+        """Read what is asked; ``None`` for a bare SASL token, which has no header."""
+        return None if self._bare_token_next else read_request_header(payload, APIS)[0]
+
+    def answer(self, payload: bytes, tells: Tells, listing: Listing) -> bytes | None:
+        """Return the whole frame that answers, or ``None`` where a broker closes the connection instead.
+
+        Raises
+        ------
+        RemoteWireError
+            The request does not parse; a broker closes the connection then too.
+        """
+        if self._bare_token_next:
+            self._bare_token_next = False
+            return frame(b"") if self._accepts(payload, listing) else None
+        header, body = read_request_header(payload, APIS)
+        answer = self._answer(header, body, tells, listing)
+        return None if answer is None else write_response(answer.response, answer.version, header.correlation_id)
+
+    def _answer(self, header: RequestHeader, body: bytes, tells: Tells, listing: Listing) -> Answer | None:
+        key, version = header.api_key, header.api_version
+        if not self._may_ask(key, version, tells, listing):
+            return _too_new(tells) if key == ApiVersionsRequest.API_KEY else None
+        match key:
+            case ApiVersionsRequest.API_KEY:
+                return _api_versions(tells, ApiVersionsRequest.decode(version, body), version)
+            case SaslHandshakeRequest.API_KEY:
+                return self._handshake(SaslHandshakeRequest.decode(version, body), version, listing)
+            case SaslAuthenticateRequest.API_KEY:
+                return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, listing)
+            case DescribeClusterRequest.API_KEY:
+                return _describe_cluster(tells, listing, DescribeClusterRequest.decode(version, body), version)
+            case _:
+                # Metadata: its body is not looked at, because it asks about topics, and there are none.
+                return _metadata(tells, listing, version)
+
+    def _may_ask(self, key: int, version: int, tells: Tells, listing: Listing) -> bool:
+        """Say whether both this broker and this code know the version, and whether the client has authenticated."""
+        known = (tells.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
+        if not all(lowest <= version <= highest for lowest, highest in known):
+            return False
+        return key in _BEFORE_AUTHENTICATION or listing.passwords is None or self._authenticated
+
+    def _handshake(self, request: SaslHandshakeRequest, version: int, listing: Listing) -> Answer:
+        if listing.passwords is None or request.mechanism != _MECHANISM:
+            offered = () if listing.passwords is None else (_MECHANISM,)
+            refusal = SaslHandshakeResponse(error_code=_UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
+            return Answer(refusal, version)
+        self._mechanism = request.mechanism
+        self._bare_token_next = version == 0
+        return Answer(SaslHandshakeResponse(mechanisms=(_MECHANISM,)), version)
+
+    def _authenticate(self, request: SaslAuthenticateRequest, version: int, listing: Listing) -> Answer | None:
+        if self._mechanism is None:
+            return None
+        if self._accepts(request.auth_bytes, listing):
+            return Answer(SaslAuthenticateResponse(), version)
+        refusal = SaslAuthenticateResponse(
+            error_code=_SASL_AUTHENTICATION_FAILED,
+            error_message="Authentication failed: Invalid username or password",
+        )
+        self.ended = True
+        return Answer(refusal, version)
+
+    def _accepts(self, token: bytes, listing: Listing) -> bool:
+        """Judge a token of SASL/PLAIN (RFC 4616): authorization id, user and password between zero bytes."""
+        _, _, rest = token.partition(b"\0")
+        user, _, password = rest.partition(b"\0")
+        known = listing.passwords or {}
+        self._authenticated = known.get(user.decode(errors="replace")) == password.decode(errors="replace")
+        return self._authenticated
+
+
+def _too_new(tells: Tells) -> Answer:
+    """Answer error 35 in v0; since 2.4 brokers say there which versions of ApiVersions they know (KIP-511)."""
+    key = ApiVersionsRequest.API_KEY
+    known = tells.api_ranges.get(key, (0, 0))
+    ranges = {key: known} if known[1] >= _SOFTWARE_FROM else {}
+    return Answer(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_ranges=ranges), 0)
+
+
+def _api_versions(tells: Tells, request: ApiVersionsRequest, version: int) -> Answer:
+    if code := _objection(tells, request, version):
+        return fail(ApiVersionsRequest, version, code)
+    supported = tells.supported
+    if version < _FEATURES_FROM_ZERO_FROM:
+        supported = {name: levels for name, levels in supported.items() if levels[0] > 0}
+    response = ApiVersionsResponse(
+        error_code=NONE,
+        api_ranges=tells.api_ranges,
+        supported=supported,
+        epoch=tells.epoch,
+        finalized={name: (level, level) for name, level in tells.finalized.items()},
+    )
+    return Answer(response, version)
+
+
+def _objection(tells: Tells, request: ApiVersionsRequest, version: int) -> int:
+    """Return the error code for a request that does not fit; 0 for one that does."""
+    software = (request.client_software_name, request.client_software_version)
+    if version >= _SOFTWARE_FROM and not all(_SOFTWARE.fullmatch(text) for text in software):
+        return INVALID_REQUEST
+    if version < _IDENTITY_FROM or tells.role == "controller":
+        return NONE  # controllers do not check whom they are taken for
+    expected = (request.cluster_id, request.node_id)
+    if expected == (None, -1):
+        return NONE
+    if request.cluster_id is None or request.node_id == -1:
+        return INVALID_REQUEST
+    return NONE if expected == (tells.cluster_id, tells.node_id) else REBOOTSTRAP_REQUIRED
+
+
+def _metadata(tells: Tells, listing: Listing, version: int) -> Answer:
+    response = MetadataResponse(
+        brokers=listing.alive,
+        cluster_id=tells.cluster_id,
+        controller_id=min((node.node_id for node in listing.alive), default=-1),
+    )
+    return Answer(response, version)
+
+
+def _describe_cluster(tells: Tells, listing: Listing, request: DescribeClusterRequest, version: int) -> Answer:
+    endpoint_type = CONTROLLERS if tells.role == "controller" else BROKERS
+    if request.endpoint_type != endpoint_type:
+        return fail(DescribeClusterRequest, version, _MISMATCHED_ENDPOINT_TYPE)
+    if endpoint_type == CONTROLLERS:
+        nodes = listing.controllers
+    else:
+        nodes = listing.brokers if request.include_fenced_brokers else listing.alive
+    response = DescribeClusterResponse(
+        endpoint_type=endpoint_type,
+        cluster_id=tells.cluster_id,
+        controller_id=min((node.node_id for node in nodes if not node.is_fenced), default=-1),
+        brokers=nodes,
+    )
+    return Answer(response, version)

@@ -1,0 +1,206 @@
+"""The loopback side of fake brokers: one thread with one event loop, a listener for each node."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+
+from featuregate.errors import RemoteWireError
+from featuregate.testing.fake_answers import Conversation
+from featuregate.wire.frames import FrameReader
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Coroutine
+    from typing import Any
+
+__all__ = ["HOST", "Deal", "Dealer", "Listener", "LoopThread"]
+
+HOST = "127.0.0.1"
+_BACKLOG = 128
+_RESET = struct.pack("ii", 1, 0)
+"""``struct linger``: on, zero seconds."""
+T = TypeVar("T")
+
+
+class Deal(NamedTuple):
+    """What becomes of one request."""
+
+    data: bytes
+    """What is sent, frame or not."""
+    close: bool = False
+    """Whether the connection ends with it."""
+    after: float = 0.0
+    """Seconds to wait before."""
+
+
+class Dealer(Protocol):
+    """Who decides what becomes of a request: a fake broker."""
+
+    def deal(self, conversation: Conversation, payload: bytes) -> Deal | None:
+        """Decide; ``None`` for silence. Called in the thread of the loop."""
+        ...
+
+
+class LoopThread:
+    """One daemon thread that runs one event loop, for all listeners of a cluster."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there, and wait for it here."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def close(self) -> None:
+        """End the thread; returns when it has ended."""
+        self.run(_end_tasks())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+async def _end_tasks() -> None:
+    """Cancel what still runs: a connection that was being accepted."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+class Listener:
+    """A port of the loopback interface that is ours from construction to `release`, open or not.
+
+    While it is shut, connections are refused, yet nobody else can be given the port: a socket that is bound and does
+    not listen keeps it. Otherwise a client that dials it might be given this very number as its own port, and Linux
+    would connect it to itself.
+    """
+
+    def __init__(self, dealer: Dealer, tls: ssl.SSLContext | None) -> None:
+        self.dealer = dealer
+        self.connections: set[_Connection] = set()
+        self._tls = tls
+        self._keeper: socket.socket | None = _bind(0)
+        self._server: asyncio.Server | None = None
+        self.port: int = self._keeper.getsockname()[1]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether connections are accepted."""
+        return self._server is not None
+
+    async def open(self) -> None:
+        """Accept connections."""
+        if self._keeper is None:
+            return
+        loop = asyncio.get_running_loop()
+        keeper, self._keeper = self._keeper, None
+        self._server = await loop.create_server(
+            lambda: _Connection(self), sock=keeper, ssl=self._tls, backlog=_BACKLOG, start_serving=False
+        )
+        await self._server.start_serving()
+
+    async def shut(self) -> None:
+        """Refuse connections, and reset those that there are."""
+        if self._server is not None:
+            self._keeper = _bind(self.port)
+            self._server.close()
+            self._server = None
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        """Reset the connections that there are; returns when they are gone."""
+        leaving = set(self.connections)
+        for connection in leaving:
+            connection.hang_up()
+        for connection in leaving:
+            await connection.gone.wait()
+
+    async def release(self) -> None:
+        """Shut, and give the port back."""
+        await self.shut()
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+
+
+class _Connection(asyncio.Protocol):
+    """Cuts what comes in into frames, and does with each what the broker decides."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.gone = asyncio.Event()
+        self._listener = listener
+        self._conversation = Conversation()
+        self._frames = FrameReader()
+        self._delayed: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if self._listener.is_open:
+            self._listener.connections.add(self)
+        else:  # it was accepted just before the port was shut
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        if self._delayed is not None:
+            self._delayed.cancel()
+        self._transport = None
+        self._listener.connections.discard(self)
+        self.gone.set()
+
+    def data_received(self, data: bytes) -> None:
+        self._frames.feed(data)
+        self._pump()
+
+    def hang_up(self) -> None:
+        """Reset the connection. Closed in the usual way, it would keep the port busy for a minute after its end."""
+        if self._transport is not None:
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._transport.abort()
+
+    def _pump(self) -> None:
+        """Answer frame by frame, in order: behind a delayed answer the others wait, as they do at a broker."""
+        try:
+            while self._delayed is None and (payload := self._frames.next_frame()) is not None:
+                deal = self._listener.dealer.deal(self._conversation, payload)
+                if deal is None:
+                    continue
+                if deal.after:
+                    self._delayed = asyncio.get_running_loop().call_later(deal.after, self._late, deal)
+                elif not self._send(deal):
+                    return
+        except RemoteWireError:
+            self._send(Deal(b"", close=True))
+
+    def _late(self, deal: Deal) -> None:
+        self._delayed = None
+        if self._send(deal):
+            self._pump()
+
+    def _send(self, deal: Deal) -> bool:
+        """Send, and say whether the connection goes on."""
+        if self._transport is None or self._transport.is_closing():
+            return False
+        self._transport.write(deal.data)
+        if deal.close:
+            self._transport.close()
+        return not deal.close
+
+
+def _bind(port: int) -> socket.socket:
+    """Bind without listening. Both options let the next socket have the port before the last one lets go of it."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((HOST, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound

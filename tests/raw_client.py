@@ -1,0 +1,89 @@
+"""A client that asks exactly what a test says, in the version that it says, and shows what came back."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from featuregate.wire.api_versions import ApiVersionsRequest
+from featuregate.wire.cluster import DescribeClusterRequest
+from featuregate.wire.frames import read_correlation_id, read_response_body, write_request
+
+if TYPE_CHECKING:
+    import ssl
+
+    from featuregate.testing.cluster import FakeBroker
+    from featuregate.wire.api_versions import ApiVersionsResponse
+    from featuregate.wire.cluster import DescribeClusterResponse
+    from featuregate.wire.message import Request, Response
+
+R = TypeVar("R", bound="Response")
+
+API_VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+class RawClient:
+    """One connection to one broker. Every wait has a bound; an end of the stream is a ConnectionError."""
+
+    def __init__(self, broker: FakeBroker, *, tls: ssl.SSLContext | None = None, timeout: float = 10.0) -> None:
+        self._socket = socket.create_connection((broker.host, broker.port), timeout=timeout)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=broker.host)
+        self._asked = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, request: Request[Any], version: int) -> None:
+        self._asked += 1
+        self.send_bytes(write_request(request, version, self._asked, "raw"))
+
+    def send_bytes(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive(self, response: type[R], version: int) -> R:
+        payload = self.receive_frame()
+        assert read_correlation_id(payload) == self._asked
+        return response.decode(version, read_response_body(payload, response, version))
+
+    def receive_frame(self) -> bytes:
+        (length,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(length)
+
+    def receive_rest(self) -> bytes:
+        """Read until the broker closes the connection."""
+        rest = b""
+        while data := self._socket.recv(65536):
+            rest += data
+        return rest
+
+    def ask(self, request: Request[R], version: int, answered_in: int | None = None) -> R:
+        self.send(request, version)
+        return self.receive(request.RESPONSE, version if answered_in is None else answered_in)
+
+    def wait_briefly(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+
+    def _exactly(self, size: int) -> bytes:
+        got = b""
+        while len(got) < size:
+            if not (data := self._socket.recv(size - len(got))):
+                raise ConnectionError(f"the broker closed the connection after {len(got)} of {size} bytes")
+            got += data
+        return got
+
+
+def tell(broker: FakeBroker, version: int = 4) -> ApiVersionsResponse:
+    """Ask one broker what it can do, on a new connection."""
+    with RawClient(broker) as client:
+        return client.ask(API_VERSIONS, version)
+
+
+def describe(broker: FakeBroker, version: int = 2, **request: Any) -> DescribeClusterResponse:
+    """Ask one broker which nodes there are, on a new connection."""
+    with RawClient(broker) as client:
+        return client.ask(DescribeClusterRequest(**request), version)
