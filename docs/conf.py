@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sphinx.util.nodes import make_refnode
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tables import configuration_keys, preset_table  # Sphinx does not look here by itself
 
 if TYPE_CHECKING:
     from docutils.nodes import Element
@@ -25,7 +30,8 @@ exclude_patterns = ["_build", "changelog.d"]
 html_theme = "furo"
 html_title = f"featuregate {version}"
 
-myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_enable_extensions = ["substitution"]
+myst_substitutions = {"configuration_keys": configuration_keys(), "preset_table": preset_table()}
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
@@ -47,11 +53,15 @@ nitpick_ignore_regex = [
 
 
 def follow_short_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
-    """Resolve a bare name, which is all that autodoc sees of what is imported for type checkers only."""
+    """Resolve a name by its last part.
+
+    All that autodoc sees of what is imported for type checkers only is a bare name, and a public name is documented
+    where people import it, not where it is defined.
+    """
     python = env.domains.python_domain
     if node["refdomain"] != "py" or node["reftype"] not in {"class", "exc", "data", "obj", "meth", "func"}:
         return None
-    found = python.find_obj(env, None, None, node["reftarget"], None, 1)
+    found = python.find_obj(env, None, None, node["reftarget"].rpartition(".")[2], None, 1)
     if len({entry.docname for _, entry in found}) != 1:
         return None
     name, entry = found[0]
