@@ -46,16 +46,19 @@ class Carrier(asyncio.Protocol):
         self.lost = exc
         self._end()
 
-    def send(self) -> None:
-        """Send what the session has queued."""
+    def _send(self) -> None:
         if self._transport is not None and (data := self.session.data_to_send()):
             self._transport.write(data)
 
     async def event(self) -> Event:
-        """Wait for the next event, without a bound: the caller has one. After the end it is always Disconnected."""
+        """Send what the session has queued, and wait for the next event; after the end it is always Disconnected.
+
+        There is no bound: the caller has one.
+        """
         while (event := self.session.next_event()) is None:
             if self._over:
                 return Disconnected(None)
+            self._send()  # error 35 makes the session ask again
             await self._more()
         return event
 

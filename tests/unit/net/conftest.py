@@ -1,0 +1,143 @@
+"""Listeners of the loopback interface that say what a test wants them to say."""
+
+import asyncio
+import contextlib
+import struct
+
+import pytest
+
+from featuregate.config import Address, Settings
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest
+from featuregate.wire.frames import frame, read_request_header, write_response
+from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
+
+REQUESTS = {
+    request.API_KEY: request
+    for request in (
+        ApiVersionsRequest,
+        DescribeClusterRequest,
+        MetadataRequest,
+        SaslAuthenticateRequest,
+        SaslHandshakeRequest,
+    )
+}
+BROKER_APIS = {0: (0, 13), 3: (0, 13), 17: (0, 1), 18: (0, 4), 36: (0, 2), 60: (0, 2)}
+
+
+async def read_frame(reader):
+    """Read one frame, without its length."""
+    (length,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(length)
+
+
+class FakeNode:
+    """A node that answers what `says` tells it to; requests are kept in `asked`."""
+
+    def __init__(self, api_ranges=None):
+        self.api_ranges = BROKER_APIS if api_ranges is None else api_ranges
+        self.asked = []
+        self.says = {
+            ApiVersionsRequest: lambda *_: ApiVersionsResponse(error_code=0, api_ranges=self.api_ranges),
+            SaslHandshakeRequest: lambda *_: SaslHandshakeResponse(mechanisms=("PLAIN",)),
+        }
+        self.bare_token = None
+        """Answers a bare SASL token; None closes the connection."""
+
+    async def __call__(self, reader, writer):
+        """Answer until the client has had enough."""
+        bare = False
+        while True:
+            payload = await read_frame(reader)
+            if bare:
+                answer = frame(reply) if (reply := self.bare_token(payload)) is not None else None
+            else:
+                answer = self._answer(payload)
+            if answer is None:
+                return
+            bare = bare or (isinstance(self.asked[-1][0], SaslHandshakeRequest) and self.asked[-1][1] == 0)
+            writer.write(answer)
+            await writer.drain()
+
+    def _answer(self, payload):
+        header, body = read_request_header(payload, REQUESTS)
+        request_class, version = REQUESTS[header.api_key], header.api_version
+        if request_class is ApiVersionsRequest and version > self.api_ranges[18][1]:
+            self.asked.append((None, version))
+            refusal = ApiVersionsResponse(error_code=35, api_ranges={18: self.api_ranges[18]})
+            return write_response(refusal, 0, header.correlation_id)
+        request = request_class.decode(version, body)
+        self.asked.append((request, version))
+        response = self.says[request_class](request, version)
+        if response is None or isinstance(response, bytes):
+            return response
+        return write_response(response, version, header.correlation_id)
+
+
+@pytest.fixture
+def fake_node():
+    """The class, since test modules cannot import from here."""
+    return FakeNode
+
+
+@pytest.fixture
+async def serve():
+    """Start a listener that talks as a coroutine of a reader and a writer says; give its address."""
+    servers, tasks, writers = [], set(), set()
+
+    async def start(talk, *, tls=None, host="127.0.0.1"):
+        async def guarded(reader, writer):
+            tasks.add(asyncio.current_task())
+            writers.add(writer)
+            with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
+                await talk(reader, writer)
+            writer.close()
+
+        server = await asyncio.start_server(guarded, host, 0, ssl=tls)
+        servers.append(server)
+        return Address(host, server.sockets[0].getsockname()[1])
+
+    yield start
+    for server in servers:
+        server.close()
+    for writer in writers:
+        writer.transport.abort()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for server in servers:
+        await server.wait_closed()
+
+
+@pytest.fixture
+def settings_for():
+    """Settings of listeners, with bounds that are generous unless a test says otherwise."""
+
+    def make(*addresses, roster="ask", config=None, **bounds):
+        bounds = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60} | bounds
+        return Settings.parse(
+            {"bootstrap.servers": ",".join(map(str, addresses)), **(config or {})}, roster=roster, **bounds
+        )
+
+    return make
+
+
+@pytest.fixture
+async def closed_port():
+    """An address at which nobody listens."""
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    server.close()
+    await server.wait_closed()
+    return address
+
+
+async def silence(reader, writer):
+    """Accept, listen, and say nothing."""
+    await reader.read()
+
+
+@pytest.fixture
+def silent():
+    """A peer that says nothing."""
+    return silence

@@ -1,0 +1,296 @@
+"""One connection, with good peers and bad ones."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from featuregate.config import Address, Settings
+from featuregate.errors import (
+    BrokerError,
+    ConnectFailed,
+    ConnectionLost,
+    FeatureGateError,
+    RemoteWireError,
+    TimedOut,
+    UnsupportedVersion,
+)
+from featuregate.net.connection import Connection
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest, MetadataResponse, Node
+from featuregate.wire.frames import write_response
+from featuregate.wire.session import Identity
+
+
+async def negotiate(address, settings, identity=None):
+    """Open, negotiate and close."""
+    with await Connection.open(address, settings, identity) as connection:
+        return await connection.negotiate()
+
+
+def saying(data):
+    """A peer that says these bytes to whatever it is asked first, and hangs up."""
+
+    async def talk(reader, writer):
+        await reader.read(1)
+        writer.write(data)
+        await writer.drain()
+        await reader.read(1)
+        writer.close()
+
+    return talk
+
+
+def answer_of(response, version=0, correlation_id=0):
+    """A frame that answers the first request."""
+    return write_response(response, version, correlation_id)
+
+
+GOOD = answer_of(ApiVersionsResponse(error_code=0, api_ranges={18: (0, 5)}, supported={"f": (0, 1)}), 5)
+
+
+async def test_negotiation_gives_what_the_node_says(serve, settings_for, fake_node):
+    """With the version that it said it in; error 35 led there."""
+    node = fake_node()
+    address = await serve(node)
+    negotiated = await negotiate(address, settings_for(address))
+    assert negotiated.response.api_ranges == node.api_ranges
+    assert negotiated.version == 4
+    assert [version for _, version in node.asked] == [5, 4]
+
+
+async def test_the_node_hears_whom_we_expect(serve, settings_for, fake_node):
+    """Both ids, in v5."""
+    node = fake_node({18: (0, 5)})
+    address = await serve(node)
+    await negotiate(address, settings_for(address), Identity("c", 7))
+    request, _ = node.asked[0]
+    assert (request.cluster_id, request.node_id) == ("c", 7)
+
+
+async def test_the_node_hears_who_we_are(serve, settings_for, fake_node):
+    """Software name and version, as KIP-511 wants."""
+    node = fake_node()
+    address = await serve(node)
+    await negotiate(address, settings_for(address))
+    assert node.asked[-1][0].client_software_name == "featuregate"
+
+
+async def test_a_refusal_is_the_brokers_error(serve, settings_for, fake_node):
+    """With its code."""
+    node = fake_node()
+    node.says[ApiVersionsRequest] = lambda *_: ApiVersionsResponse(error_code=42, api_ranges={})
+    address = await serve(node)
+    with pytest.raises(BrokerError) as caught:
+        await negotiate(address, settings_for(address))
+    assert caught.value.code == 42
+
+
+async def test_a_request_goes_out_in_the_newest_common_version(serve, settings_for, fake_node):
+    """And its answer comes back decoded."""
+    node = fake_node({3: (0, 9), 18: (0, 3)})
+    answer = MetadataResponse(brokers=(Node(node_id=1, host="h", port=1),), cluster_id="c")
+    node.says[MetadataRequest] = lambda *_: answer
+    address = await serve(node)
+    with await Connection.open(address, settings_for(address)) as connection:
+        await connection.negotiate()
+        assert await connection.request(MetadataRequest()) == answer
+    assert node.asked[-1][1] == 9
+
+
+async def test_a_request_that_the_node_does_not_list_is_never_sent(serve, settings_for, fake_node):
+    """Kafka would close the connection."""
+    node = fake_node({18: (0, 3)})
+    address = await serve(node)
+    with await Connection.open(address, settings_for(address)) as connection:
+        await connection.negotiate()
+        with pytest.raises(UnsupportedVersion):
+            await connection.request(DescribeClusterRequest())
+    assert len(node.asked) == 2
+
+
+async def test_invariant_7_a_silent_peer_costs_one_timeout(serve, settings_for, silent):
+    """0.9 brokers are like that; the error says what was waited for."""
+    address = await serve(silent)
+    with pytest.raises(TimedOut, match=r"timed out while waiting for ApiVersions: no answer within 0.05 s"):
+        await negotiate(address, settings_for(address, request_timeout=0.05))
+
+
+async def test_invariant_7_a_peer_that_drips_costs_one_timeout(serve, settings_for):
+    """The bound is for the whole answer, not for each byte of it."""
+
+    async def drip(reader, writer):
+        writer.write((1_000_000).to_bytes(4, "big"))
+        while not writer.is_closing():
+            writer.write(b"\0")
+            await writer.drain()
+            await asyncio.sleep(0.001)
+
+    address = await serve(drip)
+    with pytest.raises(TimedOut):
+        await negotiate(address, settings_for(address, request_timeout=0.1))
+
+
+async def test_invariant_7_a_listener_that_does_not_accept_costs_one_timeout(settings_for):
+    """Its queue is full, so the system drops what we send."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for filler in (first, second):
+            filler.setblocking(False)  # noqa: FBT003 - the socket module's signature
+            filler.connect_ex(listener.getsockname())
+        address = Address(*listener.getsockname())
+        with pytest.raises(TimedOut, match="while connecting"):
+            await Connection.open(address, settings_for(address, connect_timeout=0.1))
+
+
+async def test_a_peer_that_hangs_up_at_any_byte_is_a_lost_connection(serve, settings_for):
+    """From none to all but one; never a hang, never another error."""
+    for end in range(len(GOOD)):
+        address = await serve(saying(GOOD[:end]))
+        with pytest.raises(ConnectionLost, match="while waiting for ApiVersions"):
+            await negotiate(address, settings_for(address))
+
+
+async def test_a_whole_answer_counts_although_the_peer_hangs_up(serve, settings_for):
+    """What was said was said."""
+    address = await serve(saying(GOOD))
+    assert (await negotiate(address, settings_for(address))).response.supported == {"f": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP server"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "TLS listener"),
+        (b"\x7f\xff\xff\xff", "more than the cap of 16777216"),
+        (b"\xff\xff\xff\xff", "negative length"),
+        (answer_of(ApiVersionsResponse(error_code=0, api_ranges={}), 5, correlation_id=9), "correlation_id"),
+        (GOOD[:4] + GOOD[4:8] + b"\xff" * (len(GOOD) - 8), "ApiVersionsResponse v5"),
+    ],
+)
+async def test_bytes_that_make_no_sense_are_the_peers_fault(serve, settings_for, data, says):
+    """And the error tells what they look like."""
+    address = await serve(saying(data))
+    with pytest.raises(RemoteWireError, match=says):
+        await negotiate(address, settings_for(address))
+
+
+async def test_the_frame_cap_is_the_callers(serve, settings_for):
+    """16 MiB is only the default."""
+    address = await serve(saying((2000).to_bytes(4, "big")))
+    with pytest.raises(RemoteWireError, match="cap of 1024"):
+        await negotiate(address, settings_for(address, max_frame=1024))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
+@given(data=st.binary(max_size=64))
+def test_invariant_7_any_bytes_are_an_answer_or_an_error_of_ours(data):
+    """No other exception escapes, and nothing hangs."""
+
+    async def main():
+        server = await asyncio.start_server(saying(data), "127.0.0.1", 0)
+        async with server:
+            address = Address(*server.sockets[0].getsockname())
+            with contextlib.suppress(FeatureGateError):
+                await negotiate(address, Settings.parse(str(address), request_timeout=30))
+
+    asyncio.run(main())
+
+
+async def test_nobody_listening_is_a_failed_connect(closed_port, settings_for):
+    """In the system's words, with the address in front."""
+    with pytest.raises(ConnectFailed) as caught:
+        await Connection.open(closed_port, settings_for(closed_port))
+    assert str(caught.value) == f"{closed_port}: failed while connecting: Connection refused"
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "x" * 300, "a..b", "nul\0l"])
+async def test_a_host_without_an_address_is_a_failed_connect(settings_for, host):
+    """Also where it could never be a name: brokers advertise anything."""
+    with pytest.raises(ConnectFailed, match="while resolving the name"):
+        await Connection.open(Address(host, 9092), settings_for("a:1"))
+
+
+@pytest.mark.parametrize(
+    "address", [Address("127.0.0.1", 0), Address("127.0.0.1", -1), Address("h", 70000), Address("", 1)]
+)
+async def test_an_address_that_cannot_be_is_a_failed_connect(settings_for, address):
+    """Nothing is tried."""
+    with pytest.raises(ConnectFailed, match="no address that anybody could listen at"):
+        await Connection.open(address, settings_for("a:1"))
+
+
+async def test_every_address_of_a_name_is_tried(serve, settings_for, fake_node):
+    """localhost is ::1 as well, and nobody listens there."""
+    address = await serve(fake_node())
+    assert await negotiate(Address("localhost", address.port), settings_for(address))
+
+
+async def test_an_ipv6_literal_is_an_address(serve, settings_for, fake_node):
+    """Without brackets by now."""
+    address = await serve(fake_node(), host="::1")
+    assert await negotiate(address, settings_for(address))
+
+
+async def test_the_address_family_is_the_callers(serve, settings_for, fake_node):
+    """broker.address.family=v6 never goes to 127.0.0.1."""
+    address = await serve(fake_node())
+    with pytest.raises(ConnectFailed):
+        await Connection.open(address, settings_for(address, config={"broker.address.family": "v6"}))
+
+
+async def test_a_lost_connection_says_what_a_plain_listener_may_have_wanted(serve, settings_for):
+    """Kafka hangs up without a word on those whose security.protocol is not its own."""
+    address = await serve(saying(b""))
+    with pytest.raises(ConnectionLost, match=r"does this listener speak TLS\? See security.protocol"):
+        await negotiate(address, settings_for(address))
+
+
+async def test_closing_tells_the_peer_and_may_be_done_twice(serve, settings_for, fake_node):
+    """At once, without waiting."""
+    gone = asyncio.Event()
+
+    async def talk(reader, writer):
+        await reader.read()
+        gone.set()
+
+    address = await serve(talk)
+    connection = await Connection.open(address, settings_for(address))
+    connection.close()
+    connection.close()
+    await gone.wait()
+
+
+async def test_cancelling_a_wait_leaves_nothing_behind(serve, settings_for):
+    """The peer sees the end; an unclosed transport would be a warning, and warnings are errors here."""
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader, writer):
+        await reader.read(1)
+        asked.set()
+        await reader.read()
+        gone.set()
+
+    address = await serve(talk)
+    task = asyncio.ensure_future(negotiate(address, settings_for(address)))
+    await asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gone.wait()
+
+
+async def test_a_connection_that_is_lost_stays_lost(serve, settings_for, fake_node):
+    """A request after the end is an error, not a wait."""
+    node = fake_node()
+    node.says[MetadataRequest] = lambda *_: None
+    address = await serve(node)
+    with await Connection.open(address, settings_for(address)) as connection:
+        await connection.negotiate()
+        for _ in range(2):
+            with pytest.raises(FeatureGateError):
+                await connection.request(MetadataRequest())

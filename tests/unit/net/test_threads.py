@@ -1,0 +1,34 @@
+"""Calls that block."""
+
+import asyncio
+import threading
+
+import pytest
+
+from featuregate.net.threads import in_daemon_thread
+
+
+async def test_what_the_call_gives_is_given():
+    """None too."""
+    assert await in_daemon_thread(lambda: 7) == 7
+    assert await in_daemon_thread(lambda: None) is None
+
+
+async def test_what_the_call_raises_is_raised():
+    """Where it is awaited."""
+    with pytest.raises(ZeroDivisionError):
+        await in_daemon_thread(lambda: 1 / 0)
+
+
+def test_invariant_7_a_call_that_never_ends_does_not_hold_up_the_end_of_the_loop():
+    """asyncio.run waits for the threads of its executor; it must not wait for a name server."""
+    never = threading.Event()
+
+    async def main():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await in_daemon_thread(never.wait)
+
+    asyncio.run(main())
+    assert not never.is_set()
+    never.set()
