@@ -1,0 +1,183 @@
+"""Kafka's jars: fetched once from Maven's repositories, kept for every later run.
+
+The cache holds ``kafka/<version>/*.jar``. A folder of that name is complete: it is filled under another name and
+renamed at the end, so neither a crash nor a second process can leave or meet half of one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from featuregate.errors import LocalKafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from featuregate.testing.kafka_releases import Recipe
+
+__all__ = ["cache_folder", "jars_of"]
+
+FETCH_TIMEOUT = 900.0
+"""Seconds to wait for another process that fetches."""
+
+DOWNLOADS = 4
+"""Jars that are fetched at the same time."""
+
+RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
+"""Artifacts that moved, from slf4j 1.7.34 on: their old name has no jar any more, and jgo does not follow."""
+
+BINDINGS = {"log4j-slf4j-impl", "slf4j-log4j12", "slf4j-reload4j"}
+"""What connects slf4j to a logger. Kafka 4's own closure has none, and so would log nothing."""
+
+
+def cache_folder() -> Path:
+    """Name the folder that jars are kept in: ``FEATUREGATE_CACHE``, or ``featuregate`` in the user's cache folder."""
+    if chosen := os.environ.get("FEATUREGATE_CACHE"):
+        return Path(chosen).expanduser()
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg).expanduser() / "featuregate"
+    return Path.home() / ".cache" / "featuregate"
+
+
+def jars_of(recipe: Recipe) -> Path:
+    """Give the folder with every jar that a release needs, fetching them where they are not there yet.
+
+    Tells its progress on stderr. Raises `LocalKafkaError` where the jars cannot be had, and ImportError where the
+    extra ``testing`` is not installed.
+    """
+    cache = cache_folder()
+    folder = cache / "kafka" / recipe.version
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(cache / "kafka.lock", timeout=FETCH_TIMEOUT):
+            if not folder.is_dir():
+                _fetch(recipe, folder, cache / "maven")
+    except Timeout:
+        raise LocalKafkaError(f"another process has been fetching jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
+    return folder
+
+
+def _fetch(recipe: Recipe, folder: Path, repository: Path) -> None:
+    """Fill a folder beside its last place, then rename it.
+
+    The Maven repository is our own, for two reasons. jgo writes into it in place, so what an interrupted run leaves
+    there is not to be trusted: it is thrown away. And ``~/.m2`` with some poms but not their jars breaks Ivy.
+    """
+    unfinished = repository.with_name("maven.unfinished")
+    if unfinished.exists():
+        shutil.rmtree(repository, ignore_errors=True)
+    unfinished.touch()
+    partial = Path(tempfile.mkdtemp(prefix=f".{recipe.version}.", dir=folder.parent))
+    try:
+        progress = _Progress(f"fetching Kafka {recipe.version}")
+        for jar in _resolve(recipe, repository, progress):
+            _link(jar, partial / jar.name)
+        partial.chmod(0o755)
+        partial.rename(folder)
+        progress.done()
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    unfinished.unlink()
+
+
+def _resolve(recipe: Recipe, repository: Path, progress: _Progress) -> Iterator[Path]:
+    """Resolve a release's closure and give its jars, one by one as they arrive."""
+    try:
+        from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an extra, needed only to fetch
+    except ImportError as error:
+        raise ImportError("Kafka's jars are fetched with jgo: pip install 'featuregate[testing]'") from error
+    context = MavenContext(resolver=PythonResolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
+    try:
+        progress.show("resolving")
+        closure = _closure(context, recipe.coordinates)
+        if extra := _logger_binding(closure):
+            # Resolved by itself: jgo would take its dependency management for the whole closure's.
+            closure = {**_closure(context, [extra]), **closure}
+        gone = RELOCATED if extra else {}
+        artifacts = [artifact for (_, name), artifact in closure.items() if name not in gone]
+        with ThreadPoolExecutor(DOWNLOADS, "jars") as pool:
+            for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):
+                progress.show(f"{count} of {len(artifacts)} jars")
+                yield Path(jar)
+    except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; requests' errors are OSErrors
+        raise LocalKafkaError(f"could not fetch Kafka {recipe.version} from Maven: {error}") from error
+
+
+def _remotes() -> dict[str, str] | None:
+    """Take the mirrors of the user's own jgo configuration; None leaves jgo its default, Maven Central."""
+    from jgo.config import GlobalSettings  # noqa: PLC0415 - see _resolve
+
+    mirrors: dict[str, str] = GlobalSettings.load().repositories
+    return mirrors or None
+
+
+def _closure(context: Any, coordinates: Iterable[str]) -> dict[tuple[str, str], Any]:
+    """Give the artifacts that these need to run, by group and name."""
+    from jgo.maven import Dependency  # noqa: PLC0415 - see _resolve
+
+    wanted = []
+    for coordinate in coordinates:
+        group, name, version = coordinate.split(":")
+        wanted.append(Dependency(context.project(group, name).at_version(version).artifact()))
+    inputs, transitive = context.resolver.resolve(wanted)
+    needed = [*inputs, *(dependency for dependency in transitive if dependency.scope in ("compile", "runtime"))]
+    return {(dependency.groupId, dependency.artifactId): dependency.artifact for dependency in needed}
+
+
+def _logger_binding(closure: Mapping[tuple[str, str], Any]) -> str | None:
+    """Name the artifact that has to be added so that Kafka logs; None where the closure has a good one."""
+    versions = {name: str(artifact.version) for (_, name), artifact in closure.items()}
+    for old, new in RELOCATED.items():
+        if old in versions and _numbers(versions[old]) >= (1, 7, 34):
+            return f"org.slf4j:{new}:{versions[old]}"
+    if not BINDINGS & versions.keys() and "log4j-core" in versions:
+        return f"org.apache.logging.log4j:log4j-slf4j-impl:{versions['log4j-core']}"
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split(".") if number.isdigit())
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)
+
+
+class _Progress:
+    """One line on stderr: rewritten in a terminal, repeated now and then in a log file."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._began = time.monotonic()
+        self._shown = -60.0
+        self._in_terminal = sys.stderr.isatty()
+
+    def show(self, state: str) -> None:
+        seconds = time.monotonic() - self._began
+        if seconds - self._shown >= (0.2 if self._in_terminal else 10):
+            self._shown = seconds
+            self._write(f"{self._what} ... {seconds:.0f} s ({state})", last=False)
+
+    def done(self) -> None:
+        self._write(f"{self._what} ... {time.monotonic() - self._began:.0f} s, done", last=True)
+
+    def _write(self, line: str, *, last: bool) -> None:
+        if self._in_terminal:
+            sys.stderr.write(f"\r\x1b[K{line}" + ("\n" if last else ""))
+        else:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()

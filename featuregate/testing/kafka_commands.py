@@ -1,0 +1,107 @@
+"""The command lines of Kafka's own programs, straight from its jars: what its shell scripts would run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featuregate.testing.jars import jars_of
+from featuregate.testing.java import find_java
+from featuregate.testing.kafka_releases import Recipe, recipe_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+__all__ = ["Installation", "format_arguments", "scram_arguments", "write_logging"]
+
+JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
+"""Start soon, stay small: nothing here runs long enough to earn an optimising compiler back."""
+
+LOG4J = """\
+log4j.rootLogger={level}, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{{ISO8601}} %p %m (%c)%n
+"""
+
+LOG4J2 = """\
+status=error
+rootLogger.level={level}
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d{{ISO8601}} %p %m (%c)%n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One release, ready to run: its jars, a Java, and the folder with the logging configuration."""
+
+    recipe: Recipe
+    jars: Path
+    java: Path
+    shared: Path
+
+    @classmethod
+    def of(cls, version: str, shared: Path) -> Installation:
+        """Find or fetch what a release needs; ``shared`` is the folder of the cluster."""
+        recipe = recipe_for(version)
+        return cls(recipe, jars_of(recipe), find_java(), shared)
+
+    def broker(self, properties: Path, jaas: Path | None) -> list[str | Path]:
+        """Run a node."""
+        options = [f"-Djava.security.auth.login.config={jaas}"] if jaas else []
+        return self._java("384m", options, "kafka.Kafka", [properties])
+
+    def zookeeper(self, properties: Path) -> list[str | Path]:
+        """Run a ZooKeeper of its own."""
+        return self._java("128m", [], "org.apache.zookeeper.server.quorum.QuorumPeerMain", [properties])
+
+    def tool(self, main_class: str, arguments: Iterable[str | Path]) -> list[str | Path]:
+        """Run one of the tools, such as ``kafka.tools.StorageTool``."""
+        return self._java("256m", [], main_class, arguments)
+
+    def _java(
+        self, heap: str, options: Iterable[str], main_class: str, arguments: Iterable[str | Path]
+    ) -> list[str | Path]:
+        if self.recipe.logging == "log4j2":
+            logging = f"-Dlog4j2.configurationFile={self.shared / 'log4j2.properties'}"
+        else:
+            logging = f"-Dlog4j.configuration={(self.shared / 'log4j.properties').as_uri()}"
+        jvm = [f"-Xmx{heap}", *JVM_OPTIONS, logging, *options]
+        return [self.java, *jvm, "-cp", f"{self.jars}/*", main_class, *arguments]
+
+
+def write_logging(folder: Path, level: str) -> None:
+    """Write both loggers' configurations: everything at ``level`` and above goes to the standard output."""
+    (folder / "log4j.properties").write_text(LOG4J.format(level=level))
+    (folder / "log4j2.properties").write_text(LOG4J2.format(level=level))
+
+
+def format_arguments(
+    recipe: Recipe,
+    properties: Path,
+    cluster_id: str,
+    *,
+    release_version: str | None,
+    features: Mapping[str, int],
+    scram: Iterable[str],
+) -> list[str | Path]:
+    """Write the arguments of ``StorageTool format`` for one node of KRaft."""
+    arguments: list[str | Path] = ["format", "-t", cluster_id, "-c", properties]
+    if release_version:
+        arguments += ["--release-version", release_version]
+    for name, level in features.items():
+        arguments += ["--feature", f"{name}={level}"]
+    if recipe.scram == "format":
+        for credential in scram:
+            arguments += ["--add-scram", credential]
+    return arguments
+
+
+def scram_arguments(mechanism: str, users: Mapping[str, str]) -> list[str]:
+    """Write the users as ``--add-scram`` takes them."""
+    return [f"{mechanism}=[name={name},password={password}]" for name, password in users.items()]

@@ -1,0 +1,270 @@
+"""The properties of each node of a cluster, and of the clients that reach it. Pure: texts and mappings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from featuregate.errors import ConfigError, LocalKafkaError
+from featuregate.testing.processes import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from featuregate.testing.kafka_releases import Recipe
+
+__all__ = ["Member", "Plan", "Role", "client_properties", "jaas", "lay_out", "node_properties", "properties_text"]
+
+Role = Literal["broker", "controller"]
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One node: who it is, what it does and where it listens."""
+
+    node_id: int
+    roles: tuple[Role, ...]
+    client_port: int
+    """Where apps connect, with the security that was asked for."""
+    internal_port: int
+    """Where the other brokers connect, and whoever administers the cluster: plaintext. Maybe the client port."""
+    controller_port: int
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it serves clients."""
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it votes in the quorum of KRaft."""
+        return "controller" in self.roles
+
+    @property
+    def probe_port(self) -> int:
+        """A plaintext port that answers ApiVersions when the node is ready."""
+        return self.internal_port if self.is_broker else self.controller_port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What all nodes of a cluster share. Its repr shows no password."""
+
+    members: tuple[Member, ...]
+    security: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    client_auth: bool = False
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    zookeeper_port: int | None = None
+    inter_broker_protocol: str | None = None
+    """Of a cluster with ZooKeeper: the release that all its brokers can speak, such as ``2.4``."""
+
+    @property
+    def tls(self) -> bool:
+        """Whether clients connect with TLS."""
+        return self.security.endswith("SSL")
+
+    @property
+    def sasl(self) -> bool:
+        """Whether clients authenticate with SASL."""
+        return self.security.startswith("SASL")
+
+    @property
+    def brokers(self) -> tuple[Member, ...]:
+        """The members that serve clients."""
+        return tuple(member for member in self.members if member.is_broker)
+
+    @property
+    def controllers(self) -> tuple[Member, ...]:
+        """The members that vote; none in a cluster with ZooKeeper."""
+        return tuple(member for member in self.members if member.is_controller)
+
+    def check(self, recipe: Recipe) -> None:
+        """Raise where a release cannot do what the plan asks for; ConfigError for an unknown value."""
+        if self.security not in PROTOCOLS:
+            raise ConfigError("security", f"{self.security!r} is none of {', '.join(PROTOCOLS)}")
+        if self.sasl and self.sasl_mechanism not in MECHANISMS:
+            raise ConfigError("sasl_mechanism", f"{self.sasl_mechanism!r} is none of {', '.join(MECHANISMS)}")
+        if self.client_auth and not self.tls:
+            raise ConfigError("client_auth", f"client certificates need SSL or SASL_SSL, not {self.security}")
+        mechanism = self.sasl_mechanism or ""
+        lacks = {
+            "PEM key stores": self.tls and not recipe.pem,
+            f"users of {mechanism} before its first start": mechanism.startswith("SCRAM") and recipe.scram is None,
+            mechanism: mechanism == "OAUTHBEARER" and not recipe.oauthbearer,
+            "controllers of their own": bool(self.controllers) and recipe.quorum == "zookeeper",
+        }
+        for what, lacking in lacks.items():
+            if lacking:
+                raise LocalKafkaError(f"Kafka {recipe.version} knows no {what}")
+
+
+def lay_out(nodes: int, controllers: int, ports: Iterable[int], recipe: Recipe, security: str) -> tuple[Member, ...]:
+    """Decide who does what and where: brokers from 1, controllers of their own from 101, three ports for each.
+
+    Without listener names (see `Recipe`) a plaintext client listener has to serve the brokers as well.
+    """
+    if nodes < 1 or controllers < 0:
+        raise ConfigError("nodes", "a cluster has at least one broker, and no fewer than zero controllers")
+    free = iter(ports)
+    kraft = recipe.quorum == "kraft"
+    shared_listener = security == "PLAINTEXT" and not recipe.named_listeners
+    members = []
+    for node_id in [*range(1, nodes + 1), *range(101, 101 + controllers)]:
+        client, internal, controller = next(free), next(free), next(free)
+        roles: tuple[Role, ...] = ("broker", "controller") if kraft and not controllers else ("broker",)
+        members.append(
+            Member(
+                node_id=node_id,
+                roles=("controller",) if node_id > 100 else roles,  # noqa: PLR2004 - numbered above
+                client_port=client,
+                internal_port=client if shared_listener else internal,
+                controller_port=controller,
+            )
+        )
+    return tuple(members)
+
+
+def node_properties(plan: Plan, member: Member, recipe: Recipe, folder: Path) -> dict[str, str]:
+    """Write the properties of one node that lives in ``folder``; what all nodes share is in the folder above."""
+    properties = {
+        "log.dirs": str(folder / "data"),
+        **(_kraft(plan, member) if recipe.quorum == "kraft" else _zookeeper(plan, member)),
+        **_listeners(plan, member, named=recipe.named_listeners),
+        **_small(len(plan.brokers)),
+    }
+    if member.is_broker:
+        properties |= _security(plan, folder.parent)
+    return properties
+
+
+def _kraft(plan: Plan, member: Member) -> dict[str, str]:
+    voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in plan.controllers)
+    return {
+        "process.roles": ",".join(member.roles),
+        "node.id": str(member.node_id),
+        "controller.quorum.voters": voters,
+        "controller.listener.names": "CONTROLLER",
+    }
+
+
+def _zookeeper(plan: Plan, member: Member) -> dict[str, str]:
+    properties = {
+        "broker.id": str(member.node_id),
+        "zookeeper.connect": f"{HOST}:{plan.zookeeper_port}",
+        "zookeeper.connection.timeout.ms": "60000",
+    }
+    if plan.inter_broker_protocol:
+        properties["inter.broker.protocol.version"] = plan.inter_broker_protocol
+    return properties
+
+
+def _listeners(plan: Plan, member: Member, *, named: bool) -> dict[str, str]:
+    if not named:
+        listeners = f"{plan.security}://{HOST}:{member.client_port}"
+        if member.internal_port != member.client_port:
+            listeners += f",PLAINTEXT://{HOST}:{member.internal_port}"
+        return {"listeners": listeners, "security.inter.broker.protocol": "PLAINTEXT"}
+    own = {}
+    if member.is_broker:
+        own = {"CLIENT": member.client_port, "INTERNAL": member.internal_port}
+    advertised = _uris(own)
+    if member.is_controller:
+        own["CONTROLLER"] = member.controller_port
+    protocols = {"CLIENT": plan.security, "INTERNAL": "PLAINTEXT"}
+    if plan.controllers:
+        protocols["CONTROLLER"] = "PLAINTEXT"
+    properties = {
+        "listeners": _uris(own),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+    }
+    if member.is_broker:
+        properties |= {"advertised.listeners": advertised, "inter.broker.listener.name": "INTERNAL"}
+    return properties
+
+
+def _uris(listeners: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in listeners.items())
+
+
+def _small(brokers: int) -> dict[str, str]:
+    """Few threads, few partitions, small buffers: many nodes shall fit on a small machine and start soon."""
+    replicas = str(min(3, brokers))
+    in_sync = "2" if brokers >= 3 else "1"  # noqa: PLR2004 - one of three may be away
+    return {
+        "num.network.threads": "1",
+        "num.io.threads": "2",
+        "background.threads": "2",
+        "num.recovery.threads.per.data.dir": "1",
+        "log.cleaner.dedupe.buffer.size": "2097152",
+        "group.coordinator.threads": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "3",
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.num.partitions": "3",
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
+
+
+def _security(plan: Plan, shared: Path) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    if plan.tls:
+        properties |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(shared / "broker.pem"),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(shared / "ca.pem"),
+            "ssl.client.auth": "required" if plan.client_auth else "none",
+        }
+    if plan.sasl:
+        properties["sasl.enabled.mechanisms"] = str(plan.sasl_mechanism)
+    return properties
+
+
+def jaas(plan: Plan) -> str:
+    """Write the JAAS file of the brokers, for the mechanism of the client listener; every release reads one."""
+    module, options = "plain.PlainLoginModule", [f'user_{name}="{password}"' for name, password in plan.users.items()]
+    if plan.sasl_mechanism == "OAUTHBEARER":
+        # With no validator configured, brokers accept unsecured tokens (KIP-255): right for tests, for nothing else.
+        module, options = "oauthbearer.OAuthBearerLoginModule", ['unsecuredLoginStringClaim_sub="broker"']
+    elif plan.sasl_mechanism != "PLAIN":
+        module, options = "scram.ScramLoginModule", []
+    words = " ".join([f"org.apache.kafka.common.security.{module} required", *options])
+    return f"KafkaServer {{ {words}; }};\n"
+
+
+def client_properties(plan: Plan, shared: Path) -> dict[str, str]:
+    """Give what confluent-kafka needs to reach the client listeners, as the first of the users."""
+    properties = {
+        "bootstrap.servers": ",".join(f"{HOST}:{broker.client_port}" for broker in plan.brokers),
+        "security.protocol": plan.security,
+    }
+    if plan.tls:
+        properties["ssl.ca.location"] = str(shared / "ca.pem")
+    if plan.client_auth:
+        properties["ssl.certificate.location"] = str(shared / "client.crt")
+        properties["ssl.key.location"] = str(shared / "client.key")
+    if plan.sasl:
+        name, password = next(iter(plan.users.items()))
+        properties["sasl.mechanism"] = str(plan.sasl_mechanism)
+        if plan.sasl_mechanism == "OAUTHBEARER":
+            properties["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
+            properties["sasl.oauthbearer.config"] = f"principal={name}"
+        else:
+            properties["sasl.username"] = name
+            properties["sasl.password"] = password
+    return properties
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """Write a Java properties file; a backslash or a line break in a value is escaped."""
+    escaped = ((key, value.replace("\\", "\\\\").replace("\n", "\\n")) for key, value in properties.items())
+    return "".join(f"{key}={value}\n" for key, value in escaped)

@@ -1,0 +1,307 @@
+"""The processes of one cluster: how they are formatted, started, watched and ended."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import subprocess
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from featuregate.errors import LocalKafkaError
+from featuregate.testing import zookeeper
+from featuregate.testing.certificates import issue_certificates
+from featuregate.testing.kafka_commands import Installation, format_arguments, scram_arguments, write_logging
+from featuregate.testing.kafka_config import jaas, node_properties, properties_text
+from featuregate.testing.kafka_probe import membership, serves
+from featuregate.testing.processes import HOST, Child, Family, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from featuregate.testing.kafka_config import Member, Plan, Role
+
+__all__ = ["Node", "NodeInfo", "Nodes"]
+
+STORAGE_TOOL = "kafka.tools.StorageTool"
+
+STOP_TIMEOUT = 30.0
+"""Seconds that a node gets to stop by itself: without a quorum it would wait much longer."""
+
+TOOL_TIMEOUT = 120.0
+"""Seconds that one of Kafka's tools may take."""
+
+ZOOKEEPER_TIMEOUT = 60.0
+"""Seconds for ZooKeeper to start, and for the session of a killed broker to expire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInfo:
+    """One node as it is now."""
+
+    node_id: int
+    roles: tuple[Role, ...]
+    version: str
+    """The release that it runs, or will run when it is started."""
+    host: str
+    port: int
+    """Where it serves clients; of a controller of its own, where that listens."""
+    internal_port: int
+    """Where it serves other brokers and tools, in plaintext."""
+    pid: int | None
+    """None before its first start."""
+    state: State
+    """``exited`` when it ended by itself."""
+    log: Path
+    """What it said, over all its starts."""
+
+
+class Node:
+    """One node: what it is for its whole life, and the process that it is now."""
+
+    def __init__(self, member: Member, version: str) -> None:
+        self.member = member
+        self.version = version
+        self.child: Child | None = None
+
+    @property
+    def state(self) -> State:
+        """What it is doing now."""
+        return self.child.state if self.child else "stopped"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder and its log."""
+        return f"node-{self.member.node_id}"
+
+
+class Nodes:
+    """The nodes of one cluster, in a folder and a family of processes that live until ``close()``."""
+
+    def __init__(self, plan: Plan, version: str, *, log_level: str, start_timeout: float) -> None:
+        self.plan = plan
+        self.by_id = {member.node_id: Node(member, version) for member in plan.members}
+        self.properties: dict[str, object] = {}
+        self._start_timeout = start_timeout
+        self._family = Family("kafka")
+        self._zookeeper: Child | None = None
+        try:
+            self._prepare(log_level)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, log_level: str) -> None:
+        write_logging(self.folder, log_level)
+        if self.plan.tls:
+            issue_certificates(self.folder)
+        if self.plan.sasl:
+            self._jaas.touch(0o600)
+            self._jaas.write_text(jaas(self.plan))
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of this cluster is."""
+        return self._family.folder
+
+    @property
+    def _jaas(self) -> Path:
+        return self.folder / "jaas.conf"
+
+    def home(self, node: Node) -> Path:
+        """Name the folder of one node: its properties and its data."""
+        return self.folder / node.name
+
+    def log(self, node: Node) -> Path:
+        """Name the log of one node, over all its starts."""
+        return self.folder / f"{node.name}.log"
+
+    def describe(self, node: Node) -> NodeInfo:
+        """Say what a node is now."""
+        member = node.member
+        return NodeInfo(
+            node_id=member.node_id,
+            roles=member.roles,
+            version=node.version,
+            host=HOST,
+            port=member.client_port if member.is_broker else member.controller_port,
+            internal_port=member.probe_port,
+            pid=node.child.pid if node.child else None,
+            state=node.state,
+            log=self.log(node),
+        )
+
+    def cluster_id_on_disk(self) -> str | None:
+        """Read the cluster id that a broker wrote down; None where none did."""
+        for meta in sorted(self.folder.glob("node-*/data/meta.properties")):
+            if found := re.search(r"^cluster\.id=(.+)$", meta.read_text(), re.MULTILINE):
+                return found[1].strip()
+        return None
+
+    def close(self) -> None:
+        """Kill every process and remove the folder. Closing again does nothing."""
+        self._family.close()
+
+    # ------------------------------------------------------------ start
+
+    def start_zookeeper(self) -> None:
+        """Start ZooKeeper with what data it has, and wait until it serves."""
+        assert self.plan.zookeeper_port is not None
+        port, folder = self.plan.zookeeper_port, self.folder / "zookeeper"
+        folder.mkdir(exist_ok=True)
+        properties = self.folder / "zookeeper.properties"
+        properties.write_text(properties_text(zookeeper.zookeeper_properties(port, folder)))
+        command = Installation.of(zookeeper.RELEASE, self.folder).zookeeper(properties)
+        self._zookeeper = self._family.start(command, log=self.folder / "zookeeper.log")
+        watched = {"ZooKeeper": self._zookeeper}
+        self._wait_until(lambda: zookeeper.is_ready(port), "ZooKeeper serves", watched, ZOOKEEPER_TIMEOUT)
+
+    def kill_zookeeper(self) -> None:
+        """End ZooKeeper; its data stay."""
+        if self._zookeeper:
+            self._zookeeper.kill()
+
+    def add_scram_users(self) -> None:
+        """Write SCRAM users into ZooKeeper, while no broker runs yet."""
+        mechanism = self.plan.sasl_mechanism
+        if not mechanism or not mechanism.startswith("SCRAM"):
+            return
+        version = next(iter(self.by_id.values())).version
+        for name, password in self.plan.users.items():
+            where = (
+                "--zookeeper",
+                f"{HOST}:{self.plan.zookeeper_port}",
+                "--entity-type",
+                "users",
+                "--entity-name",
+                name,
+            )
+            what = ("--alter", "--add-config", f"{mechanism}=[password={password}]")
+            done = self.run_tool(version, "kafka.admin.ConfigCommand", (*where, *what))
+            if done.returncode != 0:
+                raise LocalKafkaError(f"the {mechanism} user {name} was not added", done.stdout + done.stderr)
+
+    def format(
+        self, node: Node, cluster_id: str, release_version: str | None, features: Mapping[str, int]
+    ) -> Callable[[], None]:
+        """Begin to format the storage of one node of KRaft; the call that is returned waits for the end."""
+        installed = Installation.of(node.version, self.folder)
+        scram = []
+        if self.plan.sasl and (self.plan.sasl_mechanism or "").startswith("SCRAM"):
+            scram = scram_arguments(str(self.plan.sasl_mechanism), self.plan.users)
+        arguments = format_arguments(
+            installed.recipe,
+            self._write_properties(node, installed),
+            cluster_id,
+            release_version=release_version,
+            features=features,
+            scram=scram,
+        )
+        log = self.folder / f"{node.name}-format.log"
+        child = self._family.start(installed.tool(STORAGE_TOOL, arguments), log=log)
+
+        def finish() -> None:
+            if not child.wait(TOOL_TIMEOUT) or child.exit_code != 0:
+                raise LocalKafkaError(f"the storage of Kafka {node.version} was not formatted", child.last_lines(50))
+
+        return finish
+
+    def launch(self, node: Node) -> None:
+        """Start one node, without waiting for it."""
+        if node.state in ("running", "paused"):
+            raise LocalKafkaError(f"node {node.member.node_id} runs already")
+        installed = Installation.of(node.version, self.folder)
+        properties = self._write_properties(node, installed)
+        if self.plan.zookeeper_port is not None:
+            self._wait_for_the_old_session(node, self.plan.zookeeper_port)
+        command = installed.broker(properties, self._jaas if self.plan.sasl else None)
+        node.child = self._family.start(command, log=self.log(node))
+
+    def _write_properties(self, node: Node, installed: Installation) -> Path:
+        home = self.home(node)
+        home.mkdir(exist_ok=True)
+        properties = node_properties(self.plan, node.member, installed.recipe, home)
+        properties |= {key: str(value) for key, value in self.properties.items()}
+        path = home / "server.properties"
+        path.write_text(properties_text(properties))
+        return path
+
+    def _wait_for_the_old_session(self, node: Node, port: int) -> None:
+        """Let the session of a killed broker expire: it is registered until then, and may not come back before."""
+        node_id = node.member.node_id
+        what = f"the last session of broker {node_id} expires"
+        self._wait_until(lambda: node_id not in zookeeper.registered_brokers(port), what, {}, ZOOKEEPER_TIMEOUT)
+
+    # ------------------------------------------------------------ wait
+
+    def wait_until_settled(self) -> None:
+        """Wait until every running node serves, and every running broker sees them all up and in sync.
+
+        Raises `LocalKafkaError` with the end of a node's log where one ends meanwhile, or where it takes too long.
+        """
+        running = [node for node in self.by_id.values() if node.state == "running"]
+        watched = {f"node {node.member.node_id}": node.child for node in running if node.child}
+        tls = self._client_tls() if self.plan.tls else None
+        for node in running:
+            member = node.member
+            what = f"node {member.node_id} (Kafka {node.version}) serves"
+            self._wait_until(partial(_serves, member, tls), what, watched)
+        brokers = [node.member for node in running if node.member.is_broker]
+        ids = frozenset(broker.node_id for broker in brokers)
+        for broker in brokers:
+            what = f"broker {broker.node_id} sees brokers {sorted(ids)} up and in sync"
+            self._wait_until(partial(_sees, broker, ids), what, watched)
+
+    def _client_tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.folder / "ca.pem")
+        if self.plan.client_auth:
+            context.load_cert_chain(self.folder / "client.crt", self.folder / "client.key")
+        return context
+
+    def _wait_until(
+        self, condition: Callable[[], bool], what: str, watched: Mapping[str, Child], timeout: float | None = None
+    ) -> None:
+        bound = timeout or self._start_timeout
+        until = time.monotonic() + bound
+        while not condition():
+            for name, child in watched.items():
+                if child.state == "exited":
+                    raise LocalKafkaError(f"{name} ended with {child.exit_code}", child.last_lines(50))
+            if time.monotonic() > until:
+                logs = "\n".join(f"--- {name}\n{child.last_lines(20)}" for name, child in watched.items())
+                raise LocalKafkaError(f"waited {bound:.0f} s and it did not come true that {what}", logs)
+            time.sleep(0.05)
+
+    # ------------------------------------------------------------ end, and tools
+
+    def stop(self, nodes: Iterable[Node]) -> None:
+        """End nodes with SIGTERM, all at once; one that takes longer than `STOP_TIMEOUT` is killed."""
+        ending = [node.child for node in nodes if node.state in ("running", "paused") and node.child]
+        for child in ending:
+            child.ask_to_end()
+        until = time.monotonic() + STOP_TIMEOUT
+        for child in ending:
+            if not child.wait(max(0.0, until - time.monotonic())):
+                child.kill()
+
+    def run_tool(self, version: str, main_class: str, arguments: Collection[str]) -> subprocess.CompletedProcess[str]:
+        """Run one of Kafka's tools to its end; its exit code is the caller's to judge."""
+        command = Installation.of(version, self.folder).tool(main_class, arguments)
+        try:
+            return self._family.run(command, timeout=TOOL_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise LocalKafkaError(f"{main_class} did not end within {TOOL_TIMEOUT:.0f} s") from None
+
+
+def _serves(member: Member, tls: ssl.SSLContext | None) -> bool:
+    if not serves(HOST, member.probe_port):
+        return False
+    return not member.is_broker or serves(HOST, member.client_port, tls)
+
+
+def _sees(broker: Member, ids: frozenset[int]) -> bool:
+    seen = membership(HOST, broker.internal_port)
+    return seen is not None and ids <= seen.brokers and not ids & seen.lagging

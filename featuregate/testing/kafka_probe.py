@@ -1,0 +1,111 @@
+"""Is a broker ready? Two of the oldest requests there are, asked by hand.
+
+Independent of `featuregate.wire` on purpose: what brings up the brokers that the wire room is tested against should
+not need the wire room. Every broker since 0.10.0 answers ApiVersions v0 and Metadata v0.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["Membership", "membership", "parse_membership", "serves"]
+
+PROBE_TIMEOUT = 5.0
+"""Seconds for one connection and one answer."""
+
+METADATA, API_VERSIONS = 3, 18
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What one broker believes about its cluster."""
+
+    brokers: frozenset[int]
+    """The brokers that are up: in KRaft those that are registered and not fenced."""
+    lagging: frozenset[int]
+    """Brokers that hold a replica of some partition and are not in sync with it."""
+
+
+def serves(host: str, port: int, tls: ssl.SSLContext | None = None) -> bool:
+    """Ask whether somebody at this port answers ApiVersions; ask before authentication, as clients do."""
+    try:
+        return len(_ask(host, port, API_VERSIONS, b"", tls)) > 2  # noqa: PLR2004 - more than an error code
+    except OSError:
+        return False
+
+
+def membership(host: str, port: int) -> Membership | None:
+    """Ask a plaintext listener of a broker who is in the cluster; None where it does not answer."""
+    try:
+        return parse_membership(_ask(host, port, METADATA, struct.pack(">i", 0), None))
+    except (OSError, struct.error):
+        return None
+
+
+def parse_membership(body: bytes) -> Membership:
+    """Read a Metadata v0 response: brokers, then topics with their partitions."""
+    reader = _Reader(body)
+    brokers = set()
+    for _ in range(reader.int32()):
+        brokers.add(reader.int32())
+        reader.skip_string()
+        reader.int32()
+    lagging: set[int] = set()
+    for _ in range(reader.int32()):
+        reader.int16()
+        reader.skip_string()
+        for _ in range(reader.int32()):
+            reader.int16()
+            reader.int32()
+            reader.int32()
+            replicas = {reader.int32() for _ in range(reader.int32())}
+            lagging |= replicas - {reader.int32() for _ in range(reader.int32())}
+    return Membership(frozenset(brokers), frozenset(lagging))
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def _take(self, layout: str) -> int:
+        (value,) = struct.unpack_from(layout, self._data, self._at)
+        self._at += struct.calcsize(layout)
+        return int(value)
+
+    def int16(self) -> int:
+        return self._take(">h")
+
+    def int32(self) -> int:
+        return self._take(">i")
+
+    def skip_string(self) -> None:
+        length = self.int16()
+        self._at += max(length, 0)
+
+
+def _ask(host: str, port: int, api_key: int, body: bytes, tls: ssl.SSLContext | None) -> bytes:
+    """Send one request at version 0 on a connection of its own; give the body of the answer."""
+    request = struct.pack(">hhih", api_key, 0, 1, -1) + body
+    with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
+        connection = tls.wrap_socket(plain, server_hostname=host) if tls else plain
+        with connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            size = struct.unpack(">i", _read(connection, 4))[0]
+            return _read(connection, size)[4:]
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = connection.recv(min(size - len(data), 65536))
+        if not piece:
+            raise ConnectionError("closed before the whole answer came")
+        data += piece
+    return data

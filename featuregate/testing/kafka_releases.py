@@ -1,0 +1,95 @@
+"""How each release of Apache Kafka is run: one table of what changed when.
+
+A release that nobody has tried is run by the same rules: the last change at or before it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from featuregate.errors import LocalKafkaError
+
+__all__ = ["CHANGES", "Recipe", "recipe_for", "version_numbers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What one release needs to be run, and what it can do."""
+
+    version: str
+    """As Maven spells it, for example ``4.2.0``."""
+    numbers: tuple[int, ...]
+    """The same to compare with: ``(4, 2, 0)``."""
+    scala: str = "2.11"
+    """The Scala of the artifact ``kafka_<scala>``; the newest that the release was published for."""
+    quorum: Literal["zookeeper", "kraft"] = "zookeeper"
+    """Who keeps the metadata."""
+    logging: Literal["log4j", "log4j2"] = "log4j"
+    """The logger whose configuration the release reads."""
+    named_listeners: bool = False
+    """Listeners have names (KIP-103), so that two may share a security protocol."""
+    pem: bool = False
+    """Key stores may be PEM files (KIP-651)."""
+    scram: Literal["zookeeper", "format"] | None = None
+    """How SCRAM users come in before the first broker runs; None where they cannot."""
+    oauthbearer: bool = False
+    """The OAUTHBEARER mechanism exists (KIP-255)."""
+    features_tool: str | None = None
+    """The main class behind ``kafka-features.sh``."""
+    format_features: bool = False
+    """``StorageTool format`` takes ``--feature`` (KIP-1022)."""
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """The Maven coordinates that together hold the broker and its tools."""
+        return (
+            f"org.apache.kafka:kafka_{self.scala}:{self.version}",
+            f"org.apache.kafka:kafka-tools:{self.version}",
+        )
+
+    @property
+    def release(self) -> str:
+        """The release line, as ``inter.broker.protocol.version`` spells it: ``2.4``, and ``0.10.0`` of old."""
+        kept = 3 if self.numbers[0] == 0 else 2
+        return ".".join(str(number) for number in self.numbers[:kept])
+
+
+CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((0, 10, 0), {}),
+    ((0, 10, 2), {"named_listeners": True, "scram": "zookeeper"}),
+    ((1, 0), {"scala": "2.12"}),
+    ((2, 0), {"oauthbearer": True}),
+    ((2, 4), {"scala": "2.13"}),
+    ((2, 7), {"pem": True, "features_tool": "kafka.admin.FeatureCommand"}),
+    # KRaft is ready for use from 3.3 (KIP-833); it has no SCRAM users until 3.5 (KIP-900).
+    ((3, 3), {"quorum": "kraft", "scram": None}),
+    ((3, 5), {"scram": "format"}),
+    ((3, 7), {"features_tool": "org.apache.kafka.tools.FeatureCommand"}),
+    ((3, 9), {"format_features": True}),
+    ((4, 0), {"logging": "log4j2"}),
+)
+"""What changed with which release, oldest first."""
+
+
+def recipe_for(version: str) -> Recipe:
+    """Say how a release is run, such as ``4.2.0``.
+
+    Raises `LocalKafkaError` where this is no version, or one older than ApiVersions itself (0.10.0, KIP-35).
+    """
+    numbers = version_numbers(version)
+    if numbers < CHANGES[0][0]:
+        raise LocalKafkaError(f"Kafka {version} has no ApiVersions: the oldest that LocalKafka runs is 0.10.0.0")
+    recipe = Recipe(version=version, numbers=numbers)
+    for since, changed in CHANGES:
+        if numbers >= since:
+            recipe = replace(recipe, **changed)
+    return recipe
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Read ``4.2.0`` as ``(4, 2, 0)``; what follows a hyphen (``4.4.0-rc1``) does not count."""
+    if not re.fullmatch(r"\d+(\.\d+){1,3}(-[A-Za-z0-9.]+)?", version):
+        raise LocalKafkaError(f"{version!r} is not a version of Kafka: write it as Maven does, such as 4.2.0")
+    return tuple(int(number) for number in version.partition("-")[0].split("."))

@@ -1,0 +1,181 @@
+"""Child processes and ports that never outlive their owner."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from featuregate.testing import guardian
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["HOST", "Child", "Family", "Ports", "State"]
+
+HOST = "127.0.0.1"
+"""Where every listener is: no name to resolve, one address family."""
+
+State = Literal["running", "paused", "stopped", "exited"]
+"""``stopped`` is what we did to it; ``exited`` is what it did by itself."""
+
+
+class Child:
+    """One process of a family. Its output goes to a file, appended over restarts."""
+
+    def __init__(self, argv: Sequence[str | Path], *, log: Path, folder: Path, group: int) -> None:
+        self.log = log
+        self._paused = False
+        self._ended_by_us = False
+        with log.open("ab") as output:
+            # A background group in our session: Ctrl-C reaches the owner alone, which then ends its children.
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, process_group=group
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id; it is not reused before the process was waited for."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended: negative for a signal, None while it lives."""
+        return self._process.poll()
+
+    @property
+    def state(self) -> State:
+        """What it is doing now."""
+        if self._process.poll() is not None:
+            return "stopped" if self._ended_by_us else "exited"
+        return "paused" if self._paused else "running"
+
+    def pause(self) -> None:
+        """Stop it in its tracks (SIGSTOP): its sockets stay open and say nothing."""
+        self._paused = True
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT)."""
+        self._paused = False
+        self._process.send_signal(signal.SIGCONT)
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM; a paused process is resumed to hear it."""
+        self._ended_by_us = True
+        self._process.terminate()
+        if self._paused:
+            self.resume()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds for its end; True when it has ended."""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """End it now (SIGKILL), and wait for that."""
+        self._ended_by_us = True
+        self._process.kill()
+        self._process.wait()
+
+    def last_lines(self, count: int) -> str:
+        """Read the last lines of its log, which may be shorter."""
+        if not self.log.exists():
+            return ""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+class Family:
+    """A folder and the processes that use it, which all go when the owner goes.
+
+    They go by ``close()``, at the end of the interpreter, when the family is forgotten, and, because a guardian
+    watches, even when the owner is killed with SIGKILL. A forked child of the owner owns nothing.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"featuregate-{name}-"))
+        self._children: list[Child] = []
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            process_group=0,
+        )
+        self._finalizer = weakref.finalize(self, _end, os.getpid(), self._children, self._guardian, self.folder)
+
+    def start(self, argv: Sequence[str | Path], *, log: Path) -> Child:
+        """Start one process in the family's folder and process group."""
+        child = Child(argv, log=log, folder=self.folder, group=self._guardian.pid)
+        self._children.append(child)
+        return child
+
+    def run(self, argv: Sequence[str | Path], *, timeout: float) -> subprocess.CompletedProcess[str]:
+        """Run one process to its end and give what it printed; TimeoutExpired after it was killed."""
+        return subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            cwd=self.folder,
+            process_group=self._guardian.pid,
+        )
+
+    def close(self) -> None:
+        """Kill every process and remove the folder. Closing again does nothing."""
+        self._finalizer()
+
+
+def _end(owner: int, children: list[Child], watcher: subprocess.Popen[bytes], folder: Path) -> None:
+    if os.getpid() != owner:  # a fork inherits the finalizer, not the processes
+        return
+    for child in children:
+        child.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+    assert watcher.stdin is not None
+    try:
+        watcher.stdin.write(guardian.GOODBYE)
+        watcher.stdin.close()
+    except BrokenPipeError:  # somebody killed the guardian
+        pass
+    watcher.wait()
+
+
+class Ports:
+    """Free ports of the loopback interface, reserved until ``close()``.
+
+    A reservation is a socket that is bound and does not listen. On Linux it holds while a broker uses the port, and
+    between the broker's restarts: another socket may listen on a port that is bound with SO_REUSEADDR as long as the
+    first one does not, and Java sets that option; yet the kernel gives the port to nobody who asks for any free one.
+    Elsewhere two such sockets exclude each other, so there the ports are chosen together and then let go.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._held = [_bound() for _ in range(count)]
+        self.numbers: tuple[int, ...] = tuple(held.getsockname()[1] for held in self._held)
+        if sys.platform != "linux":
+            self.close()
+
+    def close(self) -> None:
+        """Let the ports go."""
+        for held in self._held:
+            held.close()
+
+
+def _bound() -> socket.socket:
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind((HOST, 0))
+    return held
