@@ -214,10 +214,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pairs = [(cls, version) for cls in MESSAGES for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1)]
         metafunc.parametrize(("cls", "version"), pairs, ids=[f"{cls.__name__}-v{version}" for cls, version in pairs])
     if "captured" in metafunc.fixturenames:
-        metafunc.parametrize("captured", map(golden, GOLDEN), ids=[path.stem for path in GOLDEN])
+        metafunc.parametrize("captured", [golden(path) for path in GOLDEN], ids=[path.stem for path in GOLDEN])
 
 
 @pytest.fixture(scope="session")
 def messages() -> Build:
     """Give strategies: messages(class, version)."""
     return build
+
+
+@pytest.fixture(scope="session")
+def golden_count() -> int:
+    """How many golden frames there are."""
+    return len(GOLDEN)

@@ -9,7 +9,7 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featuregate.errors import LocalWireError, RemoteWireError
@@ -29,6 +29,7 @@ def test_each_message_comes_back(messages: Build, cls: type[Message], version: i
     assert cls.decode(version, message.encode(version)) == message
 
 
+@settings(max_examples=10)
 @given(data=st.data())
 def test_each_message_is_cut_at_any_byte(
     messages: Build, cls: type[Message], version: int, data: st.DataObject
@@ -92,6 +93,7 @@ def test_versions_that_we_do_not_speak_are_refused(cls: type[Message], version: 
             cls.decode(outside, b"")
 
 
+@settings(max_examples=10)
 @given(data=st.data())
 def test_each_message_is_a_frozen_value_that_pickles(
     messages: Build, cls: type[Message], version: int, data: st.DataObject

@@ -1,0 +1,87 @@
+"""Metadata and DescribeCluster: what is particular about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from featuregate.errors import LocalWireError, RemoteWireError
+from featuregate.wire.cluster import (
+    BROKERS,
+    CONTROLLERS,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+    Node,
+)
+
+
+def test_metadata_v0_is_not_spoken() -> None:
+    """There an empty list of topics asks for all of them."""
+    assert MetadataRequest.VERSIONS[0] == 1
+    with pytest.raises(LocalWireError):
+        MetadataRequest().encode(0)
+
+
+@pytest.mark.parametrize(
+    ("version", "hex_"),
+    [
+        (1, "00000000"),
+        (4, "00000000 00"),
+        (8, "00000000 00 00 00"),
+        (9, "01 00 00 00 00"),
+        (11, "01 00 00 00"),
+        (13, "01 00 00 00"),
+    ],
+)
+def test_metadata_asks_for_no_topic_and_creates_none(version: int, hex_: str) -> None:
+    """No topics, no automatic creation, no authorized operations."""
+    assert MetadataRequest().encode(version) == bytes.fromhex(hex_)
+
+
+@pytest.mark.parametrize(("topics", "problem"), [("00000001 000161", "1 topics where none"), ("ffffffff", "null")])
+def test_topics_are_refused(topics: str, problem: str) -> None:
+    """One that is named, and null, which means all of them."""
+    with pytest.raises(RemoteWireError, match=problem):
+        MetadataRequest.decode(1, bytes.fromhex(topics))
+
+
+def test_topics_that_were_not_asked_for_are_refused() -> None:
+    """An answer with topics is not the answer to our question."""
+    body = MetadataResponse(brokers=()).encode(1)[:-4] + bytes.fromhex("00000001")
+    with pytest.raises(RemoteWireError, match="topics"):
+        MetadataResponse.decode(1, body + bytes(20))
+
+
+def test_more_brokers_than_bytes_are_refused() -> None:
+    """The count is compared with what is left."""
+    with pytest.raises(RemoteWireError, match=r"brokers at byte 0: 2147483647 elements cannot fit into 8 bytes"):
+        MetadataResponse.decode(1, b"\x7f\xff\xff\xff" + bytes(8))
+
+
+def test_the_smallest_node_fits() -> None:
+    """A list of nodes without host and rack is as short as the guard believes."""
+    response = DescribeClusterResponse(brokers=tuple(Node(node_id=n, host="", port=0) for n in range(50)))
+    assert DescribeClusterResponse.decode(0, response.encode(0)) == response
+
+
+def test_controllers_cannot_be_described_before_v1() -> None:
+    """v0 has no endpoint type, and would describe the brokers."""
+    assert DescribeClusterRequest(endpoint_type=CONTROLLERS).encode(1) == bytes.fromhex("00 02 00")
+    with pytest.raises(LocalWireError, match="only brokers can be described before v1"):
+        DescribeClusterRequest(endpoint_type=CONTROLLERS).encode(0)
+    with pytest.raises(LocalWireError, match="only brokers"):
+        DescribeClusterResponse(endpoint_type=CONTROLLERS).encode(0)
+
+
+def test_fenced_brokers_cannot_be_asked_for_before_v2() -> None:
+    """Older brokers would leave them out in silence."""
+    assert DescribeClusterRequest(include_fenced_brokers=True).encode(2) == bytes.fromhex("00 01 01 00")
+    with pytest.raises(LocalWireError, match="before v2"):
+        DescribeClusterRequest(include_fenced_brokers=True).encode(1)
+
+
+def test_describe_cluster_asks_for_brokers_by_default() -> None:
+    """The controllers have to be asked for."""
+    assert DescribeClusterRequest().endpoint_type == BROKERS
+    assert DescribeClusterRequest.decode(0, b"\0\0") == DescribeClusterRequest()

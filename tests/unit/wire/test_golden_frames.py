@@ -1,0 +1,92 @@
+"""Frames that named brokers sent: decoded, encoded again, cut and mutated."""
+
+from __future__ import annotations
+
+import contextlib
+import tracemalloc
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.errors import RemoteWireError
+from featuregate.wire.api_versions import ApiVersionsResponse
+from featuregate.wire.frames import read_request_header, read_response_body, write_request, write_response
+from featuregate.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from featuregate.wire.message import Message
+
+    class Golden(Protocol):
+        """One file of tests/data/frames, as conftest.py reads it."""
+
+        kafka: str
+        message: type[Message]
+        version: int
+        frame: bytes
+
+
+def body_of(golden: Golden) -> bytes:
+    """Step over the header."""
+    if issubclass(golden.message, Request):
+        return read_request_header(golden.frame, {golden.message.API_KEY: golden.message})[1]
+    assert issubclass(golden.message, Response)
+    return read_response_body(golden.frame, golden.message, golden.version)
+
+
+def test_it_is_decoded_and_encoded_to_the_same_bytes(captured: Golden) -> None:
+    """Nothing is lost, and nothing is written in another way than Kafka's own."""
+    message = captured.message.decode(captured.version, body_of(captured))
+    if isinstance(message, Request):
+        header, _ = read_request_header(captured.frame, {message.API_KEY: type(message)})
+        written = write_request(message, captured.version, header.correlation_id, header.client_id)
+    else:
+        assert isinstance(message, Response)
+        written = write_response(message, captured.version, int.from_bytes(captured.frame[:4], "big"))
+    assert written[4:] == captured.frame
+
+
+def test_it_is_refused_when_cut_at_any_byte(captured: Golden) -> None:
+    """No prefix of it is a whole message."""
+    body = body_of(captured)
+    for size in range(len(body)):
+        with pytest.raises(RemoteWireError):
+            captured.message.decode(captured.version, body[:size])
+
+
+@given(data=st.data())
+def test_invariant_7_its_mutations_neither_crash_nor_bloat(captured: Golden, data: st.DataObject) -> None:
+    """Bytes overwritten, removed and put in, anywhere: parsed or refused, within memory of the order of its size."""
+    frame = bytearray(captured.frame)
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(frame)))
+        removed = data.draw(st.integers(0, 3))
+        frame[at : at + removed] = data.draw(
+            st.binary(max_size=5) | st.sampled_from([b"\xff" * 4, b"\x7f\xff\xff\xff"])
+        )
+    body = bytes(frame[4:])
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(RemoteWireError):
+            captured.message.decode(captured.version, body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024 + 200 * len(body)
+
+
+def test_error_35_is_read_as_v0_whatever_was_asked(captured: Golden) -> None:
+    """Each captured answer of ApiVersions is recognised from its first two bytes."""
+    if captured.message is not ApiVersionsResponse:
+        return
+    body = body_of(captured)
+    asked = 5 if body.startswith(b"\0\x23") else captured.version
+    response, version = ApiVersionsResponse.decode_answer(asked, body)
+    assert version == captured.version
+    assert (response.error_code == 35) == (asked != version)
+
+
+def test_there_are_golden_frames(golden_count: int) -> None:
+    """An empty folder would prove nothing, in silence."""
+    assert golden_count > 0

@@ -1,0 +1,56 @@
+"""UpdateFeatures: what is particular about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from featuregate.errors import LocalWireError
+from featuregate.wire.update_features import (
+    FeatureResult,
+    FeatureUpdate,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpgradeType,
+)
+
+UP = FeatureUpdate(feature="a", max_version_level=1)
+
+
+@pytest.mark.parametrize("downgrade", [UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE])
+def test_a_downgrade_over_v0_is_refused(downgrade: UpgradeType) -> None:
+    """KRaft controllers ignore v0's flag, so it could not do what was asked."""
+    update = FeatureUpdate(feature="a", max_version_level=0, upgrade_type=downgrade)
+    request = UpdateFeaturesRequest(updates=(update,))
+    assert UpdateFeaturesRequest.decode(1, request.encode(1)) == request
+    with pytest.raises(LocalWireError, match="a downgrade needs v1"):
+        request.encode(0)
+
+
+def test_v0_never_allows_a_downgrade() -> None:
+    """The flag is there, and false."""
+    assert UpdateFeaturesRequest(updates=(UP,)).encode(0) == bytes.fromhex("0000ea60 02 02 61 0001 00 00 00")
+
+
+def test_the_flag_of_v0_is_read_as_a_safe_downgrade() -> None:
+    """A server sees what an old client meant."""
+    request = UpdateFeaturesRequest.decode(0, bytes.fromhex("0000ea60 02 02 61 0000 01 00 00"))
+    assert request.updates[0].upgrade_type == UpgradeType.SAFE_DOWNGRADE
+
+
+def test_a_dry_run_over_v0_is_refused() -> None:
+    """v0 cannot say it, and would change the levels."""
+    with pytest.raises(LocalWireError, match="no dry run"):
+        UpdateFeaturesRequest(updates=(UP,), validate_only=True).encode(0)
+
+
+def test_an_upgrade_type_that_nobody_knows_is_kept() -> None:
+    """A controller has to see it to refuse it."""
+    request = UpdateFeaturesRequest(updates=(FeatureUpdate(feature="a", max_version_level=1, upgrade_type=9),))
+    assert UpdateFeaturesRequest.decode(2, request.encode(2)).updates[0].upgrade_type == 9
+
+
+def test_v2_answers_for_the_whole() -> None:
+    """Results of single features are left out there."""
+    response = UpdateFeaturesResponse(results=(FeatureResult(feature="a", error_message="NONE"),))
+    assert UpdateFeaturesResponse.decode(1, response.encode(1)) == response
+    assert UpdateFeaturesResponse.decode(2, response.encode(2)).results == ()

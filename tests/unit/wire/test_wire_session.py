@@ -1,0 +1,405 @@
+"""The conversation: negotiate, retry once, ask, be refused, be cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.errors import LocalWireError, RemoteWireError, UnsupportedVersion
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+    Node,
+)
+from featuregate.wire.frames import FrameReader, RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
+from featuregate.wire.session import Disconnected, Event, Identity, Negotiated, Refused, Reply, Session, Token
+
+if TYPE_CHECKING:
+    from featuregate.wire.message import Request, Response
+
+APIS: dict[int, type[Request[Any]]] = {
+    cls.API_KEY: cls for cls in (ApiVersionsRequest, MetadataRequest, DescribeClusterRequest, SaslHandshakeRequest)
+}
+RANGES = {3: (0, 12), 17: (0, 1), 18: (0, 4), 60: (0, 1)}
+
+
+def new(**options: Any) -> Session:
+    """Begin a conversation that asks nothing special."""
+    return Session(**{"client_id": "app", "software": ("my app", "1.0+dev")} | options)
+
+
+def asked(session: Session) -> list[tuple[RequestHeader, Request[Any]]]:
+    """Take what is queued, as a broker reads it."""
+    headers = (read_request_header(payload, APIS) for payload in FrameReader().feed(session.data_to_send()))
+    return [(header, APIS[header.api_key].decode(header.api_version, body)) for header, body in headers]
+
+
+def answer(session: Session, response: Response, version: int, correlation_id: int) -> Event | None:
+    """Answer, and give what comes of it."""
+    session.receive_data(write_response(response, version, correlation_id))
+    return session.next_event()
+
+
+def hello(code: int = 0, ranges: dict[int, tuple[int, int]] | None = None) -> ApiVersionsResponse:
+    """Make an answer to ApiVersions."""
+    return ApiVersionsResponse(error_code=code, api_ranges=RANGES if ranges is None else ranges)
+
+
+def ready(ranges: dict[int, tuple[int, int]] | None = None) -> Session:
+    """Make a session that has been negotiated."""
+    session = new()
+    session.negotiate()
+    session.data_to_send()
+    assert isinstance(answer(session, hello(ranges=ranges), 5, 0), Negotiated)
+    return session
+
+
+def refusal(code: int, asked_version: int = 5, **options: Any) -> Refused:
+    """Negotiate with a broker that says no."""
+    session = new(**options)
+    session.negotiate()
+    event = answer(session, hello(code, {}), 0 if code == 35 else asked_version, 0)
+    assert isinstance(event, Refused)
+    assert session.api_ranges is None
+    return event
+
+
+class TestNegotiating:
+    """From the first byte to the first event."""
+
+    def test_nothing_is_sent_before_it_begins(self) -> None:
+        """A session is silent until it is told to negotiate."""
+        assert new().data_to_send() == b""
+
+    def test_it_asks_at_the_newest_version(self) -> None:
+        """With software names made to fit, and no ids."""
+        session = new()
+        session.negotiate()
+        [(header, request)] = asked(session)
+        assert (header.api_version, header.client_id, header.correlation_id) == (5, "app", 0)
+        assert request == ApiVersionsRequest(client_software_name="my-app", client_software_version="1.0-dev")
+
+    def test_it_names_whom_it_expects(self) -> None:
+        """Both ids of the node that we think we talk to."""
+        session = new(identity=Identity("abc", 3))
+        session.negotiate()
+        [(_, request)] = asked(session)
+        assert isinstance(request, ApiVersionsRequest)
+        assert (request.cluster_id, request.node_id) == ("abc", 3)
+
+    def test_what_is_queued_is_drained_once(self) -> None:
+        """Bytes are sent once."""
+        session = new()
+        session.negotiate()
+        assert session.data_to_send()
+        assert session.data_to_send() == b""
+
+    def test_the_answer_makes_it_ready(self) -> None:
+        """And its ranges are known from then on."""
+        session = new()
+        session.negotiate()
+        assert session.api_ranges is None
+        assert answer(session, hello(), 5, 0) == Negotiated(hello(), 5)
+        assert session.api_ranges == RANGES
+
+    def test_it_happens_once(self) -> None:
+        """Versions hold for one connection: whoever wants to know again opens another."""
+        session = ready()
+        with pytest.raises(LocalWireError, match="negotiated once"):
+            session.negotiate()
+
+    def test_invariant_6_error_35_is_retried_at_the_advertised_version(self) -> None:
+        """The body is v0 although v5 was asked."""
+        session = new()
+        session.negotiate()
+        asked(session)
+        assert answer(session, hello(35, {18: (0, 3)}), 0, 0) is None
+        [(header, _)] = asked(session)
+        assert (header.api_version, header.correlation_id) == (3, 1)
+        assert answer(session, hello(), 3, 1) == Negotiated(hello(), 3)
+
+    def test_invariant_6_error_35_without_a_version_falls_back_to_v0(self) -> None:
+        """Brokers before 2.4 send an empty list."""
+        session = new()
+        session.negotiate()
+        asked(session)
+        assert answer(session, hello(35, {}), 0, 0) is None
+        [(header, _)] = asked(session)
+        assert header.api_version == 0
+        assert answer(session, hello(), 0, 1) == Negotiated(hello(), 0)
+
+    def test_the_retry_takes_no_version_that_we_do_not_speak(self) -> None:
+        """A broker that knows more is asked for what we know."""
+        session = new()
+        session.negotiate()
+        asked(session)
+        assert answer(session, hello(35, {18: (2, 9)}), 0, 0) is None
+        assert asked(session)[0][0].api_version == 5
+
+    def test_there_is_one_retry(self) -> None:
+        """A broker that refuses what it advertised is not asked a third time."""
+        session = new()
+        session.negotiate()
+        answer(session, hello(35, {18: (0, 3)}), 0, 0)
+        asked(session)
+        event = answer(session, hello(35, {18: (0, 3)}), 0, 1)
+        assert isinstance(event, Refused)
+        assert "refused ApiVersions v3 and advertises 0 to 3; we speak 0 to 5" in str(event.error)
+        assert asked(session) == []
+
+    def test_error_35_to_v0_is_final(self) -> None:
+        """There is nothing older."""
+        session = new()
+        session.negotiate()
+        answer(session, hello(35, {}), 0, 0)
+        event = answer(session, hello(35, {}), 0, 1)
+        assert isinstance(event, Refused)
+        assert "advertises none" in str(event.error)
+
+    @pytest.mark.parametrize("theirs", [(6, 9), (3, 1), (-4, -1)])
+    def test_versions_that_never_meet_are_refused(self, theirs: tuple[int, int]) -> None:
+        """Too new, upside down or below zero."""
+        session = new()
+        session.negotiate()
+        event = answer(session, hello(35, {18: theirs}), 0, 0)
+        assert isinstance(event, Refused)
+        assert (event.error.code, event.error.name) == (35, "UNSUPPORTED_VERSION")
+        assert f"advertises {theirs[0]} to {theirs[1]}" in str(event.error)
+
+    def test_invalid_request_says_what_was_sent(self) -> None:
+        """Software names and ids are all that it can be about."""
+        error = refusal(42).error
+        assert (error.code, error.name) == (42, "INVALID_REQUEST")
+        assert "'my-app' '1.0-dev'" in str(error)
+
+    def test_another_cluster_or_node_is_refused(self) -> None:
+        """Error 129 comes with an empty body, and means: find the brokers again."""
+        error = refusal(129, identity=Identity("abc", 3)).error
+        assert (error.code, error.name) == (129, "REBOOTSTRAP_REQUIRED")
+        assert "this is not node 3 of cluster 'abc'" in str(error)
+
+    def test_any_other_error_is_refused_by_its_name(self) -> None:
+        """Whatever a newer broker may think of."""
+        error = refusal(999).error
+        assert (error.code, error.name) == (999, "UNKNOWN_CODE_999")
+
+    def test_after_a_refusal_it_is_over(self) -> None:
+        """No event follows, and nothing can be sent."""
+        session = new()
+        session.negotiate()
+        answer(session, hello(42, {}), 5, 0)
+        session.receive_eof()
+        assert session.next_event() is None
+        with pytest.raises(LocalWireError, match="between Negotiated and the end"):
+            session.send(MetadataRequest())
+
+
+class TestAsking:
+    """Requests and answers, once negotiated."""
+
+    def test_nothing_can_be_asked_before(self) -> None:
+        """No version is guessed."""
+        with pytest.raises(LocalWireError, match="between Negotiated and the end"):
+            new().send(MetadataRequest())
+        with pytest.raises(LocalWireError, match="between Negotiated and the end"):
+            new().send_token(b"token")
+
+    def test_the_newest_common_version_is_taken(self) -> None:
+        """Ours goes to 13, theirs to 12."""
+        session = ready()
+        assert session.version_for(MetadataRequest()) == 12
+        session.send(MetadataRequest())
+        assert asked(session)[0][0].api_version == 12
+
+    def test_an_api_that_is_not_listed_is_not_sent(self) -> None:
+        """A controller lists no Metadata."""
+        session = ready({18: (0, 4)})
+        with pytest.raises(UnsupportedVersion, match=r"^The node does not support Metadata$"):
+            session.send(MetadataRequest())
+        assert session.data_to_send() == b""
+
+    @pytest.mark.parametrize("theirs", [(14, 15), (0, 0), (5, 2)])
+    def test_versions_without_one_in_common_are_not_sent(self, theirs: tuple[int, int]) -> None:
+        """Too new, too old, or upside down."""
+        session = ready({3: theirs})
+        with pytest.raises(UnsupportedVersion, match=r"with version in range \[1,13\]"):
+            session.send(MetadataRequest())
+
+    def test_the_answer_comes_with_its_request(self) -> None:
+        """And with the version that it was asked in."""
+        session = ready()
+        request = MetadataRequest()
+        correlation_id = session.send(request)
+        response = MetadataResponse(brokers=(Node(node_id=1, host="a", port=9092),), cluster_id="abc")
+        assert answer(session, response, 12, correlation_id) == Reply(correlation_id, request, response, 12)
+
+    def test_several_requests_may_be_on_their_way(self) -> None:
+        """Brokers answer in order, and the answers may come in one piece."""
+        session = ready()
+        ids = [session.send(MetadataRequest()), session.send(DescribeClusterRequest())]
+        assert [header.correlation_id for header, _ in asked(session)] == ids
+        session.receive_data(
+            write_response(MetadataResponse(brokers=()), 12, ids[0])
+            + write_response(DescribeClusterResponse(cluster_id="abc"), 1, ids[1])
+        )
+        events = [session.next_event(), session.next_event()]
+        assert [type(event.response) for event in events if isinstance(event, Reply)] == [
+            MetadataResponse,
+            DescribeClusterResponse,
+        ]
+        assert session.next_event() is None
+
+    def test_api_versions_can_be_asked_again_as_any_request(self) -> None:
+        """What it says then is a reply; the connection keeps what it negotiated."""
+        session = ready()
+        correlation_id = session.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"))
+        event = answer(session, hello(ranges={18: (0, 4)}), 4, correlation_id)
+        assert isinstance(event, Reply)
+        assert session.api_ranges == RANGES
+
+    def test_an_answer_that_comes_in_pieces_needs_more_data(self) -> None:
+        """None until its last byte."""
+        session = new()
+        session.negotiate()
+        for byte in write_response(hello(), 5, 0)[:-1]:
+            session.receive_data(bytes([byte]))
+            assert session.next_event() is None
+        session.receive_data(b"\0")
+        assert isinstance(session.next_event(), Negotiated)
+
+    def test_a_request_that_cannot_be_encoded_is_not_waited_for(self) -> None:
+        """The session is as it was before."""
+        session = ready({60: (0, 0)})
+        with pytest.raises(LocalWireError):
+            session.send(DescribeClusterRequest(endpoint_type=2))
+        correlation_id = session.send(DescribeClusterRequest())
+        assert isinstance(answer(session, DescribeClusterResponse(), 0, correlation_id), Reply)
+
+
+class TestBareTokens:
+    """SASL with brokers before 1.0."""
+
+    def test_a_token_goes_bare_and_comes_back_bare(self) -> None:
+        """A length, and the mechanism's bytes."""
+        session = ready({17: (0, 0)})
+        correlation_id = session.send(SaslHandshakeRequest(mechanism="PLAIN"))
+        event = answer(session, SaslHandshakeResponse(mechanisms=("PLAIN",)), 0, correlation_id)
+        assert isinstance(event, Reply)
+        assert event.version == 0
+        session.data_to_send()
+        session.send_token(b"\0alice\0secret")
+        assert session.data_to_send() == frame(b"\0alice\0secret")
+        session.receive_data(frame(b""))
+        assert session.next_event() == Token(b"")
+
+    def test_a_broker_that_closes_instead_is_told_apart(self) -> None:
+        """That is how it refuses a password."""
+        session = ready()
+        session.send_token(b"token")
+        session.receive_eof()
+        assert session.next_event() == Disconnected("a SASL token")
+
+    def test_invariant_9_a_token_is_never_shown(self) -> None:
+        """Its length is all that anybody sees."""
+        assert repr(Token(b"secret")) == "Token(6 bytes)"
+
+
+class TestEnding:
+    """A broker that closes, or cannot be believed."""
+
+    def test_a_broker_that_closes_while_negotiating(self) -> None:
+        """0.8 does not know the question, and hangs up."""
+        session = new()
+        session.negotiate()
+        session.receive_eof()
+        assert session.next_event() == Disconnected("ApiVersions v5")
+        assert session.next_event() is None
+
+    def test_a_broker_that_closes_when_nothing_is_owed(self) -> None:
+        """Idle connections are closed every day."""
+        session = ready()
+        session.receive_eof()
+        assert session.next_event() == Disconnected(None)
+
+    def test_answers_that_came_before_the_end_are_given_first(self) -> None:
+        """Then what was still waited for is named."""
+        session = ready()
+        first = session.send(MetadataRequest())
+        session.send(DescribeClusterRequest())
+        session.receive_data(write_response(MetadataResponse(brokers=()), 12, first))
+        session.receive_eof()
+        assert isinstance(session.next_event(), Reply)
+        assert session.next_event() == Disconnected("DescribeCluster v1")
+
+    def test_an_answer_to_another_request_is_refused(self) -> None:
+        """What it means is unknown, so nothing after it is believed either."""
+        session = ready()
+        session.send(MetadataRequest())
+        with pytest.raises(RemoteWireError, match=r"correlation_id at byte 0: 77, where Metadata v12 has 1"):
+            answer(session, MetadataResponse(brokers=()), 12, 77)
+
+    def test_answers_out_of_order_are_refused(self) -> None:
+        """Brokers answer one connection in order."""
+        session = ready()
+        session.send(MetadataRequest())
+        second = session.send(MetadataRequest())
+        with pytest.raises(RemoteWireError, match="correlation_id"):
+            answer(session, MetadataResponse(brokers=()), 12, second)
+
+    def test_an_answer_to_nothing_is_refused(self) -> None:
+        """A broker speaks when it is asked."""
+        with pytest.raises(RemoteWireError, match="to nothing"):
+            answer(new(), hello(), 5, 0)
+
+    def test_a_broken_conversation_stays_broken(self) -> None:
+        """The same error again, whatever comes."""
+        session = new()
+        session.negotiate()
+        session.receive_data(b"HTTP/1.1 400 Bad Request\r\n")
+        with pytest.raises(RemoteWireError, match="HTTP server"):
+            session.next_event()
+        session.receive_data(write_response(hello(), 5, 0))
+        session.receive_eof()
+        with pytest.raises(RemoteWireError, match="HTTP server"):
+            session.next_event()
+
+    def test_a_body_that_does_not_parse_is_refused(self) -> None:
+        """With the place in the message."""
+        session = new()
+        session.negotiate()
+        session.receive_data(frame(bytes(4) + b"\0"))
+        with pytest.raises(
+            RemoteWireError, match=r"^ApiVersionsResponse v5: error_code at byte 0: wanted 2 bytes, 1 left"
+        ):
+            session.next_event()
+
+    def test_invariant_7_the_cap_of_frames_is_the_callers(self) -> None:
+        """One byte above it is refused before it comes."""
+        session = new(max_frame=1000)
+        session.negotiate()
+        session.receive_data((1001).to_bytes(4, "big"))
+        with pytest.raises(RemoteWireError, match="more than the cap of 1000"):
+            session.next_event()
+
+
+@given(chunks=st.lists(st.binary(max_size=60) | st.just(b"\0\0\0\x06\0\0\0\0\0\x23"), max_size=8), eof=st.booleans())
+def test_whatever_a_broker_sends_an_event_or_our_error_comes(chunks: list[bytes], eof: bool) -> None:  # noqa: FBT001 - hypothesis passes it by name
+    """No bytes in any cut raise anything else, and no conversation gives events without end."""
+    session = new()
+    session.negotiate()
+    for chunk in chunks:
+        session.receive_data(chunk)
+    if eof:
+        session.receive_eof()
+    try:
+        events = [event for _ in range(20) if (event := session.next_event()) is not None]
+    except RemoteWireError:
+        return
+    assert len(events) <= 2
