@@ -156,7 +156,10 @@ def explain(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_certificate(error)
     if not isinstance(error, ssl.SSLError):
-        return "the peer closed the connection: does this listener speak TLS at all? See security.protocol"
+        return (
+            "the peer closed the connection: does this listener speak TLS (see security.protocol), "
+            "and does it want a client certificate (see ssl.certificate.location)?"
+        )
     reason = _reason(error)
     advice = (text for words, text in _ADVICE if any(word in reason for word in words))
     return " ".join(filter(None, [next(advice, ""), f"({reason})"]))

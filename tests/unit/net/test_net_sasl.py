@@ -1,0 +1,302 @@
+"""Authentication: what is sent, what is checked, and what the errors say and do not say."""
+
+import pytest
+from scramp import ScramException, ScramMechanism
+
+from featuregate.errors import AuthenticationFailed, FeatureGateError, TimedOut
+from featuregate.net.connection import Connection
+from featuregate.wire.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+PASSWORD = "hunter2"
+
+
+@pytest.fixture
+def authenticate(settings_for):
+    """Negotiate and authenticate."""
+
+    async def run(address, mechanism="PLAIN", *, password=PASSWORD, **config):
+        config = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": "app",
+            "sasl.password": password,
+            **config,
+        }
+        settings = settings_for(address, config=config)
+        with await Connection.open(address, settings) as connection:
+            await connection.negotiate()
+            await connection.authenticate()
+
+    return run
+
+
+@pytest.fixture
+def listener(fake_node):
+    """A listener with SASL, whose tokens are answered by a function of bytes."""
+
+    def make(answer, *, mechanism="PLAIN", api_ranges=None):
+        node = fake_node(api_ranges)
+        node.says[SaslHandshakeRequest] = lambda request, _: SaslHandshakeResponse(
+            error_code=0 if request.mechanism == mechanism else 33, mechanisms=(mechanism,)
+        )
+        node.says[SaslAuthenticateRequest] = lambda request, _: answer(request.auth_bytes)
+        node.bare_token = answer
+        return node
+
+    return make
+
+
+def accepted(token=b""):
+    """The broker's next token."""
+    return SaslAuthenticateResponse(auth_bytes=token)
+
+
+def denied(message="Authentication failed: Invalid username or password"):
+    """What Kafka says to wrong credentials."""
+    return SaslAuthenticateResponse(error_code=58, error_message=message)
+
+
+async def failure(authenticate, *args, **kwargs):
+    """The error of an authentication that fails; it never holds the password."""
+    with pytest.raises(AuthenticationFailed) as caught:
+        await authenticate(*args, **kwargs)
+    assert PASSWORD not in f"{caught.value!s} {caught.value!r}"
+    return str(caught.value)
+
+
+async def test_plain_sends_name_and_password(serve, listener, authenticate):
+    """As RFC 4616 says."""
+    tokens = []
+    address = await serve(listener(lambda token: tokens.append(token) or accepted()))
+    await authenticate(address)
+    assert tokens == [b"\0app\0hunter2"]
+
+
+async def test_invariant_9_a_refusal_is_told_in_the_brokers_words_without_the_password(serve, listener, authenticate):
+    """With mechanism and address."""
+    address = await serve(listener(lambda _: denied()))
+    assert await failure(authenticate, address) == (
+        f"{address}: authentication with PLAIN failed: the broker said SASL_AUTHENTICATION_FAILED: "
+        "Authentication failed: Invalid username or password"
+    )
+
+
+async def test_the_brokers_words_fit_on_one_line(serve, listener, authenticate):
+    """However long they are and whatever is in them."""
+    address = await serve(listener(lambda _: denied("line\nline\x1b[31m" + "x" * 1000)))
+    message = await failure(authenticate, address)
+    assert message.isprintable()
+    assert len(message) < 400
+
+
+async def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are(serve, listener, authenticate):
+    """The one thing one wants to know then."""
+    address = await serve(listener(None, mechanism="SCRAM-SHA-512"))
+    assert "it enables: SCRAM-SHA-512" in await failure(authenticate, address)
+
+
+async def test_a_listener_without_sasl_is_told(serve, fake_node, authenticate):
+    """By error 34, or by not listing the API at all."""
+    node = fake_node()
+    node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=34)
+    assert "expects no authentication: set security.protocol" in await failure(authenticate, await serve(node))
+    without = fake_node({18: (0, 4), 3: (0, 12)})
+    assert "this listener knows no SASL" in await failure(authenticate, await serve(without))
+
+
+async def test_an_unknown_error_of_the_handshake_keeps_its_number(serve, fake_node, authenticate):
+    """Brokers get newer than we are."""
+    node = fake_node()
+    node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=999)
+    assert "UNKNOWN_CODE_999" in await failure(authenticate, await serve(node))
+
+
+BEFORE_1_0 = {3: (0, 2), 17: (0, 0), 18: (0, 0)}
+
+
+async def test_brokers_before_1_0_get_bare_tokens(serve, listener, authenticate):
+    """SaslHandshake v0 knows nothing else."""
+    tokens = []
+    address = await serve(listener(lambda token: tokens.append(token) or b"", api_ranges=BEFORE_1_0))
+    await authenticate(address)
+    assert tokens == [b"\0app\0hunter2"]
+
+
+async def test_brokers_before_1_0_refuse_by_hanging_up(serve, listener, authenticate):
+    """They say nothing, so we say what it means."""
+    address = await serve(listener(lambda _: None, api_ranges=BEFORE_1_0))
+    assert "how one before 1.0 refuses credentials" in await failure(authenticate, address)
+
+
+class ScramListener:
+    """Answers tokens by scramp's server half."""
+
+    def __init__(self, mechanism, password=PASSWORD, spoil=lambda token: token):
+        self._mechanism = ScramMechanism(mechanism)
+        self._info = self._mechanism.make_auth_info(password)
+        self._server = None
+        self._spoil = spoil
+
+    def token(self, token):
+        """The server's next token."""
+        if self._server is None:
+            self._server = self._mechanism.make_server(lambda _: self._info)
+            self._server.set_client_first(token.decode())
+            return self._spoil(self._server.get_server_first().encode())
+        self._server.set_client_final(token.decode())
+        return self._spoil(self._server.get_server_final().encode())
+
+    def __call__(self, token):
+        """The same inside SaslAuthenticate, with Kafka's refusal."""
+        try:
+            return accepted(self.token(token))
+        except ScramException:
+            return denied()
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_scram_proves_the_password_both_ways(serve, listener, authenticate, mechanism):
+    """Against the server half of the library."""
+    address = await serve(listener(ScramListener(mechanism), mechanism=mechanism))
+    await authenticate(address, mechanism)
+
+
+async def test_scram_goes_over_bare_tokens_too(serve, listener, authenticate):
+    """Kafka 0.10.2 has it."""
+    node = listener(ScramListener("SCRAM-SHA-256").token, mechanism="SCRAM-SHA-256", api_ranges=BEFORE_1_0)
+    await authenticate(await serve(node), "SCRAM-SHA-256")
+
+
+async def test_scram_never_sends_the_password(serve, listener, authenticate):
+    """Only a proof of it."""
+    node = listener(ScramListener("SCRAM-SHA-512"), mechanism="SCRAM-SHA-512")
+    await authenticate(await serve(node), "SCRAM-SHA-512")
+    tokens = [request.auth_bytes for request, _ in node.asked if isinstance(request, SaslAuthenticateRequest)]
+    assert len(tokens) == 2
+    assert PASSWORD.encode() not in b"".join(tokens)
+
+
+async def test_a_wrong_scram_password_is_refused(serve, listener, authenticate):
+    """In the broker's words."""
+    node = listener(ScramListener("SCRAM-SHA-256", password="other"), mechanism="SCRAM-SHA-256")
+    assert "Invalid username or password" in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
+
+
+async def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(serve, listener, authenticate):
+    """It says that all is well, but whoever does not know the password can say that."""
+
+    def forge(token):
+        return b"v=" + b"A" * 43 + b"=" if token.startswith(b"v=") else token
+
+    node = listener(ScramListener("SCRAM-SHA-256", spoil=forge), mechanism="SCRAM-SHA-256")
+    assert "server signature doesn't match" in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
+
+
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [
+        (b"r=x,s=AAAA,i=4096", ""),
+        (b"\xff\xfe", "is no text"),
+        (b"", ""),
+        (b"e=unknown-user", "unknown-user"),
+        (b"r=x,s=QUFBQUFBQUFBQUFB,i=1000001", "more than 1000000 iterations"),
+        (b"r=x,s=QUFBQUFBQUFBQUFB,i=99999999999999999999", "more than 1000000 iterations"),
+    ],
+)
+async def test_invariant_7_a_broker_that_answers_scram_with_nonsense_is_refused(
+    serve, listener, authenticate, token, says
+):
+    """And can neither crash us nor make us hash for minutes."""
+    node = listener(lambda _: accepted(token), mechanism="SCRAM-SHA-256")
+    assert says in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
+
+
+async def test_a_user_name_that_scram_cannot_prepare_is_refused(serve, listener, authenticate):
+    """RFC 4013 forbids some characters."""
+    node = listener(ScramListener("SCRAM-SHA-256"), mechanism="SCRAM-SHA-256")
+    address = await serve(node)
+    assert "SCRAM-SHA-256" in await failure(authenticate, address, "SCRAM-SHA-256", **{"sasl.username": "a\u0007b"})
+
+
+def oauth(**config):
+    """Properties with a callback."""
+    return {"oauth_cb": lambda _: ("t.o.k", 4e9), "sasl.oauthbearer.config": "", **config}
+
+
+async def test_oauthbearer_sends_the_token_with_its_extensions(serve, listener, authenticate):
+    """As RFC 7628 says."""
+    tokens = []
+    address = await serve(listener(lambda token: tokens.append(token) or accepted(), mechanism="OAUTHBEARER"))
+    callback = {"oauth_cb": lambda config: (config, 4e9, "principal", {"logicalCluster": "lkc-1"})}
+    await authenticate(address, "OAUTHBEARER", **oauth(**callback, **{"sasl.oauthbearer.config": "t.o.k"}))
+    assert tokens == [b"n,,\x01auth=Bearer t.o.k\x01logicalCluster=lkc-1\x01\x01"]
+
+
+async def test_a_refused_token_is_acknowledged_and_told_in_the_brokers_words(serve, listener, authenticate):
+    """First comes JSON, then, after our acknowledgement, the failure."""
+    tokens = []
+
+    def answer(token):
+        tokens.append(token)
+        return accepted(b'{"status":"invalid_token"}') if len(tokens) == 1 else denied("bad audience")
+
+    address = await serve(listener(answer, mechanism="OAUTHBEARER"))
+    message = await failure(authenticate, address, "OAUTHBEARER", **oauth())
+    assert tokens[1] == b"\x01"
+    assert '{"status":"invalid_token"}' in message
+    assert "bad audience" in message
+    assert "t.o.k" not in message
+
+
+async def test_a_token_that_is_refused_without_a_second_answer_is_refused_all_the_same(serve, listener, authenticate):
+    """A broker that takes our acknowledgement for success has not accepted us."""
+    address = await serve(listener(lambda _: accepted(b"{}"), mechanism="OAUTHBEARER"))
+    assert "refused the token: {}" in await failure(authenticate, address, "OAUTHBEARER", **oauth())
+
+
+async def test_a_callback_that_fails_is_a_config_error_without_its_text(serve, listener, authenticate):
+    """The text of an app's own error may hold anything; its cause is there for those who look."""
+
+    def fail(config):
+        raise RuntimeError(PASSWORD)
+
+    address = await serve(listener(None, mechanism="OAUTHBEARER"))
+    with pytest.raises(FeatureGateError, match=r"oauth_cb.*RuntimeError") as caught:
+        await authenticate(address, "OAUTHBEARER", oauth_cb=fail)
+    assert PASSWORD not in str(caught.value)
+
+
+async def test_invariant_7_a_broker_that_falls_silent_in_between_costs_one_timeout(serve, fake_node, settings_for):
+    """Every exchange has its bound."""
+    node = fake_node({17: (0, 1), 18: (0, 4), 36: (0, 2)})
+
+    async def talk(reader, writer):
+        node.says[SaslHandshakeRequest] = lambda *_: b"\0"
+        await node(reader, writer)
+
+    address = await serve(talk)
+    config = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "app",
+        "sasl.password": PASSWORD,
+    }
+    with await Connection.open(address, settings_for(address, config=config, request_timeout=0.2)) as connection:
+        await connection.negotiate()
+        with pytest.raises(TimedOut, match="SaslHandshake v1"):
+            await connection.authenticate()
+
+
+async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_for):
+    """Nor asked."""
+    node = fake_node()
+    address = await serve(node)
+    with await Connection.open(address, settings_for(address)) as connection:
+        await connection.negotiate()
+        await connection.authenticate()
+    assert not [request for request, _ in node.asked if isinstance(request, SaslHandshakeRequest)]

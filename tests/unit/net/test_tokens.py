@@ -1,0 +1,182 @@
+"""Where OAUTHBEARER's tokens come from."""
+
+import base64
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+import requests
+import responses
+
+from featuregate.config import Callback, ClientCredentials, Secret, UnsecuredToken
+from featuregate.errors import AuthenticationFailed, ConfigError, TimedOut
+from featuregate.net.tokens import TokenFetcher, fetch_token
+
+URL = "https://id.example/token"
+SOURCE = ClientCredentials(
+    endpoint=URL, client_id="app", client_secret=Secret("hunter2"), scope="kafka read", extensions=(("a", "b"),)
+)
+
+
+class Clock:
+    """Seconds since 1970, as a test likes them."""
+
+    def __init__(self):
+        self.now = 1_000_000.0
+
+    def __call__(self):
+        """Give the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def endpoint():
+    """The token endpoint, without a network."""
+    with responses.RequestsMock(assert_all_requests_are_fired=False) as mock:
+        yield mock
+
+
+def test_the_endpoint_is_asked_by_client_credentials(endpoint, clock):
+    """RFC 6749, section 4.4: a form, and the secret in the Authorization header."""
+    endpoint.post(URL, json={"access_token": "t.o.k", "expires_in": 100})
+    token = TokenFetcher(clock).fetch(SOURCE, 5)
+    assert token.value.reveal() == "t.o.k"
+    assert token.extensions == (("a", "b"),)
+    request = endpoint.calls[0].request
+    assert request.body == "grant_type=client_credentials&scope=kafka+read"
+    assert request.headers["Authorization"] == "Basic " + base64.b64encode(b"app:hunter2").decode()
+
+
+def test_the_endpoints_certificate_is_checked(endpoint, clock):
+    """Against what the system trusts, or against https.ca.location."""
+    endpoint.post(URL, json={"access_token": "t", "expires_in": 100})
+    TokenFetcher(clock).fetch(SOURCE, 5)
+    TokenFetcher(clock).fetch(replace(SOURCE, ca_location="/ca.pem"), 5)
+    system, own = (call.request.req_kwargs["verify"] for call in endpoint.calls)
+    assert system  # True, or the bundle that REQUESTS_CA_BUNDLE names
+    assert own == "/ca.pem"
+
+
+def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, clock):
+    """And fetched anew after that."""
+    endpoint.post(URL, json={"access_token": "one", "expires_in": 100})
+    endpoint.post(URL, json={"access_token": "two", "expires_in": 100})
+    fetcher = TokenFetcher(clock)
+    assert fetcher.fetch(SOURCE, 5).value.reveal() == "one"
+    clock.now += 79
+    assert fetcher.fetch(SOURCE, 5).value.reveal() == "one"
+    clock.now += 2
+    assert fetcher.fetch(SOURCE, 5).value.reveal() == "two"
+
+
+def test_a_token_of_unknown_life_is_used_once(endpoint, clock):
+    """Nobody said how long it is good."""
+    endpoint.post(URL, json={"access_token": "one"})
+    endpoint.post(URL, json={"access_token": "two"})
+    fetcher = TokenFetcher(clock)
+    assert [fetcher.fetch(SOURCE, 5).value.reveal() for _ in range(2)] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"status": 401, "json": {"error": "invalid_client", "error_description": "no"}}, "401: invalid_client: no"),
+        ({"status": 500, "body": "<html>"}, "500: and nothing that says why"),
+        ({"status": 200, "body": "[]"}, "200: and no JSON object"),
+        ({"status": 200, "json": {"token": "x"}}, "no access_token"),
+        ({"status": 200, "json": {"access_token": ""}}, "no access_token"),
+        ({"status": 302, "headers": {"Location": "https://evil.example"}}, "redirects"),
+        ({"body": requests.ConnectTimeout("x")}, "cannot be reached: ConnectTimeout"),
+        ({"body": requests.exceptions.SSLError("x")}, "cannot be reached: SSLError"),
+    ],
+)
+def test_an_endpoint_that_gives_no_token_is_told_without_the_secret(endpoint, clock, answer, says):
+    """In its own words where it has some; a failure is never kept."""
+    endpoint.post(URL, **answer)
+    endpoint.post(URL, json={"access_token": "t", "expires_in": 100})
+    fetcher = TokenFetcher(clock)
+    with pytest.raises(AuthenticationFailed) as caught:
+        fetcher.fetch(SOURCE, 5)
+    assert says in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert fetcher.fetch(SOURCE, 5)
+
+
+def test_a_callback_tells_when_its_token_expires(clock):
+    """In seconds since 1970, as confluent-kafka wants it."""
+    calls = []
+    source = Callback(function=lambda config: calls.append(config) or ("t", clock.now + 100), config="x=y")
+    fetcher = TokenFetcher(clock)
+    fetcher.fetch(source, 5)
+    clock.now += 79
+    fetcher.fetch(source, 5)
+    assert calls == ["x=y"]
+    clock.now += 2
+    fetcher.fetch(source, 5)
+    assert calls == ["x=y", "x=y"]
+
+
+@pytest.mark.parametrize("given", [None, "t", ("t",), ("t", "soon"), ("t", 1, "p", 7)])
+def test_a_callback_that_gives_something_else_is_a_config_error(clock, given):
+    """It names the property."""
+    source = Callback(function=lambda _: given, config="")
+    with pytest.raises(ConfigError) as caught:
+        TokenFetcher(clock).fetch(source, 5)
+    assert caught.value.key == "oauth_cb"
+
+
+def test_an_unsecured_token_says_who_and_until_when(clock):
+    """A JSON web token that nobody signed."""
+    source = UnsecuredToken(claims=(("sub", "admin"), ("scope", "a b")), life_seconds=60)
+    value = TokenFetcher(clock).fetch(source, 5).value.reveal()
+    header, claims, signature = value.split(".")
+
+    def decoded(part):
+        return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+    assert decoded(header) == {"alg": "none"}
+    assert decoded(claims) == {"sub": "admin", "scope": ["a", "b"], "iat": 1_000_000, "exp": 1_000_060}
+    assert signature == ""
+
+
+async def test_invariant_7_a_callback_that_hangs_costs_one_timeout():
+    """It goes on in its thread, which nobody waits for."""
+    never = threading.Event()
+    source = Callback(function=lambda _: never.wait(), config="")
+    with pytest.raises(TimedOut, match="oauth_cb: timed out while waiting for a token"):
+        await fetch_token(source, 0.05, TokenFetcher())
+    never.set()
+
+
+def test_one_token_is_fetched_however_many_want_it(clock):
+    """Callbacks are not asked to be safe in threads."""
+    calls, started, go_on = [], threading.Event(), threading.Event()
+
+    def callback(config):
+        calls.append(config)
+        started.set()
+        go_on.wait()
+        return "t", clock.now + 100
+
+    source, fetcher = Callback(function=callback, config=""), TokenFetcher(clock)
+    threads = [threading.Thread(target=fetcher.fetch, args=(source, 5)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1
+
+
+def test_invariant_9_a_token_shows_itself_to_nobody(clock):
+    """Not even in a repr."""
+    source = Callback(function=lambda _: ("hunter2", clock.now + 9), config="")
+    assert "hunter2" not in repr(TokenFetcher(clock).fetch(source, 5))
