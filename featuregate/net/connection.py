@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
 from featuregate.net.carrier import Carrier
 from featuregate.net.dial import dial
-from featuregate.net.sasl import authenticate
 from featuregate.net.tls import explain
 from featuregate.version import __version__
 from featuregate.wire.session import Disconnected, Negotiated, Refused, Reply, Session, Token
@@ -70,6 +69,8 @@ class Connection:
     async def authenticate(self) -> None:
         """Prove who we are, where the settings say how. `AuthenticationFailed` when the broker does not believe it."""
         if self._settings.sasl is not None:
+            from featuregate.net.sasl import authenticate  # noqa: PLC0415 - SCRAM's library takes 80 ms to import
+
             await authenticate(self, self._settings.sasl, self._settings.request_timeout)
 
     def version_for(self, message: Request[R]) -> int:
