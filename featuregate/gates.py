@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast, overload
 
 from featuregate.decisions import Decision
 from featuregate.errors import GateClosed, NotPicklable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from featuregate.ratchet import Policy
     from featuregate.requirements import Requirement
 
-__all__ = ["Gate", "Owner", "Pin"]
+__all__ = ["Decorator", "Gate", "Owner", "Pin"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +35,14 @@ class Owner(Protocol):
 
     def revive(self) -> None:
         """Start polling where nothing polls: after a fork, or before the first start."""
+        ...
+
+
+class Decorator(Protocol):
+    """What takes any function and gives one of the same signature."""
+
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+        """Decorate the function."""
         ...
 
 
@@ -122,6 +130,12 @@ class Gate:
         In a coroutine: ``await asyncio.to_thread(gate.wait, 30)``.
         """
         return self._owner.wait_until(lambda: self.open, timeout)
+
+    @overload
+    def guard(self) -> Decorator: ...
+
+    @overload
+    def guard(self, *, fallback: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def guard(self, *, fallback: Callable[P, R] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Run the function only while the gate is open, and ``fallback`` otherwise.
