@@ -54,6 +54,46 @@ def test_version_is_that_of_the_distribution() -> None:
     assert featuregate.__version__ == importlib.metadata.version("featuregate")
 
 
+FRONT_DOOR = {
+    "Api",
+    "Discoverer",
+    "Feature",
+    "FeatureGateError",
+    "Gate",
+    "Release",
+    "View",
+    "adiscover",
+    "discover",
+    "presets",
+}
+
+
+def test_front_door_shows_what_was_promised() -> None:
+    """Apps build on these names."""
+    assert set(featuregate.__all__) >= FRONT_DOOR
+
+
+def test_front_door_shows_nothing_by_accident() -> None:
+    """A public name is in ``__all__``, or it is a room."""
+    rooms = {path.stem for path in Path(featuregate.__file__).parent.iterdir()}
+    public = {name for name in vars(featuregate) if name.isidentifier() and not name.startswith("_")}
+    assert public - rooms <= set(featuregate.__all__)
+
+
+@pytest.mark.parametrize("name", featuregate.__all__)
+def test_front_door_leads_somewhere(name: str) -> None:
+    """Each name in ``__all__`` exists."""
+    assert hasattr(featuregate, name)
+
+
+@pytest.mark.parametrize("number", range(1, 10))
+def test_every_promise_is_proved_by_a_test_that_names_it(number: int) -> None:
+    """The page of invariants numbers nine promises; tests carry the number in their name."""
+    promises = (ROOT / "docs/explanation/invariants.md").read_text()
+    assert f"\n{number}. **" in promises
+    assert any(f"def test_invariant_{number}_" in path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+
+
 def tracked_files() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
