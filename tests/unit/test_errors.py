@@ -18,15 +18,20 @@ from featuregate.errors import (
     DiscoveryError,
     FeatureGateError,
     GateClosed,
+    LocalKafkaError,
     LocalWireError,
     NetError,
     NotPicklable,
+    RefreshTimedOut,
     RemoteWireError,
     RequirementError,
+    ShelfDamaged,
     ShelfError,
     TimedOut,
     TlsFailed,
+    UnknownApi,
     UnsupportedVersion,
+    ViewJsonError,
     WireError,
 )
 
@@ -80,7 +85,25 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
     ),
     (ClosedError("the discoverer is closed"), "the discoverer is closed"),
     (ShelfError("/latches/abc.json", "no space left"), "/latches/abc.json: no space left"),
+    (
+        ShelfDamaged("/latches/abc.json", "/latches/abc.json.damaged", "no JSON"),
+        (
+            "/latches/abc.json: damaged (no JSON); set aside as /latches/abc.json.damaged: "
+            "gates that were latched there start afresh"
+        ),
+    ),
+    (RefreshTimedOut(2.5), "no poll has ended within 2.5 s"),
+    (UnknownApi("Fecth", ("Fetch",)), "no API is called 'Fecth'; did you mean Fetch?"),
+    (UnknownApi("Fecth"), "no API is called 'Fecth'"),
+    (ViewJsonError("view.epoch", "wanted a number"), "view.epoch: wanted a number"),
+    (LocalKafkaError("node 1 did not start", "Exception"), "node 1 did not start\nException"),
+    (LocalKafkaError("no Java"), "no Java"),
 ]
+
+
+def test_each_error_has_an_example_here() -> None:
+    """A new error is tested too: its text, and that it can be pickled."""
+    assert {type(error).__name__ for error, _ in TEXTS} == set(errors.__all__)
 
 
 @pytest.mark.parametrize(("error", "text"), TEXTS, ids=lambda value: type(value).__name__)

@@ -61,6 +61,7 @@ def test_any_bytes_parse_or_raise_our_error(cls: type[Message], version: int, bo
         assert str(error).startswith(f"{cls.__name__} v{version}: ")  # noqa: PT017 - not raising is right too
 
 
+@settings(max_examples=20)
 @given(data=st.data())
 def test_invariant_7_mutated_bytes_neither_crash_nor_bloat(
     messages: Build, cls: type[Message], version: int, data: st.DataObject
