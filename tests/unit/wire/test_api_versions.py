@@ -169,6 +169,7 @@ def test_a_feature_that_is_listed_twice_is_refused(tag: int) -> None:
         ("01 00 09 02 02 61 0000 0001 00 00", "1 byte left over"),
         ("01 00 0d 03 02 61 0000 0001 00 02 62 0000 00", "wanted 2 bytes, 1 left"),
         ("01 00 09 03 02 61 0000 0001 00 02", "2 elements cannot fit"),
+        ("02 00 07 02 05 61 0000 0001 01 08 0000000000000007", "wanted 2 bytes, 1 left"),
         ("01 01 07 00000000000007", "wanted 8 bytes, 7 left"),
         ("01 01 09 000000000000000700", "1 byte left over"),
         ("01 03 00", "wanted 1 byte, 0 left"),

@@ -370,6 +370,15 @@ class TestEnding:
         with pytest.raises(RemoteWireError, match="HTTP server"):
             session.next_event()
 
+    def test_nothing_is_believed_after_an_answer_that_was_not_asked_for(self) -> None:
+        """Not even an answer that would be right."""
+        session = ready()
+        correlation_id = session.send(MetadataRequest())
+        with pytest.raises(RemoteWireError, match="correlation_id"):
+            answer(session, MetadataResponse(brokers=()), 12, 77)
+        with pytest.raises(RemoteWireError, match="correlation_id"):
+            answer(session, MetadataResponse(brokers=()), 12, correlation_id)
+
     def test_a_body_that_does_not_parse_is_refused(self) -> None:
         """With the place in the message."""
         session = new()
