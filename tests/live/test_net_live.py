@@ -1,0 +1,206 @@
+"""The net room against real brokers: every kind of listener, every way to find brokers."""
+
+import pytest
+
+from featuregate.config import Settings
+from featuregate.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    DiscoveryError,
+    FeatureGateError,
+    TimedOut,
+    TlsFailed,
+)
+from featuregate.net.survey import survey
+from featuregate.testing.kafka import LocalKafka
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+PATIENT = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60}
+
+
+async def look(config, known=None, **options):
+    """Survey a cluster with these properties."""
+    return await survey(Settings.parse(config, **PATIENT | options), known)
+
+
+async def cause(config, **options):
+    """Why nobody answers."""
+    with pytest.raises(DiscoveryError) as caught:
+        await look(config, **options)
+    return caught.value.causes[0][1]
+
+
+def all_answered(result):
+    """Whether every node said something sensible."""
+    return all(heard.failure is None and 18 in heard.response.api_ranges for heard in result.heard)
+
+
+@pytest.fixture(scope="module")
+def scram():
+    """A listener with TLS and SCRAM."""
+    with LocalKafka("4.2.0", security="SASL_SSL", sasl_mechanism="SCRAM-SHA-512") as kafka:
+        yield kafka
+
+
+async def test_scram_over_tls(scram):
+    """The very properties that confluent-kafka takes."""
+    result = await look(scram.client_config())
+    assert all_answered(result)
+    assert result.roster.cluster_id == scram.cluster_id
+    assert result.roster.registered
+
+
+async def test_scram_over_tls_in_javas_spelling(scram):
+    """The same listener, as a Java client would be told about it."""
+    librdkafka = scram.client_config()
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    name, password = librdkafka["sasl.username"], librdkafka["sasl.password"]
+    java = {
+        "bootstrap.servers": scram.bootstrap,
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.location": librdkafka["ssl.ca.location"],
+        "ssl.truststore.type": "PEM",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{module} required username="{name}" password="{password}";',
+    }
+    assert all_answered(await look(java))
+
+
+async def test_a_wrong_scram_password(scram):
+    """In Kafka's words."""
+    error = await cause(scram.client_config({"sasl.password": "hunter2"}))
+    assert isinstance(error, AuthenticationFailed)
+    assert "SASL_AUTHENTICATION_FAILED" in str(error)
+    assert "hunter2" not in str(error)
+
+
+async def test_another_mechanism_than_the_listeners(scram):
+    """Kafka says which it enables."""
+    assert "it enables: SCRAM-SHA-512" in str(await cause(scram.client_config({"sasl.mechanism": "PLAIN"})))
+
+
+async def test_listed_brokers_need_no_password(scram):
+    """ApiVersions is answered before authentication."""
+    config = scram.client_config({"sasl.username": None, "sasl.password": None})
+    result = await look(config, roster="listed")
+    assert all_answered(result)
+    assert result.heard[0].response.finalized
+
+
+async def test_an_authority_that_we_do_not_know(scram):
+    """What the system trusts does not count ours."""
+    error = await cause(scram.client_config({"ssl.ca.location": None}))
+    assert isinstance(error, TlsFailed)
+    assert "ssl.ca.location" in str(error)
+
+
+async def test_plain_text_to_a_listener_with_tls(scram):
+    """Kafka answers with an alert, or hangs up."""
+    assert "security.protocol" in str(await cause(scram.bootstrap))
+
+
+async def test_tls_to_a_plain_listener(scram):
+    """Kafka takes our hello for a length, and hangs up."""
+    error = await cause({"bootstrap.servers": scram.internal_bootstrap, "security.protocol": "SSL"})
+    assert isinstance(error, TlsFailed)
+    assert "security.protocol" in str(error)
+
+
+async def test_plain_and_listeners_that_want_something_else():
+    """With SASL where there is none, and without where there is, Kafka's behaviour becomes advice."""
+    with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN") as kafka:
+        assert all_answered(await look(kafka.client_config()))
+        assert isinstance(await cause(kafka.client_config({"sasl.password": "hunter2"})), AuthenticationFailed)
+        error = await cause(kafka.client_config({"bootstrap.servers": kafka.internal_bootstrap}))
+        assert isinstance(error, AuthenticationFailed)
+        assert "security.protocol" in str(error)
+        error = await cause(kafka.bootstrap)
+        assert isinstance(error, ConnectionLost)
+        assert "does this listener want authentication? See security.protocol" in str(error)
+
+
+async def test_oauthbearer():
+    """Tokens that nobody signed, made by us and by the app's callback."""
+    with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER") as kafka:
+        config = kafka.client_config()
+        assert all_answered(await look(config))
+        error = await cause(config | {"oauth_cb": lambda _: ("no.token.", 4e9)})
+        assert isinstance(error, AuthenticationFailed)
+        assert "invalid_token" in str(error)
+
+
+async def test_client_certificates():
+    """With ours the listener answers; without it the error says what is missing."""
+    with LocalKafka("4.2.0", security="SSL", client_auth=True) as kafka:
+        assert all_answered(await look(kafka.client_config()))
+        error = await cause(kafka.client_config({"ssl.certificate.location": None, "ssl.key.location": None}))
+        assert isinstance(error, TlsFailed | ConnectionLost)
+        assert "ssl.certificate.location" in str(error)
+
+
+async def test_the_oldest_brokers_that_negotiate():
+    """0.10.0.1: found by Metadata v1, without a cluster id."""
+    with LocalKafka("0.10.0.1") as kafka:
+        result = await look(kafka.bootstrap)
+        assert all_answered(result)
+        assert result.roster.cluster_id is None
+        assert not result.roster.registered
+        assert result.heard[0].version == 0
+
+
+async def test_sasl_of_the_oldest_brokers():
+    """Tokens travel bare after SaslHandshake v0, and a refusal is a connection that is closed."""
+    with LocalKafka("0.10.0.1", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN") as kafka:
+        assert all_answered(await look(kafka.client_config()))
+        error = await cause(kafka.client_config({"sasl.password": "hunter2"}))
+        assert isinstance(error, AuthenticationFailed)
+        assert "before 1.0" in str(error)
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three brokers, with a controller apart."""
+    with LocalKafka("4.2.0", nodes=3, controllers=1) as kafka:
+        yield kafka
+
+
+async def test_brokers_find_each_other(three):
+    """From one address."""
+    result = await look(three.bootstrap.split(",")[0])
+    assert [heard.node_id for heard in result.heard] == list(three.nodes)
+    assert all_answered(result)
+
+
+async def test_controllers_find_each_other(three):
+    """By bootstrap.controllers."""
+    result = await look({"bootstrap.controllers": three.controller_bootstrap})
+    assert [heard.node_id for heard in result.heard] == list(three.controllers)
+    assert all_answered(result)
+    assert {heard.role for heard in result.heard} == {"controller"}
+
+
+async def test_brokers_and_controllers_are_not_mistaken(three):
+    """Each says which property is meant."""
+    assert "use bootstrap.controllers" in str(await cause(three.controller_bootstrap))
+    assert "use bootstrap.servers" in str(await cause({"bootstrap.controllers": three.bootstrap}))
+
+
+async def test_a_paused_broker_costs_one_timeout_and_a_stopped_one_stays_known(three):
+    """The others' answers count; the roster names all that are registered."""
+    known = (await look(three.bootstrap)).roster
+    three.pause(3)
+    try:
+        result = await look(three.bootstrap, known, request_timeout=2)
+    finally:
+        three.resume(3)
+    assert isinstance(result.heard[2].failure, TimedOut)
+    assert [heard.failure for heard in result.heard[:2]] == [None, None]
+    three.stop(3)
+    try:
+        result = await look(three.bootstrap, known)
+    finally:
+        three.start(3)
+    assert [node.node_id for node in result.roster.nodes] == list(three.nodes)
+    assert isinstance(result.heard[2].failure, FeatureGateError)
+    assert result.roster.nodes[2].is_fenced
