@@ -183,7 +183,7 @@ class Discoverer:
         self._worker = None
         if not self._closed:
             for gate in self._store.gates():
-                gate.forget_open()
+                gate.forked()
 
     # ------------------------------------------------------------------ what apps ask
 
