@@ -20,7 +20,6 @@ from featuregate.testing.fake_answers import Listing, Tells
 from featuregate.testing.fake_broker import Asked, FakeBroker
 from featuregate.testing.fake_listener import LoopThread
 from featuregate.testing.fake_releases import release_facts
-from featuregate.wire.cluster import Node
 
 if TYPE_CHECKING:
     import ssl
@@ -243,8 +242,8 @@ class FakeCluster:
     def listing(self) -> Listing:
         """Say which nodes there are. For the brokers."""
         return Listing(
-            brokers=tuple(_node(broker) for broker in self._brokers.values()),
-            controllers=tuple(_node(controller) for controller in self._controllers.values()),
+            brokers=tuple(broker.node for broker in self._brokers.values()),
+            controllers=tuple(controller.node for controller in self._controllers.values()),
             passwords=self._passwords,
         )
 
@@ -267,10 +266,6 @@ class FakeCluster:
             epoch=self.epoch,
         )
         return FakeBroker(self, tells, tls=self._tls)
-
-
-def _node(broker: FakeBroker) -> Node:
-    return Node(node_id=broker.node_id, host=broker.host, port=broker.port, is_fenced=broker.fenced)
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:

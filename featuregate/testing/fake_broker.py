@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from featuregate.testing.fake_answers import APIS, fail
 from featuregate.testing.fake_listener import HOST, Deal, Listener
 from featuregate.testing.fake_releases import release_facts
+from featuregate.wire.cluster import Node
 from featuregate.wire.frames import write_response
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class FakeBroker:
         self.host = HOST
         self.listener = Listener(self, tls)
         self.port = self.listener.port
-        self.fenced = False
+        self.node = Node(node_id=tells.node_id, host=HOST, port=self.port)
+        """How the cluster lists it. Kept ready: every request wants the list of all."""
         self._home = home
         self._tells = tells
         self._lagging = False
@@ -138,7 +140,7 @@ class FakeBroker:
         with self._home.changed:
             self._tell(cluster_id=cluster_id, **given)
             if fenced is not None:
-                self.fenced = fenced
+                self.node = replace(self.node, is_fenced=fenced)
 
     def upgrade(self, release: str) -> None:
         """Run another release, newer or older: its API ranges and supported levels, on new connections.
@@ -171,14 +173,14 @@ class FakeBroker:
     def stop(self) -> None:
         """Be down: refuse connections, reset those that there are, and be fenced."""
         with self._home.changed:
-            self.fenced = True
+            self.node = replace(self.node, is_fenced=True)
         self._home.loop.run(self.listener.shut())
 
     def start(self) -> None:
         """Be up again, on the same port."""
         self._home.loop.run(self.listener.open())
         with self._home.changed:
-            self.fenced = False
+            self.node = replace(self.node, is_fenced=False)
 
     def silent(self) -> None:
         """Accept connections and read requests, and answer nothing, as a broker that hangs."""
