@@ -13,6 +13,7 @@ from featuregate.config import Address
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
 from featuregate.net.connection import Connection
 from featuregate.net.finder import Found, Roster, check_role, find, identity_of, listed
+from featuregate.net.tls import context_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,9 +59,13 @@ async def survey(settings: Settings, known: Roster | None) -> Survey:
 
     Raises
     ------
+    ConfigError
+        Certificates or keys that the settings name cannot be used; nobody was asked.
     DiscoveryError
         Nobody answered, or nobody who answered could tell who belongs to the cluster; with the cause of each.
     """
+    if settings.tls is not None:
+        context_for(settings.tls)
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
     found = None if settings.roster == "listed" else await find(settings, known, deadline)
     roster = listed(settings) if found is None else found.roster
@@ -83,13 +88,11 @@ class _Asking:
         self._heard: dict[int, Heard] = {}
 
     async def run(self, found: Found | None) -> tuple[Heard, ...]:
-        """Ask all; the finder's own answer counts where its address is that of a node."""
-        to_ask = []
-        for node in self._roster.nodes:
-            if found is not None and found.address == (node.host, node.port):
-                self._hear(node, found.seconds, said=found.negotiated)
-            else:
-                to_ask.append(node)
+        """Ask all but the one that named them, whose answer is there already."""
+        finder = self._finder(found) if found is not None else None
+        if found is not None and finder is not None:
+            self._hear(finder, found.seconds, said=found.negotiated)
+        to_ask = [node for node in self._roster.nodes if node is not finder]
         queue = iter(to_ask)
         workers = [
             asyncio.ensure_future(self._work(queue)) for _ in range(min(self._settings.concurrency, len(to_ask)))
@@ -105,6 +108,11 @@ class _Asking:
             if isinstance(result, Exception):
                 raise result
         return tuple(self._heard.get(node.node_id) or self._too_late(node) for node in self._roster.nodes)
+
+    def _finder(self, found: Found) -> Node | None:
+        """Tell which node named the others: one has its address, or nobody knows, as behind a load balancer."""
+        there = [node for node in self._roster.nodes if found.address == (node.host, node.port)]
+        return there[0] if len(there) == 1 else None
 
     async def _work(self, queue: Iterator[Node]) -> None:
         for node in queue:

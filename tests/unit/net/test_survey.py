@@ -329,6 +329,22 @@ async def test_a_node_id_that_is_listed_twice_is_asked_once(cluster, settings_fo
     assert answered(await survey(settings_for(address), None)) == [1]
 
 
+async def test_an_answer_counts_for_one_node_at_the_most(cluster, settings_for):
+    """Two nodes that advertise one address cannot be told apart by it, so each is asked."""
+    address = await cluster.add(1)
+    cluster.list(2, address)
+    await survey(settings_for(address), None)
+    assert len(asked(cluster.nodes[1], ApiVersionsRequest)) == 3
+
+
+async def test_certificates_that_cannot_be_used_are_nobodys_fault_but_the_settings(settings_for, closed_port, tmp_path):
+    """One error that names the property, before anybody is asked."""
+    (tmp_path / "ca.pem").write_text("nonsense")
+    config = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")}
+    with pytest.raises(ConfigError, match=r"ssl\.ca\.location"):
+        await survey(settings_for(closed_port, config=config), None)
+
+
 async def test_advertised_addresses_that_lead_nowhere_are_told(cluster, settings_for, closed_port):
     """The bootstrap address answered, but no broker does where the cluster says that it lives."""
     address = await cluster.add(1)
