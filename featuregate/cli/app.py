@@ -1,0 +1,76 @@
+"""From an argument list to an exit code: which command runs, and how each way to fail is told."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from featuregate.cli.arguments import parse_arguments
+from featuregate.cli.exits import BROKEN_PIPE, CLOSED, INTERNAL, INTERRUPTED, UNKNOWN, USAGE, CommandError
+from featuregate.cli.output import complain
+from featuregate.errors import ConfigError, FeatureGateError, RequirementError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Every failure becomes one line on standard error."""
+    try:
+        code = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+    except CommandError as error:
+        complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end, and must not find the broken pipe again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return code
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = parse_arguments(argv)
+    if args.verbose:
+        _show_log()
+    run: Callable[[argparse.Namespace], int] = importlib.import_module(f"{__package__}.{args.command}").run
+    try:
+        return run(args)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if args.verbose and _code_of(error) == INTERNAL:
+            raise
+        # kafka-features knows one way to fail, and scripts count on it.
+        code = CLOSED if args.command == "describe" else _code_of(error)
+        raise CommandError(_words(error), code) from error
+
+
+def _code_of(error: Exception) -> int:
+    if isinstance(error, CommandError):
+        return error.exit_code
+    if isinstance(error, ConfigError | RequirementError):
+        return USAGE
+    return UNKNOWN if isinstance(error, FeatureGateError) else INTERNAL
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, CommandError | FeatureGateError):
+        return str(error)
+    return f"this is a bug: {type(error).__name__}: {error} (--verbose shows where)"
+
+
+def _show_log() -> None:
+    import logging  # noqa: PLC0415 - only --verbose pays for it
+
+    logging.basicConfig(
+        level=logging.DEBUG, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("asyncio").setLevel(logging.WARNING)

@@ -1,0 +1,218 @@
+"""The argument lists. Nothing is asked here, and nothing heavy is imported."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from featuregate.cli import teaching
+from featuregate.cli.exits import CLOSED, USAGE, CommandError
+from featuregate.cli.output import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Parser", "add_cluster_options", "add_describe_options", "build_parser", "no_bootstrap", "parse_arguments"]
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong as a `CommandError` rather than by exiting; never guesses what an abbreviation means."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("allow_abbrev", False)
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would have printed."""
+        raise _wrong(message, self.prog.rpartition(" ")[2])
+
+
+def build_parser() -> Parser:
+    """Return the parser of the whole command line. ``args.command`` names the command."""
+    parser = Parser(prog=PROGRAM, description=teaching.DESCRIPTION, epilog=teaching.EPILOG)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    add_cluster_options(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
+    for name, add_options in _COMMANDS.items():
+        lesson = teaching.LESSONS[name]
+        command = commands.add_parser(name, help=lesson.summary, description=lesson.description, epilog=lesson.epilog)
+        add_options(command)
+    return parser
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse; raises `CommandError` with the one line to print. ``--help`` and ``--version`` leave by SystemExit."""
+    args, strange = build_parser().parse_known_args(argv)
+    if strange:
+        raise _wrong(f"unrecognized arguments: {' '.join(strange)}", args.command)
+    if args.bootstrap_server is not None and args.bootstrap_controller is not None:
+        # Each group of options rules the pair out for itself; this is one before the command, one after it.
+        raise _wrong("argument --bootstrap-controller: not allowed with argument --bootstrap-server", args.command)
+    return args
+
+
+def no_bootstrap(command: str) -> CommandError:
+    """Return the error that nobody says where the cluster is, in kafka-features' words."""
+    return _wrong("You must specify either --bootstrap-controller or --bootstrap-server", command)
+
+
+def _wrong(message: str, command: str) -> CommandError:
+    return CommandError(f"{message}. Type --help for help.", CLOSED if command == "describe" else USAGE)
+
+
+def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None) -> None:
+    """Add the options that say where the cluster is and how to reach it.
+
+    They may stand before the command, as kafka-features wants them, or after it: there ``default`` is
+    ``argparse.SUPPRESS``, so that what is not repeated does not wipe out what was said before.
+    """
+    group = parser.add_argument_group("where the cluster is")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT", default=default, help="brokers to start from, with commas between"
+    )
+    which.add_argument(
+        "--bootstrap-controller", metavar="HOST:PORT", default=default, help="KRaft controllers, to ask those instead"
+    )
+    group.add_argument(
+        "--command-config",
+        metavar="FILE",
+        default=default,
+        help="a .properties file, as Kafka's own tools take: security.protocol, ssl.*, sasl.*",
+    )
+    group.add_argument(
+        "--roster",
+        choices=("ask", "listed"),
+        default="ask" if default is None else default,
+        help="ask: find the brokers by asking; listed: the list above names them all, which needs no password",
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=15.0 if default is None else default,
+        help="for asking all brokers once, at the most (default: 15)",
+    )
+    group.add_argument(
+        "--verbose",
+        action="store_true",
+        default=False if default is None else default,
+        help="show the log on standard error",
+    )
+
+
+def add_describe_options(parser: argparse.ArgumentParser) -> None:
+    """Add what ``describe`` takes, in kafka-features and here."""
+    parser.add_argument(
+        "--node-id", metavar="N", type=int, help="ask the node of this id, and no other (default: ask all, and merge)"
+    )
+    parser.add_argument(
+        "--style",
+        choices=("columns", "legacy"),
+        default="columns",
+        help="columns: as kafka-features 4.3 prints; legacy: with tabs, as 3.3 to 4.2 print (default: columns)",
+    )
+    _add_output(parser, "the text of kafka-features, or the whole view as JSON")
+
+
+def positive_seconds(text: str) -> float:
+    """Read a number of seconds above 0."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds
+
+
+def named_requirement(text: str) -> tuple[str, str]:
+    """Read ``NAME=REQUIREMENT``; what stands after the first equals sign is the requirement."""
+    name, equals, requirement = text.partition("=")
+    if not (equals and name.strip() and requirement.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=REQUIREMENT, such as eos=kip447")
+    return name.strip(), requirement.strip()
+
+
+def _add_output(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument("--output", choices=("text", "json"), default="text", help=f"{meaning} (default: text)")
+
+
+def _describe(parser: argparse.ArgumentParser) -> None:
+    add_describe_options(parser)
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _matrix(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="show the APIs on which all brokers agree, too")
+    _add_output(parser, "a table, or one JSON object")
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "requirement", metavar="REQUIREMENT", help='a preset, such as kip447, or a text: "group.version>=1 & Fetch>=12"'
+    )
+    parser.add_argument(
+        "--wait", metavar="SECONDS", type=positive_seconds, help="ask again until it is open, for so long at the most"
+    )
+    _add_output(parser, "sentences, or one JSON object")
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("preset", metavar="PRESET", nargs="?", help="such as kip447")
+    parser.add_argument("--list", action="store_true", help="name every preset")
+    _add_output(parser, "sentences, or one JSON object")
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gate",
+        metavar="NAME=REQUIREMENT",
+        dest="gates",
+        action="append",
+        default=[],
+        type=named_requirement,
+        help="say when this opens and closes; may be repeated",
+    )
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=5.0,
+        help="between polls of a quiet cluster; less while it changes (default: 5)",
+    )
+    parser.add_argument(
+        "--for", metavar="SECONDS", dest="duration", type=positive_seconds, help="stop after so long (default: never)"
+    )
+    _add_output(parser, "one line for each change, or one JSON object on a line")
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    _add_output(parser, "sentences, or one JSON object")
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+
+
+_COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "describe": _describe,
+    "matrix": _matrix,
+    "check": _check,
+    "explain": _explain,
+    "watch": _watch,
+    "doctor": _doctor,
+    "completion": _completion,
+}
+
+
+def _version() -> str:
+    import featuregate  # noqa: PLC0415 - the package is being imported when this module is
+
+    return featuregate.__version__

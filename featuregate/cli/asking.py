@@ -1,0 +1,128 @@
+"""From options to a cluster: the configuration that they make, and the view that comes of asking."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featuregate.answers import from_heard
+from featuregate.cli.arguments import no_bootstrap
+from featuregate.cli.exits import CommandError
+from featuregate.cli.tables import runs
+from featuregate.config import KEYS, Address, Settings
+from featuregate.config.properties import read_properties
+from featuregate.discovery import discover
+from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.net.connection import Connection
+from featuregate.net.finder import check_role, find, identity_of
+from featuregate.net.survey import Heard
+from featuregate.view import merge
+
+if TYPE_CHECKING:
+    import argparse
+
+    from featuregate.view import View
+
+__all__ = ["configuration", "look", "look_at_node", "names_cluster", "quiet"]
+
+_SPARK_PREFIX = "kafka."
+_WHERE = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
+
+
+def names_cluster(args: argparse.Namespace) -> bool:
+    """Say whether the options name a cluster, for a command that can do without one."""
+    return bool(args.bootstrap_server or args.bootstrap_controller or args.command_config)
+
+
+def configuration(args: argparse.Namespace) -> dict[str, str]:
+    """Return the properties of ``--command-config``, with what the other options say over them.
+
+    A bootstrap option takes the place of whatever the file says about where the cluster is. Raises `CommandError`
+    where nobody says it, `ConfigError` where the file cannot be read.
+    """
+    properties = read_properties(Path(args.command_config)) if args.command_config else {}
+    # In Spark's spelling only prefixed names count, so that the option must be spelled like the file.
+    prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
+    given = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}
+    said = {prefix + name: value for name, value in given.items() if value is not None}
+    if said:
+        properties = {name: text for name, text in properties.items() if name.removeprefix(prefix) not in _WHERE}
+    elif not any(name.removeprefix(prefix) in _WHERE for name in properties):
+        raise no_bootstrap(args.command)
+    return properties | said
+
+
+def look(args: argparse.Namespace) -> View:
+    """Ask every broker once.
+
+    Raises
+    ------
+    ConfigError
+        The configuration cannot be used, or leads to the wrong kind of node.
+    DiscoveryError
+        Nobody answered.
+    """
+    quiet()
+    try:
+        return discover(configuration(args), timeout=args.timeout, roster=args.roster)
+    except DiscoveryError as error:
+        wrong = [cause for _, cause in error.causes if isinstance(cause, ConfigError)]
+        if wrong and len(wrong) == len(error.causes):
+            raise wrong[0] from error
+        raise
+
+
+def look_at_node(args: argparse.Namespace, node_id: int) -> View:
+    """Ask the node of this id and no other; the view holds its answer alone.
+
+    Brokers that can check it are told whom we expect (KIP-1242), so that none answers in another's place.
+
+    Raises
+    ------
+    CommandError
+        The cluster has no such node.
+    FeatureGateError
+        Nobody says where the node is, or it does not answer.
+    """
+    quiet()
+    settings = Settings.parse(configuration(args), roster=args.roster, total_timeout=args.timeout)
+    if settings.roster == "listed":
+        raise CommandError("argument --node-id: not allowed with --roster listed, where nobody tells ids")
+    return asyncio.run(_look_at_node(settings, node_id))
+
+
+async def _look_at_node(settings: Settings, node_id: int) -> View:
+    roster = (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).roster
+    node = next((node for node in roster.nodes if node.node_id == node_id), None)
+    if node is None:
+        there = runs(node.node_id for node in roster.nodes)
+        raise CommandError(f"this cluster has no {settings.role} {node_id}; its {settings.role}s are: {there}")
+    address = Address(node.host, node.port)
+    with await Connection.open(address, settings, identity_of(roster, node)) as connection:
+        negotiated = await connection.negotiate()
+    check_role(address, settings, negotiated)
+    at = datetime.now(UTC).timestamp()
+    heard = Heard(
+        node_id=node_id,
+        address=address,
+        role=settings.role,
+        response=negotiated.response,
+        version=negotiated.version,
+        failure=None,
+        seconds=0.0,
+    )
+    return merge(
+        [from_heard(heard, answered_at=at)],
+        cluster_id=roster.cluster_id,
+        controller_id=roster.controller_id,
+        role=settings.role,
+        seen_at=at,
+    )
+
+
+def quiet() -> None:
+    """Keep the log off standard error, where ``--verbose`` has not put it: what matters is printed."""
+    logging.getLogger("featuregate").addHandler(logging.NullHandler())

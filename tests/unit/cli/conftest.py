@@ -1,0 +1,69 @@
+"""What the tests of the command line share: a way to run it here, and one to run it as people do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import pytest
+
+from featuregate.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Ended(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Run(Protocol):
+    """Run one command to its end."""
+
+    def __call__(self, *argv: str) -> Ended: ...
+
+
+class Start(Protocol):
+    """Start one command as a process of its own."""
+
+    def __call__(self, *argv: str, **environment: str) -> subprocess.Popen[str]: ...
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process."""
+
+    def run(*argv: str) -> Ended:
+        code = main(argv)
+        out, err = capsys.readouterr()
+        return Ended(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start ``python -m featuregate`` as people do; what still runs at the end of the test is killed."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*argv: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "featuregate", *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        with process:
+            process.kill()

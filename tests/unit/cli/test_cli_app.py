@@ -1,0 +1,160 @@
+"""How each way to fail is told: one line, an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import featuregate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Run
+
+NOBODY = "127.0.0.1:1"
+
+
+def test_no_cluster_is_a_line_in_the_words_of_kafka_features(run: Run) -> None:
+    """And exit code 1, because the command is describe."""
+    assert run("describe") == (
+        1,
+        "",
+        "featuregate: You must specify either --bootstrap-controller or --bootstrap-server. Type --help for help.\n",
+    )
+
+
+def test_a_negative_node_id_is_refused_in_the_words_of_kafka_features(run: Run) -> None:
+    """Before anybody is asked."""
+    ended = run("describe", "--bootstrap-server", NOBODY, "--node-id", "-1")
+    assert ended == (1, "", "featuregate: Invalid node id -1: must be non-negative.\n")
+
+
+def test_a_cluster_that_does_not_answer_is_unknown(run: Run) -> None:
+    """One line that names the address and the cause."""
+    ended = run("matrix", "--bootstrap-server", NOBODY)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"featuregate: no broker answered: {NOBODY}: failed while connecting")
+    assert ended.err.count("\n") == 1
+
+
+def test_describe_fails_with_1_where_nobody_answers(run: Run) -> None:
+    """As kafka-features does."""
+    assert run("describe", "--bootstrap-server", NOBODY).code == 1
+
+
+def test_a_bootstrap_list_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
+    """Nothing was asked."""
+    ended = run("matrix", "--bootstrap-server", "h:notaport")
+    assert ended.code == 64
+    assert "notaport" in ended.err
+
+
+def test_a_requirement_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
+    """Not closed, and not unknown."""
+    ended = run("check", "group.vrsion>=1", "--bootstrap-server", NOBODY)
+    assert ended.code == 64
+    assert "did you mean group.version" in ended.err
+
+
+def test_a_missing_configuration_file_is_wrong_usage(run: Run, tmp_path: Path) -> None:
+    """The line names it."""
+    missing = str(tmp_path / "client.properties")
+    ended = run("matrix", "--bootstrap-server", NOBODY, "--command-config", missing)
+    assert ended.code == 64
+    assert missing in ended.err
+
+
+def test_a_file_may_say_where_the_cluster_is(run: Run, tmp_path: Path) -> None:
+    """Kafka's own tools want an option beside it; we do not insist."""
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={NOBODY}\n")
+    assert NOBODY in run("matrix", "--command-config", str(file)).err
+
+
+@pytest.mark.parametrize("prefix", ["", "kafka."])
+def test_an_option_wins_over_the_file(run: Run, tmp_path: Path, prefix: str) -> None:
+    """Also where the file has Spark's spelling, in which only prefixed names count."""
+    file = tmp_path / "client.properties"
+    file.write_text(f"{prefix}bootstrap.servers=127.0.0.1:2\n{prefix}client.id=x\n")
+    err = run("matrix", "--command-config", str(file), "--bootstrap-server", NOBODY).err
+    assert NOBODY in err
+    assert "127.0.0.1:2" not in err
+
+
+def test_controllers_by_option_replace_servers_of_the_file(run: Run, tmp_path: Path) -> None:
+    """One file serves both."""
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:2\n")
+    assert NOBODY in run("matrix", "--command-config", str(file), "--bootstrap-controller", NOBODY).err
+
+
+def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None:
+    """Not by any command, not in any failure, and not in the log."""
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=hunter2\n"
+        "ssl.key.password=hunter2\n"
+    )
+    for command in (["describe"], ["matrix"], ["check", "kip447"], ["doctor"], ["watch", "--for", "0.1"]):
+        ended = run(*command, "--bootstrap-server", NOBODY, "--command-config", str(file))
+        assert ended.code != 0
+        assert "hunter2" not in ended.out + ended.err
+
+
+def test_version(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """That of the package."""
+    with pytest.raises(SystemExit, match="0"):
+        run("--version")
+    assert capsys.readouterr().out == f"featuregate {featuregate.__version__}\n"
+
+
+def test_explain_needs_no_cluster(run: Run) -> None:
+    """It tells what the catalog says."""
+    ended = run("explain", "kip447")
+    assert ended.code == 0
+    assert "TxnOffsetCommit>=3" in ended.out
+    assert "does not prove" in ended.out
+
+
+def test_explain_lists_every_preset(run: Run) -> None:
+    """A line for each."""
+    assert [line.split()[0] for line in run("explain", "--list").out.splitlines()] == [
+        preset.name for preset in featuregate.presets.all()
+    ]
+
+
+def test_an_unknown_preset_is_wrong_usage(run: Run) -> None:
+    """With a hint."""
+    ended = run("explain", "kip44")
+    assert ended.code == 64
+    assert "did you mean kip447" in ended.err
+
+
+def test_explain_without_a_preset_is_wrong_usage(run: Run) -> None:
+    """With a hint too."""
+    assert "--list" in run("explain").err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion_is_a_script_that_knows_our_commands(run: Run, shell: str) -> None:
+    """For each shell."""
+    pytest.importorskip("shtab")
+    ended = run("completion", shell)
+    assert ended.code == 0
+    assert "doctor" in ended.out
+
+
+def test_completion_without_the_extra_says_what_to_install() -> None:
+    """One clear line."""
+    code = (
+        "import sys; sys.modules['shtab'] = None; import featuregate.cli as c; sys.exit(c.main(['completion', 'zsh']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        64,
+        "featuregate: completion needs shtab: pip install 'featuregate[cli]'\n",
+    )

@@ -1,0 +1,115 @@
+"""Argument lists."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from featuregate.cli import teaching
+from featuregate.cli.arguments import build_parser, parse_arguments
+from featuregate.cli.exits import CommandError
+
+COMMANDS = ("describe", "matrix", "check", "explain", "watch", "doctor", "completion")
+
+
+def problem(*argv: str) -> CommandError:
+    """Parse what is wrong."""
+    with pytest.raises(CommandError) as caught:
+        parse_arguments(argv)
+    return caught.value
+
+
+@pytest.mark.parametrize("argv", ["--bootstrap-server h:1 describe", "describe --bootstrap-server h:1"])
+def test_options_about_the_cluster_stand_before_or_after_the_command(argv: str) -> None:
+    """kafka-features wants them before; people write them after."""
+    assert parse_arguments(argv.split()).bootstrap_server == "h:1"
+
+
+def test_what_stands_after_the_command_wins() -> None:
+    """The last word counts, as with any option that is repeated."""
+    argv = "--bootstrap-server a:1 --timeout 3 matrix --bootstrap-server b:1"
+    args = parse_arguments(argv.split())
+    assert (args.bootstrap_server, args.timeout) == ("b:1", 3.0)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "--bootstrap-server a:1 --bootstrap-controller b:1 describe",
+        "describe --bootstrap-server a:1 --bootstrap-controller b:1",
+        "--bootstrap-server a:1 describe --bootstrap-controller b:1",
+    ],
+)
+def test_servers_and_controllers_exclude_each_other(argv: str) -> None:
+    """In the words of kafka-features 4.3, wherever they stand."""
+    error = problem(*argv.split())
+    assert str(error) == (
+        "argument --bootstrap-controller: not allowed with argument --bootstrap-server. Type --help for help."
+    )
+
+
+def test_describe_fails_with_1() -> None:
+    """kafka-features knows no other exit code than 0 and 1."""
+    assert problem("describe", "--frob").exit_code == 1
+
+
+def test_other_commands_fail_with_64() -> None:
+    """1 and 2 are answers of check, so a typing error must not look like one."""
+    assert problem("check", "kip447", "--frob").exit_code == 64
+
+
+def test_a_command_is_required() -> None:
+    """Nothing is not a question."""
+    assert "COMMAND" in str(problem())
+
+
+def test_abbreviations_are_not_guessed() -> None:
+    """A script that abbreviates would break when an option is added."""
+    assert "--bootstrap-serv" in str(problem("describe", "--bootstrap-serv", "a:1"))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", ""])
+def test_seconds_are_a_number_above_0(text: str) -> None:
+    """Everything else is said to be none."""
+    assert "number of seconds above 0" in str(problem("matrix", f"--timeout={text}"))
+
+
+def test_a_gate_is_a_name_and_a_requirement() -> None:
+    """The first equals sign parts them; >= has another."""
+    assert parse_arguments(["watch", "--gate", "g = group.version>=1"]).gates == [("g", "group.version>=1")]
+
+
+@pytest.mark.parametrize("text", ["kip447", "=kip447", "name=", "name= "])
+def test_a_gate_without_a_name_or_a_requirement_is_none(text: str) -> None:
+    """And the error shows one."""
+    assert "eos=kip447" in str(problem("watch", f"--gate={text}"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command shows examples and its exit codes."""
+    with pytest.raises(SystemExit, match="0"):
+        parse_arguments([command, "--help"])
+    out = capsys.readouterr().out
+    assert "examples:" in out
+    assert "exit codes:" in out
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """One page to start from."""
+    with pytest.raises(SystemExit, match="0"):
+        parse_arguments(["--help"])
+    out = capsys.readouterr().out
+    assert all(f"\n    {command} " in out for command in COMMANDS)
+
+
+def test_every_example_in_the_help_parses() -> None:
+    """What is taught is true."""
+    texts = [teaching.EPILOG, *(lesson.epilog for lesson in teaching.LESSONS.values())]
+    lines = [line.strip() for text in texts for line in text.splitlines() if line.startswith("  featuregate ")]
+    assert len(lines) > 15
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        end = next((at for at, word in enumerate(words) if word in {"&&", ">"}), len(words))
+        build_parser().parse_args(words[1:end])

@@ -1,0 +1,108 @@
+"""``doctor``: configuration, words and exit codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli.doctor import about_configuration, exit_code, to_json, to_text
+from featuregate.cli.findings import Finding
+from featuregate.config import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Run
+
+
+def finding(severity) -> Finding:
+    """Make one of this severity."""
+    return Finding(severity=severity, code="c", where="w", problem="Problem.", evidence="seen", advice="do")
+
+
+def codes(properties: dict[str, str]) -> list[str]:
+    """Judge a configuration."""
+    return [each.code for each in about_configuration(properties, Settings.parse(properties))]
+
+
+def test_settings_that_fit_are_fine() -> None:
+    """Nothing to say."""
+    assert codes({"bootstrap.servers": "h:1", "security.protocol": "SSL", "ssl.key.password": "x"}) == []
+
+
+@pytest.mark.parametrize(("name", "code"), [("ssl.ca.location", "ssl-ignored"), ("sasl.mechanism", "sasl-ignored")])
+def test_settings_without_effect_are_a_warning(name: str, code: str) -> None:
+    """Somebody forgot security.protocol."""
+    assert codes({"bootstrap.servers": "h:1", name: "PLAIN"}) == [code]
+
+
+def test_unchecked_certificates_are_a_warning() -> None:
+    """Whoever is in between can answer."""
+    properties = {
+        "bootstrap.servers": "h:1",
+        "security.protocol": "SSL",
+        "enable.ssl.certificate.verification": "false",
+    }
+    assert codes(properties) == ["certificate-unchecked"]
+
+
+def test_unchecked_host_names_are_a_warning() -> None:
+    """Any trusted certificate will do then."""
+    properties = {
+        "bootstrap.servers": "h:1",
+        "security.protocol": "SSL",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+    assert codes(properties) == ["host-unchecked"]
+
+
+@pytest.mark.parametrize(
+    ("severities", "code"),
+    [((), 0), (("note",), 0), (("note", "warning"), 2), (("error",), 1), (("warning", "error"), 1)],
+)
+def test_exit_codes(severities: tuple[str, ...], code: int) -> None:
+    """A note is nothing wrong, and an error outdoes any warning."""
+    assert exit_code([finding(severity) for severity in severities]) == code
+
+
+def test_text_says_what_and_why_and_what_to_do() -> None:
+    """The whole of a small one."""
+    assert to_text([finding("error"), finding("note")]) == (
+        "error: w: Problem.\n  seen  seen\n  do    do\n\nnote: w: Problem.\n  seen  seen\n  do    do\n\n1 error, 1 note"
+    )
+
+
+def test_no_finding_is_said() -> None:
+    """Silence might be a failure."""
+    assert to_text([]) == "nothing is wrong"
+
+
+def test_json_has_every_field() -> None:
+    """For programs."""
+    assert to_json([finding("note")]) == {
+        "findings": [
+            {"severity": "note", "code": "c", "where": "w", "problem": "Problem.", "evidence": "seen", "advice": "do"}
+        ]
+    }
+
+
+def test_a_wrong_value_is_a_finding(run: Run, tmp_path: Path) -> None:
+    """Doctor is for configurations that do not work."""
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=TLS\n")
+    ended = run("doctor", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(file))
+    assert ended.code == 1
+    assert ended.out.startswith("error: configuration: security.protocol cannot be used.")
+
+
+def test_a_refused_address_is_a_finding(run: Run) -> None:
+    """And the only one, so an error."""
+    ended = run("doctor", "--bootstrap-server", "127.0.0.1:1")
+    assert ended.code == 1
+    assert ended.out.startswith("error: 127.0.0.1:1: Nobody can be reached there.")
+
+
+def test_no_cluster_is_wrong_usage(run: Run) -> None:
+    """There is nothing to look at."""
+    assert run("doctor").code == 64

@@ -1,0 +1,152 @@
+"""``doctor``'s judgement of a cluster, from hand-made views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import broker, deaf, view
+
+from featuregate.answers import ApiRange, Failure, SupportedRange
+from featuregate.cli.findings import Finding, about_cluster, about_roster, worst_first
+
+
+def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: int = 29, **levels: int):
+    """Say what one KRaft broker supports, and what it has heard to be finalized."""
+    supported = {"metadata.version": SupportedRange(7, metadata)}
+    if group is not None:
+        supported["group.version"] = SupportedRange(0, group)
+    return replace(broker(node_id, epoch=epoch, **{"metadata_version": metadata, **levels}), supported=supported)
+
+
+def found(second, first=None) -> dict[str, Finding]:
+    """Look twice; the epoch has moved in between unless the first look is given."""
+    earlier = first or view(*(replace(each, epoch=each.epoch - 4) for each in second.brokers))
+    return {finding.code: finding for finding in about_cluster(earlier, second)}
+
+
+def test_nothing_is_wrong_with_a_cluster_that_is_well() -> None:
+    """All finalized, all alike, epoch rising."""
+    assert found(view(*(able(n, group_version=1) for n in (1, 2, 3)))) == {}
+
+
+def test_a_silent_broker_is_an_error() -> None:
+    """With the reason that was heard."""
+    finding = found(view(able(1), deaf(2)))["broker-silent"]
+    assert (finding.severity, finding.where) == ("error", "broker 2 (b2:9092)")
+    assert finding.evidence == "said nothing for 5 s"
+    assert "firewall" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("failure", "advice"),
+    [
+        (Failure("ConnectFailed", "b2:9092: failed while resolving the name"), "advertised.listeners"),
+        (Failure("ConnectFailed", "b2:9092: failed while connecting: refused"), "start it"),
+        (Failure("REBOOTSTRAP_REQUIRED", "answered with error 129"), "somebody else listens"),
+        (Failure("TlsFailed", "b2:9092: TLS failed"), "see its log"),
+    ],
+)
+def test_advice_for_a_silent_broker_depends_on_the_reason(failure: Failure, advice: str) -> None:
+    """A name that does not resolve is mended elsewhere than a process that is down."""
+    assert advice in found(view(able(1), replace(deaf(2), failure=failure)))["broker-silent"].advice
+
+
+def test_brokers_that_differ_are_a_warning() -> None:
+    """A roll may be under way."""
+    old = replace(able(1, group_version=1), api_ranges={28: ApiRange(0, 2)})
+    codes = found(view(old, able(2, group_version=1)))
+    assert {"mixed-releases", "mixed-brokers"} & set(codes)
+
+
+def test_a_feature_that_some_lack_is_a_warning_that_names_them() -> None:
+    """They are to be upgraded first."""
+    finding = found(view(able(1, group=None), able(2)))["feature-not-everywhere"]
+    assert (finding.severity, finding.where) == ("warning", "broker 1 (b1:9092)")
+    assert "group.version" in finding.problem
+
+
+def test_a_broker_that_hides_features_is_not_said_to_lack_them() -> None:
+    """It was asked at v3, which leaves out what starts at 0."""
+    codes = found(view(replace(able(1, group=None), asked_version=3), able(2)))
+    assert "feature-not-everywhere" not in codes
+    assert codes["features-hidden"].severity == "note"
+
+
+def test_a_broker_that_knows_no_features_is_a_note() -> None:
+    """Before 2.4."""
+    assert found(view(replace(broker(1, epoch=-1), asked_version=2)))["features-unknown"].severity == "note"
+
+
+def test_finalized_above_what_a_broker_can_run_is_an_error() -> None:
+    """It should not be able to be there at all."""
+    finding = found(view(able(1, group=0, group_version=1), able(2, group_version=1)))["finalized-beyond-support"]
+    assert (finding.severity, finding.where) == ("error", "broker 1 (b1:9092)")
+
+
+def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
+    """An upgrade is possible, not wrong to be missing."""
+    finding = found(view(able(1, metadata_version=21, group_version=1), able(2, metadata_version=21, group_version=1)))[
+        "upgrade-possible"
+    ]
+    assert finding.severity == "note"
+    assert finding.evidence == "metadata.version 3.9-IV0, all can run 4.2-IV1"
+    assert finding.advice.endswith("kafka-features upgrade --feature metadata.version=29")
+
+
+def test_no_upgrade_is_suggested_while_a_broker_is_silent() -> None:
+    """Nobody knows what that one can run."""
+    assert "upgrade-possible" not in found(view(able(1, metadata_version=21), deaf(2)))
+
+
+def test_an_epoch_that_stands_still_is_a_warning() -> None:
+    """Nobody hears from the controller."""
+    seen = view(able(1), able(2, epoch=9))
+    assert found(seen, first=seen)["epoch-frozen"].severity == "warning"
+
+
+def test_an_epoch_that_stands_still_is_normal_before_kraft() -> None:
+    """There it moves with features only."""
+    seen = view(broker(1), broker(2))
+    assert found(seen, first=seen) == {}
+
+
+def test_an_epoch_that_stands_still_is_normal_of_controllers() -> None:
+    """Theirs is the offset of the last feature record."""
+    controllers = (replace(able(1, group_version=1), role="controller"),)
+    seen = replace(view(), role="controller", brokers=controllers, epoch=10)
+    assert "epoch-frozen" not in found(seen, first=seen)
+
+
+def test_a_broker_that_is_behind_the_first_look_is_a_warning() -> None:
+    """However the epoch runs, what was true two seconds ago should have arrived."""
+    first = view(able(1, epoch=100), able(2, epoch=10))
+    finding = found(view(able(1, epoch=104), able(2, epoch=10)), first=first)["broker-behind"]
+    assert finding.where == "broker 2 (b2:9092)"
+
+
+def test_a_small_lag_is_normal() -> None:
+    """Brokers differ by a record or two."""
+    first = view(able(1, epoch=100, group_version=1), able(2, epoch=99, group_version=1))
+    assert found(view(able(1, epoch=104, group_version=1), able(2, epoch=103, group_version=1)), first=first) == {}
+
+
+def test_a_kraft_broker_without_an_epoch_is_an_error() -> None:
+    """It does not know what is finalized."""
+    assert found(view(able(1, epoch=-1)))["no-epoch"].severity == "error"
+
+
+def test_a_roster_without_those_that_are_down_is_a_note() -> None:
+    """Before 4.0."""
+    assert [finding.code for finding in about_roster(registered=False, role="broker")] == ["roster-unregistered"]
+    assert list(about_roster(registered=True, role="broker")) == []
+
+
+def test_errors_come_first() -> None:
+    """Then warnings, then notes; else in the order in which they were found."""
+
+    def one(severity, code) -> Finding:
+        return Finding(severity=severity, code=code, where="", problem="", evidence="", advice="")
+
+    sorted_ = worst_first([one("note", "a"), one("error", "b"), one("warning", "c"), one("error", "d")])
+    assert [finding.code for finding in sorted_] == ["b", "d", "c", "a"]

@@ -1,0 +1,122 @@
+"""``doctor``'s judgement of the way to each bootstrap address, from hand-made visits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli.visits import Clues, Visit, about_visits
+from featuregate.config import Address, Settings
+from featuregate.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectFailed,
+    ConnectionLost,
+    RemoteWireError,
+    TimedOut,
+    TlsFailed,
+)
+from featuregate.kafka_errors import broker_error
+from featuregate.net.survey import Roster
+
+if TYPE_CHECKING:
+    from featuregate.cli.findings import Finding
+
+AT = Address("b1", 9092)
+PLAINTEXT = Settings(bootstrap=(AT,))
+LOST = ConnectionLost(AT, "waiting for ApiVersions")
+
+
+def roster(cluster_id: str | None) -> Roster:
+    """Say what one address led to."""
+    return Roster(cluster_id=cluster_id, controller_id=None, nodes=(), source="cluster", registered=True)
+
+
+def about(visit: Visit, settings: Settings = PLAINTEXT) -> Finding:
+    """Judge one visit."""
+    (finding,) = about_visits([visit], settings)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (ConnectFailed(AT, "resolving the name", "no such name"), "unresolvable"),
+        (ConnectFailed(AT, "connecting", "Connection refused"), "refused"),
+        (TimedOut(AT, "waiting for ApiVersions", "no answer within 5 s"), "silent"),
+        (TimedOut(AT, "connecting", "no answer within 5 s"), "unreachable"),
+        (TlsFailed(AT, "in the TLS handshake", "expired: renew it"), "tls"),
+        (AuthenticationFailed(AT, "PLAIN", "refused"), "authentication"),
+        (ConfigError("bootstrap.servers", "b1:9092 is a controller: use bootstrap.controllers"), "wrong-endpoint"),
+        (ConfigError("ssl.ca.location", "'/nope' cannot be read"), "configuration"),
+        (RemoteWireError("a frame of 1213486160 bytes", "frame", 0), "not-kafka"),
+        (LOST, "cut"),
+        (broker_error(42), "refused-by-broker"),
+    ],
+)
+def test_each_failure_has_a_code(failure, code: str) -> None:
+    """For programs; and the failure itself is the evidence."""
+    finding = about(Visit(address=AT, failure=failure))
+    assert (finding.code, finding.where, finding.evidence) == (code, "b1:9092", str(failure))
+    assert finding.advice
+
+
+def test_what_a_failure_advises_is_passed_on() -> None:
+    """Certificates and endpoints know best what is to be done."""
+    failure = TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker")
+    assert about(Visit(address=AT, failure=failure)).advice == "renew it at the broker"
+
+
+def test_a_tls_listener_behind_a_plaintext_setting_is_named() -> None:
+    """A handshake succeeded, so this is proved."""
+    finding = about(Visit(address=AT, failure=LOST, clues=Clues(speaks_tls=True)))
+    assert finding.code == "listener-speaks-tls"
+    assert "SSL" in finding.advice
+
+
+def test_a_plaintext_listener_behind_a_tls_setting_is_named() -> None:
+    """It answered in plaintext."""
+    settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": "SSL"})
+    failure = TlsFailed(AT, "in the TLS handshake", "closed")
+    finding = about(Visit(address=AT, failure=failure, clues=Clues(speaks_plaintext=True)), settings)
+    assert finding.code == "listener-speaks-plaintext"
+    assert "set security.protocol to PLAINTEXT" in finding.advice
+
+
+def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms() -> None:
+    """It told them."""
+    clues = Clues(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256"))
+    finding = about(Visit(address=AT, failure=LOST, clues=clues))
+    assert finding.code == "listener-wants-sasl"
+    assert "SASL_PLAINTEXT" in finding.advice
+    assert "PLAIN, SCRAM-SHA-256" in finding.advice
+
+
+def test_a_dead_address_beside_a_good_one_is_a_warning() -> None:
+    """Clients get through."""
+    visits = [Visit(address=AT, failure=LOST), Visit(address=Address("b2", 9092), roster=roster("c"))]
+    assert [finding.severity for finding in about_visits(visits, PLAINTEXT)] == ["warning"]
+
+
+def test_no_good_address_is_an_error() -> None:
+    """Nobody gets through."""
+    assert about(Visit(address=AT, failure=LOST)).severity == "error"
+
+
+def test_two_clusters_in_one_list_are_an_error() -> None:
+    """Which one a client gets is chance."""
+    visits = [Visit(address=Address("b1", 1), roster=roster("x")), Visit(address=Address("b2", 2), roster=roster("y"))]
+    (finding,) = about_visits(visits, PLAINTEXT)
+    assert (finding.code, finding.severity) == ("two-clusters", "error")
+    assert finding.evidence == "b1:1: cluster x; b2:2: cluster y"
+
+
+def test_one_cluster_at_many_addresses_is_fine() -> None:
+    """As it should be; a broker too old to tell its cluster says nothing against it."""
+    visits = [
+        Visit(address=AT, roster=roster("x")),
+        Visit(address=AT, roster=roster("x")),
+        Visit(address=AT, roster=roster(None)),
+    ]
+    assert list(about_visits(visits, PLAINTEXT)) == []

@@ -1,0 +1,101 @@
+"""``watch``: from events to lines."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from builders import broker, deaf, view
+
+from featuregate.changes import differences
+from featuregate.cli.watch import Happening, Teller
+from featuregate.decisions import evaluate
+from featuregate.events import Changed, GateMoved, Polled, PollFailed
+from featuregate.requirements import Feature
+
+POLLED = Polled(cluster_id="c", epoch=1, seconds=0.1, answered=3, known=3)
+FAILED = PollFailed(error="no broker answered: b1:9092: refused", failures=1, seconds=0.1)
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def changed(before, after) -> Changed:
+    """Say what became of a view."""
+    return Changed(before=before, after=after, differences=differences(before, after))
+
+
+def lines(teller: Teller, *events: object) -> list[str]:
+    """Tell one poll."""
+    return [happening.text for happening in teller.tell(events)]
+
+
+def test_the_first_view_is_introduced() -> None:
+    """Who it is, how many answered, and what is finalized, by name."""
+    event = Changed(before=None, after=view(broker(1, metadata_version=21), deaf(2)), differences=())
+    assert lines(Teller(), event) == ["cluster c: 1 of 2 brokers answered, epoch 10: metadata.version 3.9-IV0"]
+
+
+def test_each_difference_is_a_line() -> None:
+    """In the words of the difference."""
+    event = changed(view(broker(1)), view(broker(1, epoch=11, group_version=1)))
+    assert lines(Teller(), event) == [str(difference) for difference in event.differences]
+    assert len(event.differences) > 0
+
+
+def test_what_changed_comes_before_the_gate_that_it_opened() -> None:
+    """Cause, then effect, whatever order they were heard in."""
+    after = view(broker(1, epoch=11, group_version=1))
+    moved = GateMoved(gate="g", open=True, decision=evaluate(after, Feature("group.version") >= 1))
+    told = lines(Teller(), moved, changed(view(broker(1)), after))
+    assert told[-1] == "gate g: open: group.version>=1"
+
+
+def test_polls_that_bring_nothing_are_not_told() -> None:
+    """One line for each change, not for each poll."""
+    assert lines(Teller(), POLLED, POLLED) == []
+
+
+def test_silence_is_told_once() -> None:
+    """However often polls fail."""
+    teller = Teller()
+    assert lines(teller, FAILED) == [FAILED.error]
+    assert lines(teller, FAILED) == []
+
+
+def test_the_end_of_silence_is_told() -> None:
+    """Even where nothing changed meanwhile."""
+    teller = Teller()
+    list(teller.tell([FAILED]))
+    assert lines(teller, POLLED) == ["3 of 3 brokers answer again"]
+    assert lines(teller, POLLED) == []
+
+
+def test_what_was_never_seen_stays_so() -> None:
+    """The exit code tells whether anybody ever answered."""
+    teller = Teller()
+    list(teller.tell([FAILED]))
+    assert not teller.seen
+    list(teller.tell([POLLED]))
+    assert teller.seen
+
+
+def test_json_lines_have_a_time_in_utc() -> None:
+    """And what programs look for."""
+    line = Happening(kind="gate", text="t", facts={"gate": "g", "open": True}).to_json(AT)
+    assert json.loads(line) == {
+        "at": "2026-01-02T03:04:05.000+00:00",
+        "kind": "gate",
+        "text": "t",
+        "gate": "g",
+        "open": True,
+    }
+
+
+def test_text_lines_have_the_time_of_day() -> None:
+    """Where the reader is."""
+    line = Happening(kind="gate", text="t").to_text(AT)
+    assert line == f"{AT.astimezone():%H:%M:%S}  t"
+
+
+def test_what_a_terminal_would_obey_is_shown_instead() -> None:
+    """Names come from brokers."""
+    assert "\x1b" not in Happening(kind="change", text="\x1b[2J").to_text(AT)
