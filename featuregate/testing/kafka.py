@@ -157,6 +157,8 @@ class LocalKafka:
         for node in nodes:
             cluster.launch(node)
         cluster.wait_until_settled()
+        if self._plan.zookeeper_port is not None:  # the first broker has made one up
+            self._cluster_id = cluster.ask_cluster_id()
 
     # ------------------------------------------------------------ what it is
 
@@ -188,9 +190,7 @@ class LocalKafka:
     @property
     def cluster_id(self) -> str | None:
         """The id of the cluster; None where the release knows none (before 0.10.1, KIP-78)."""
-        if self._plan.zookeeper_port is None:
-            return self._cluster_id
-        return self._cluster.cluster_id_on_disk()
+        return self._cluster_id
 
     def client_config(self, extra: Mapping[str, object] | None = None) -> dict[str, object]:
         """Give the properties, as librdkafka spells them, with which a client reaches and may use the cluster."""

@@ -53,7 +53,9 @@ class Installation:
 
     def broker(self, properties: Path, jaas: Path | None) -> list[str | Path]:
         """Run a node."""
-        options = [f"-Djava.security.auth.login.config={jaas}"] if jaas else []
+        options = []
+        if jaas:
+            options = [f"-Djava.security.auth.login.config={jaas}", "-Dzookeeper.sasl.client=false"]
         return self._java("384m", options, "kafka.Kafka", [properties])
 
     def zookeeper(self, properties: Path) -> list[str | Path]:

@@ -93,7 +93,7 @@ class Plan:
             raise ConfigError("client_auth", f"client certificates need SSL or SASL_SSL, not {self.security}")
         mechanism = self.sasl_mechanism or ""
         lacks = {
-            "PEM key stores": self.tls and not recipe.pem,
+            "PEM key stores without a password": self.tls and not recipe.pem,
             f"users of {mechanism} before its first start": mechanism.startswith("SCRAM") and recipe.scram is None,
             mechanism: mechanism == "OAUTHBEARER" and not recipe.oauthbearer,
             "controllers of their own": bool(self.controllers) and recipe.quorum == "zookeeper",

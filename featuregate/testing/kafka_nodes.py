@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 import subprocess
 import time
@@ -15,7 +14,8 @@ from featuregate.testing import zookeeper
 from featuregate.testing.certificates import issue_certificates
 from featuregate.testing.kafka_commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.kafka_config import jaas, node_properties, properties_text
-from featuregate.testing.kafka_probe import membership, serves
+from featuregate.testing.kafka_probe import cluster_id, membership, serves
+from featuregate.testing.kafka_releases import recipe_for
 from featuregate.testing.processes import HOST, Child, Family, State
 
 if TYPE_CHECKING:
@@ -134,12 +134,11 @@ class Nodes:
             log=self.log(node),
         )
 
-    def cluster_id_on_disk(self) -> str | None:
-        """Read the cluster id that a broker wrote down; None where none did."""
-        for meta in sorted(self.folder.glob("node-*/data/meta.properties")):
-            if found := re.search(r"^cluster\.id=(.+)$", meta.read_text(), re.MULTILINE):
-                return found[1].strip()
-        return None
+    def ask_cluster_id(self) -> str | None:
+        """Ask the first broker for the id of the cluster; None where its release knows none (before KIP-78)."""
+        first = self.plan.brokers[0]
+        known = recipe_for(self.by_id[first.node_id].version).cluster_id
+        return cluster_id(HOST, first.internal_port) if known else None
 
     def close(self) -> None:
         """Kill every process and remove the folder. Closing again does nothing."""

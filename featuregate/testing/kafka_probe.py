@@ -1,4 +1,4 @@
-"""Is a broker ready? Two of the oldest requests there are, asked by hand.
+"""Is a broker ready? A few of the oldest requests there are, asked by hand.
 
 Independent of `featuregate.wire` on purpose: what brings up the brokers that the wire room is tested against should
 not need the wire room. Every broker since 0.10.0 answers ApiVersions v0 and Metadata v0.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Membership", "membership", "parse_membership", "serves"]
+__all__ = ["Membership", "cluster_id", "membership", "parse_membership", "serves"]
 
 PROBE_TIMEOUT = 5.0
 """Seconds for one connection and one answer."""
@@ -48,18 +48,32 @@ def membership(host: str, port: int) -> Membership | None:
         return None
 
 
+def cluster_id(host: str, port: int) -> str | None:
+    """Ask a plaintext listener for the id of its cluster (Metadata v2); None where it has none to give."""
+    try:
+        reader = _Reader(_ask(host, port, METADATA, struct.pack(">i", 0), None, version=2))
+        for _ in range(reader.int32()):
+            reader.int32()
+            reader.string()
+            reader.int32()
+            reader.string()
+        return reader.string()
+    except (OSError, struct.error):
+        return None
+
+
 def parse_membership(body: bytes) -> Membership:
     """Read a Metadata v0 response: brokers, then topics with their partitions."""
     reader = _Reader(body)
     brokers = set()
     for _ in range(reader.int32()):
         brokers.add(reader.int32())
-        reader.skip_string()
+        reader.string()
         reader.int32()
     lagging: set[int] = set()
     for _ in range(reader.int32()):
         reader.int16()
-        reader.skip_string()
+        reader.string()
         for _ in range(reader.int32()):
             reader.int16()
             reader.int32()
@@ -85,14 +99,17 @@ class _Reader:
     def int32(self) -> int:
         return self._take(">i")
 
-    def skip_string(self) -> None:
+    def string(self) -> str | None:
         length = self.int16()
-        self._at += max(length, 0)
+        if length < 0:
+            return None
+        self._at += length
+        return self._data[self._at - length : self._at].decode()
 
 
-def _ask(host: str, port: int, api_key: int, body: bytes, tls: ssl.SSLContext | None) -> bytes:
-    """Send one request at version 0 on a connection of its own; give the body of the answer."""
-    request = struct.pack(">hhih", api_key, 0, 1, -1) + body
+def _ask(host: str, port: int, api_key: int, body: bytes, tls: ssl.SSLContext | None, version: int = 0) -> bytes:
+    """Send one request on a connection of its own; give the body of the answer."""
+    request = struct.pack(">hhih", api_key, version, 1, -1) + body
     with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
         connection = tls.wrap_socket(plain, server_hostname=host) if tls else plain
         with connection:

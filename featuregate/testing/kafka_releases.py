@@ -28,10 +28,12 @@ class Recipe:
     """Who keeps the metadata."""
     logging: Literal["log4j", "log4j2"] = "log4j"
     """The logger whose configuration the release reads."""
+    cluster_id: bool = False
+    """The cluster has an id (KIP-78)."""
     named_listeners: bool = False
     """Listeners have names (KIP-103), so that two may share a security protocol."""
     pem: bool = False
-    """Key stores may be PEM files (KIP-651)."""
+    """Key stores may be PEM files (KIP-651) with a key that is not encrypted: 2.7 and 2.8 want a password."""
     scram: Literal["zookeeper", "format"] | None = None
     """How SCRAM users come in before the first broker runs; None where they cannot."""
     oauthbearer: bool = False
@@ -58,13 +60,14 @@ class Recipe:
 
 CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((0, 10, 0), {}),
+    ((0, 10, 1), {"cluster_id": True}),
     ((0, 10, 2), {"named_listeners": True, "scram": "zookeeper"}),
     ((1, 0), {"scala": "2.12"}),
     ((2, 0), {"oauthbearer": True}),
     ((2, 4), {"scala": "2.13"}),
-    ((2, 7), {"pem": True, "features_tool": "kafka.admin.FeatureCommand"}),
+    ((2, 7), {"features_tool": "kafka.admin.FeatureCommand"}),
     # KRaft is ready for use from 3.3 (KIP-833); it has no SCRAM users until 3.5 (KIP-900).
-    ((3, 3), {"quorum": "kraft", "scram": None}),
+    ((3, 3), {"quorum": "kraft", "scram": None, "pem": True}),
     ((3, 5), {"scram": "format"}),
     ((3, 7), {"features_tool": "org.apache.kafka.tools.FeatureCommand"}),
     ((3, 9), {"format_features": True}),
