@@ -16,7 +16,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from featuregate.config import Settings
 from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPicklable, RefreshTimedOut
 from featuregate.events import Polled, PollFailed
 from featuregate.gates import Gate
@@ -103,6 +102,8 @@ class Discoverer:
         for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
             if value is not None and not value > 0:
                 raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
+        from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
+
         self._settings = Settings.parse(config, roster=roster)
         self._chance = chance
         self._clock = clock

@@ -1,16 +1,15 @@
 """One look at a cluster: ask every broker once, and merge what they say.
 
-The front door names these functions, and must be cheap to import: asyncio and sockets come in when somebody asks.
+The front door names these functions, and must be cheap to import: asyncio, sockets and the reading of
+configurations come in when somebody asks.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from featuregate.answers import from_heard
-from featuregate.config import Settings
 from featuregate.view import merge
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.answers import BrokerAnswer
-    from featuregate.config import RosterSource
+    from featuregate.config import RosterSource, Settings
     from featuregate.net.survey import Roster
     from featuregate.view import View
 
@@ -66,6 +65,8 @@ async def adiscover(
     roster: RosterSource = "ask",
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
+    from featuregate.config import Settings  # noqa: PLC0415 - see above
+
     settings = Settings.parse(config, roster=roster, total_timeout=timeout)
     asked = await ask(settings)
     return merge(
@@ -111,6 +112,8 @@ def discover(
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - see above
+
     # A loop cannot be entered twice in one thread, so this look gets a thread of its own.
     with ThreadPoolExecutor(1, thread_name_prefix="featuregate-discover") as thread:
         return thread.submit(run).result()

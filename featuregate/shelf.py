@@ -10,15 +10,14 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import quote
 
 from featuregate.errors import ShelfDamaged, ShelfError
 from featuregate.ratchet import Kept, LatchedGate, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["FileShelf", "Shelf"]
 
@@ -62,6 +61,8 @@ class FileShelf:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        from pathlib import Path  # noqa: PLC0415 - only apps with a durable latch pay for it
+
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
@@ -85,6 +86,8 @@ class FileShelf:
 
     def path(self, cluster_id: str) -> Path:
         """Return the file of this cluster. The id came over the network: nothing in it can leave the folder."""
+        from urllib.parse import quote  # noqa: PLC0415 - see __init__
+
         return self.folder / f"{quote(cluster_id, safe='')[:200]}.json"
 
     @contextmanager
