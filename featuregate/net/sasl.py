@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from scramp import ScramClient, ScramException
-
 from featuregate.errors import AuthenticationFailed, ConnectionLost, UnsupportedVersion
 from featuregate.kafka_errors import kafka_error
 from featuregate.net.threads import in_daemon_thread
@@ -42,8 +40,6 @@ async def authenticate(connection: Connection, sasl: Sasl, token_within: float) 
         version = await _handshake(connection, sasl.mechanism)
         exchange = _wrapped(connection, sasl.mechanism) if version else _bare(connection, sasl.mechanism)
         await _MECHANISMS[sasl.mechanism](exchange, sasl, token_within)
-    except ScramException as error:
-        raise AuthenticationFailed(connection.address, sasl.mechanism, f"{error}") from error
     except _Problem as problem:
         raise AuthenticationFailed(connection.address, sasl.mechanism, str(problem)) from problem.__cause__
 
@@ -101,13 +97,18 @@ async def _plain(exchange: Exchange, sasl: Sasl, _within: float) -> None:
 
 async def _scram(exchange: Exchange, sasl: Sasl, _within: float) -> None:
     """Both sides prove that they know the password; the broker's proof is checked too."""
-    client = ScramClient([sasl.mechanism], sasl.username, _password(sasl))
-    server_first = _text(await exchange(client.get_client_first().encode()))
-    _check_iterations(server_first)
-    client.set_server_first(server_first)
-    # The hash takes milliseconds by design, so the loop goes on meanwhile.
-    client_final = await in_daemon_thread(client.get_client_final)
-    client.set_server_final(_text(await exchange(client_final.encode())))
+    from scramp import ScramClient, ScramException  # noqa: PLC0415 - the import takes 100 ms
+
+    try:
+        client = ScramClient([sasl.mechanism], sasl.username, _password(sasl))
+        server_first = _text(await exchange(client.get_client_first().encode()))
+        _check_iterations(server_first)
+        client.set_server_first(server_first)
+        # The hash takes milliseconds by design, so the loop goes on meanwhile.
+        client_final = await in_daemon_thread(client.get_client_final)
+        client.set_server_final(_text(await exchange(client_final.encode())))
+    except ScramException as error:
+        raise _Problem(str(error)) from error
 
 
 async def _oauthbearer(exchange: Exchange, sasl: Sasl, within: float) -> None:
