@@ -34,8 +34,8 @@ V = TypeVar("V")
 
 Role = Literal["broker", "controller"]
 
-PRODUCE: Final = 0
-FETCH: Final = 1
+_PRODUCE: Final = 0
+_FETCH: Final = 1
 _PRODUCE_TRUE_MIN: Final = 3
 _FETCH_MIN_SINCE_KIP_896: Final = 4
 _ALL_SUPPORTED_FROM: Final = 4
@@ -168,7 +168,7 @@ class BrokerAnswer:
         if said is None:
             return None
         lowest = max(said.min, 0)
-        if key == PRODUCE and (fetch := self.api_ranges.get(FETCH)) and fetch.min >= _FETCH_MIN_SINCE_KIP_896:
+        if key == _PRODUCE and (fetch := self.api_ranges.get(_FETCH)) and fetch.min >= _FETCH_MIN_SINCE_KIP_896:
             lowest = max(lowest, _PRODUCE_TRUE_MIN)
         return ApiRange(lowest, said.max) if lowest <= said.max else None
 

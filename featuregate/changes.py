@@ -25,7 +25,6 @@ Kind = Literal[
     "cluster",
     "role",
     "roster",
-    "controller",
     "level",
     "supported",
     "api",
@@ -76,9 +75,6 @@ def _whole(was: View, now: View) -> Iterator[Difference]:
     if was.roster != now.roster:
         names = {"cluster": "the cluster names its brokers", "listed": "the bootstrap list names the brokers"}
         yield Difference("roster", "", was.roster, now.roster, names[now.roster])
-    if was.controller_id != now.controller_id:
-        text = f"the controller is {now.controller_id} (was {was.controller_id})"
-        yield Difference("controller", "", was.controller_id, now.controller_id, text)
 
 
 def _levels(was: View, now: View) -> Iterator[Difference]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, close_to, features, level_name, needed_for
-from featuregate.requirements import And, ApiAtLeast, ApiBetween, Condition, FeatureAtLeast, Named, Or, Release
+from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, Named, Or, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from featuregate.answers import ApiRange, BrokerAnswer, Failure
-    from featuregate.requirements import Capability, Requirement
+    from featuregate.requirements import Capability, Condition, Requirement
     from featuregate.view import View
 
 __all__ = ["Decision", "Reason", "Verdict", "doubt", "evaluate", "usable_versions"]
@@ -144,22 +144,21 @@ def _judge(view: View, requirement: Requirement) -> tuple[Verdict, list[Reason]]
             return _combine(min, (_judge(view, part) for part in parts))
         case Or(parts):
             return _combine(max, (_judge(view, part) for part in parts))
-        case Condition():
+        case FeatureAtLeast() | ApiAtLeast() | ApiBetween() | Release():
             return _judge_condition(view, requirement)
     raise TypeError(f"{requirement!r} is not a requirement")
 
 
-def _judge_condition(view: View, requirement: Condition) -> tuple[Verdict, list[Reason]]:
-    match requirement:
-        case FeatureAtLeast():
-            return _judge_feature(view, requirement)
-        case ApiAtLeast():
-            return _judge_brokers(view, requirement, lambda broker: _api_at_least(broker, requirement))
-        case ApiBetween():
-            return _judge_between(view, requirement)
-        case Release():
-            return _judge_brokers(view, requirement, lambda broker: _is_release(broker, requirement))
-    raise TypeError(f"{requirement!r} is not a requirement")
+def _judge_condition(
+    view: View, condition: FeatureAtLeast | ApiAtLeast | ApiBetween | Release
+) -> tuple[Verdict, list[Reason]]:
+    if isinstance(condition, FeatureAtLeast):
+        return _judge_feature(view, condition)
+    if isinstance(condition, ApiAtLeast):
+        return _judge_brokers(view, condition, lambda broker: _api_at_least(broker, condition))
+    if isinstance(condition, ApiBetween):
+        return _judge_between(view, condition)
+    return _judge_release(view, condition)
 
 
 def _combine(
@@ -206,6 +205,14 @@ def _judge_between(view: View, condition: ApiBetween) -> tuple[Verdict, list[Rea
         text = f"no version from {condition.lowest} to {condition.highest} is served by all of them"
         return "closed", [Reason(str(condition), None, None, "closed", text), *reasons]
     return verdict, reasons
+
+
+def _judge_release(view: View, condition: Release) -> tuple[Verdict, list[Reason]]:
+    if view.role != "broker":
+        # Controllers list the APIs of another listener than the broker that was captured.
+        text = f"releases are told of brokers, not of {view.role}s"
+        return "unknown", [Reason(str(condition), None, None, "unknown", text)]
+    return _judge_brokers(view, condition, lambda broker: _is_release(broker, condition))
 
 
 def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:

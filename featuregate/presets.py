@@ -29,19 +29,17 @@ class Preset(Named):
     sources: tuple[str, ...]
     """The KIP, and the place in Apache Kafka."""
 
-    def __str__(self) -> str:
-        return str(self.requirement)
-
 
 kip447 = Preset(
     name="kip447",
     title="Exactly-once with one transactional producer for each process, instead of one for each input partition",
     requirement=(Api("TxnOffsetCommit") >= 3) & (Api("OffsetFetch") >= 7) & (Api("AddOffsetsToTxn") >= 0),
     note=(
-        "On an older broker librdkafka and kafka-python drop the group metadata without a word, and a zombie's commit "
-        "is accepted. The client must itself send TxnOffsetCommit v3, with the metadata of a group that it subscribed "
-        "to, and read committed offsets with isolation.level=read_committed. Members that still use one producer for each "
-        "partition and give no group metadata must not share the group. It does not need transaction.version."
+        "On an older broker librdkafka and kafka-python drop the group metadata without a word, and a zombie's "
+        "commit is accepted. The client must itself send TxnOffsetCommit v3, with the metadata of a group that it "
+        "subscribed to, and read committed offsets with isolation.level=read_committed. Members that still use one "
+        "producer for each partition and give no group metadata must not share the group. It does not need "
+        "transaction.version."
     ),
     sources=("KIP-447", "TxnOffsetCommitRequest.java: minimum supported version 3, brokers on 2.5 or above"),
 )

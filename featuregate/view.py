@@ -128,7 +128,7 @@ class View:
         return None if common is None else ClusterApiRange(common.min, common.max, incomplete=self.incomplete)
 
     def same_content(self, other: View) -> bool:
-        """Say whether two views tell the same, whatever their epochs and times.
+        """Say whether two views tell the same, whatever their epochs, their times and who is the controller.
 
         Of a broker that did not answer the kind of its failure counts, not its text, which may hold times too.
         """

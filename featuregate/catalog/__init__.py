@@ -21,7 +21,15 @@ from featuregate.catalog.levels import (
     metadata_levels,
     release_levels,
 )
-from featuregate.catalog.releases import CapturedRelease, Needed, captured, captured_releases, needed, needed_for
+from featuregate.catalog.releases import (
+    CapturedRelease,
+    Needed,
+    captured,
+    captured_releases,
+    needed,
+    needed_for,
+    release_of,
+)
 
 __all__ = [
     "API_NAMES",
@@ -45,4 +53,5 @@ __all__ = [
     "needed",
     "needed_for",
     "release_levels",
+    "release_of",
 ]

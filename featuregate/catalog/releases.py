@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.catalog.data import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CapturedRelease", "Needed", "captured", "captured_releases", "needed", "needed_for"]
+__all__ = ["CapturedRelease", "Needed", "captured", "captured_releases", "needed", "needed_for", "release_of"]
 
 _OPTIONAL: Final = frozenset({71, 72})
 """Telemetry: advertised only where an exporter is configured."""
+_KRAFT_ONLY: Final = frozenset({55, 64, 74, 75, 80, 81})
+"""Advertised by brokers in KRaft, and not by those of the same release with ZooKeeper (``listeners`` in the request
+schemas of Apache Kafka 3.9.2). From 4.0 on there is only KRaft."""
+_KRAFT_FOR_ALL: Final = (4, 0)
 
 
 class CapturedRelease(NamedTuple):
@@ -58,26 +62,30 @@ def needed(release: str, table: Mapping[str, CapturedRelease]) -> Needed:
     """Work out what tells a release from older ones, by a table of what was captured.
 
     The highest version of each API counts. APIs that a later release has no more (those between ZooKeeper-era brokers)
-    tell nothing, nor do those that depend on a configuration.
+    tell nothing, nor do those that depend on the mode or the configuration of a broker.
     """
     wanted = table[release]
+    untold = _OPTIONAL if _numbers(release) >= _KRAFT_FOR_ALL else _OPTIONAL | _KRAFT_ONLY
     later = [other.apis for other in table.values() if _numbers(other.release) >= _numbers(release)]
     apis = {
         key: min(apis[key][1] for apis in later)
         for key in wanted.apis
-        if key not in _OPTIONAL and all(key in apis for apis in later)
+        if key not in untold and all(key in apis for apis in later)
     }
     level = wanted.features.get("metadata.version")
     return Needed(apis, level[1] if level else None)
 
 
-def _captured(release: str, row: Mapping[str, object]) -> CapturedRelease:
-    match row:
-        case {"apis": dict(apis), "features": dict(features), "captured_from": str(captured_from)}:
-            by_key = {int(key): (low, high) for key, (low, high) in apis.items()}
-            levels = {name: (low, high) for name, (low, high) in features.items()}
-            return CapturedRelease(release, by_key, levels, captured_from)
-    raise AssertionError(f"data/api_ranges.json is not what it should be at {release}")
+def release_of(version: str) -> str:
+    """Cut a version down to its release, as Kafka counts them: ``3.9.2`` is 3.9, and ``0.10.0.1`` is 0.10.0."""
+    numbers = version.split(".")
+    return ".".join(numbers[: 3 if numbers[0] == "0" else 2])
+
+
+def _captured(release: str, row: Mapping[str, Any]) -> CapturedRelease:
+    apis = {int(key): (lowest, highest) for key, (lowest, highest) in row["apis"].items()}
+    features = {name: (lowest, highest) for name, (lowest, highest) in row["features"].items()}
+    return CapturedRelease(release, apis, features, row["captured_from"])
 
 
 def _numbers(release: str) -> tuple[int, ...]:

@@ -63,9 +63,6 @@ class Capability(Named):
         """Each API within its range."""
         return self.ranges[0] if len(self.ranges) == 1 else And(self.ranges)
 
-    def __str__(self) -> str:
-        return str(self.requirement)
-
 
 def capabilities_from_toml(source: str | Path) -> Mapping[str, Capability]:
     """Read capabilities from TOML: one table each, API name or key to ``[lowest, highest]``.

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from featuregate.catalog import api_key, api_name, captured_releases, features
+from featuregate.catalog import api_key, api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError, UnknownApi
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Release(Condition):
     broker forwards are limited by the active controller too, so a new broker under an old controller may be judged
     older than it is, never newer.
 
-    ``version`` is two numbers, such as ``"3.9"``; more are cut off.
+    ``version`` is two numbers, such as ``"3.9"``, or three before 1.0, such as ``"0.10.0"``; more are cut off.
 
     Raises
     ------
@@ -138,7 +138,7 @@ class Release(Condition):
     def __post_init__(self) -> None:
         if not isinstance(self.version, str):
             raise TypeError(f"a release is written as text, such as Release('3.9'), not {self.version!r}")
-        release = ".".join(self.version.split(".")[:2])
+        release = release_of(self.version)
         if release not in captured_releases():
             known = ", ".join(captured_releases())
             problem = f"no broker of release {self.version!r} has been captured; known are {known}"
@@ -244,6 +244,7 @@ class Api(_Handle):
             self.key = api_key(api)
         except UnknownApi as error:
             raise RequirementError(error.name, 0, str(error)) from error
+        _check_number(self.key, "api:", lowest=0, what="an API key")
 
     def __repr__(self) -> str:
         return f"Api({api_name(self.key)!r})"

@@ -115,10 +115,10 @@ class _Parser:
 
     def condition(self, name: _Token) -> Requirement:
         """Read a condition whose name has just been taken."""
-        if not name.text or name.text[0] in "()&|<>=!":
-            self.fail(
-                name, f"expected a feature, an API or 'release', not {name.text!r}" if name.text else "it ends here"
-            )
+        if not name.text:
+            self.fail(name, "expected a condition, but the text ends")
+        if name.text[0] in "()&|<>=!":
+            self.fail(name, f"expected a feature, an API or release, not {name.text!r}")
         if name.text == "release":
             self.expect(">=")
             return self.release(name)
@@ -158,12 +158,9 @@ class _Parser:
             return self.build(lambda: Api(api_key(name.text)), name)
         except UnknownApi:
             close = close_to(name.text, (*features(), *API_NAMES.values()))
-            hint = f"did you mean {' or '.join(close)}? " if close else ""
-            self.fail(
-                name,
-                f"{name.text!r} is no API and no feature that we know; {hint}"
-                f"(feature:{rest or name.text} for a feature that is newer than our table)",
-            )
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            new = f"(write feature:{rest or name.text} for a feature that is newer than our table)"
+            self.fail(name, f"{name.text!r} is no API and no feature that we know{hint} {new}")
 
     def build(self, make: Callable[[], T], at: _Token) -> T:
         """Make a part, and move what it complains about to its place in this text."""

@@ -1,0 +1,80 @@
+"""Hypothesis strategies for what brokers may say, lies included, shared by the tests of the pure rooms."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.catalog import API_NAMES
+from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, Or
+from featuregate.view import View, merge
+
+FEATURES = ("group.version", "metadata.version", "kraft.version", "brand.new.version")
+KEYS = (0, 1, 28, 999)
+
+numbers = st.integers(-3, 20)
+api_ranges = st.dictionaries(st.sampled_from(KEYS), st.builds(ApiRange, numbers, numbers), max_size=4)
+supported = st.dictionaries(st.sampled_from(FEATURES), st.builds(SupportedRange, numbers, numbers), max_size=3)
+finalized = st.dictionaries(st.sampled_from(FEATURES), numbers, max_size=3)
+times = st.floats(0, 2e9, allow_nan=False)
+failures = st.builds(Failure, st.sampled_from(["TimedOut", "Unlisted"]), st.text(max_size=5))
+cluster_ids = st.sampled_from([None, "c", "other"])
+
+
+@st.composite
+def broker_answers(draw: st.DrawFn) -> BrokerAnswer:
+    """Draw what one of a few brokers said, or why it said nothing."""
+    node_id = draw(st.none() | st.integers(0, 4))
+    place = {"node_id": node_id, "host": draw(st.sampled_from(["a", "b", "::1"])), "port": 9092}
+    at = draw(times)
+    if draw(st.booleans()):
+        return BrokerAnswer(**place, answered_at=at, failure=draw(failures))
+    return BrokerAnswer(
+        **place,
+        answered_at=at,
+        api_ranges=draw(api_ranges),
+        supported=draw(supported),
+        finalized=draw(finalized),
+        epoch=draw(st.integers(-1, 5)),
+        asked_version=draw(st.integers(0, 5)),
+    )
+
+
+@st.composite
+def views(draw: st.DrawFn) -> View:
+    """Draw a view as a merge of a few answers makes it."""
+    return merge(
+        draw(st.lists(broker_answers(), max_size=5)),
+        cluster_id=draw(cluster_ids),
+        controller_id=draw(st.none() | st.integers(0, 4)),
+        roster=draw(st.sampled_from(["cluster", "listed"])),
+        seen_at=draw(times),
+    )
+
+
+feature_names = st.sampled_from(FEATURES) | st.from_regex(r"[a-zA-Z_.][a-zA-Z0-9_.-]{0,12}", fullmatch=True)
+keys = st.sampled_from(sorted(API_NAMES)) | st.integers(0, 32767)
+versions = st.integers(0, 32767)
+conditions = (
+    st.builds(FeatureAtLeast, feature_names, st.integers(1, 32767))
+    | st.builds(ApiAtLeast, keys, versions)
+    | st.builds(lambda key, ends: ApiBetween(key, *sorted(ends)), keys, st.tuples(versions, versions))
+)
+requirements = st.recursive(
+    conditions,
+    lambda inner: (
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts)))
+        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts)))
+    ),
+    max_leaves=6,
+)
+small_conditions = (
+    st.builds(FeatureAtLeast, st.sampled_from(FEATURES), st.integers(1, 6))
+    | st.builds(ApiAtLeast, st.sampled_from(KEYS), st.integers(0, 6))
+    | st.builds(
+        lambda key, ends: ApiBetween(key, *sorted(ends)),
+        st.sampled_from(KEYS),
+        st.tuples(st.integers(0, 6), st.integers(0, 6)),
+    )
+)
+"""Conditions that views as drawn here may meet or not."""

@@ -1,0 +1,135 @@
+"""What differs between two views, in words and values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import broker, deaf, view
+from hypothesis import given
+from strategies import views
+
+from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.changes import differences
+from featuregate.view import View, merge
+
+
+def told(before: View, after: View) -> list[str]:
+    return [str(difference) for difference in differences(before, after)]
+
+
+@given(views(), views())
+def test_there_are_differences_exactly_where_the_content_differs(before: View, after: View) -> None:
+    """So nothing fires without a word, and no word comes without a change (invariant 4)."""
+    assert bool(differences(before, after)) is not before.same_content(after)
+
+
+@given(views())
+def test_invariant_4_an_epoch_that_moved_is_no_difference(before: View) -> None:
+    """Nor are times."""
+    brokers = tuple(
+        replace(known, epoch=known.epoch + 7, answered_at=known.answered_at + 1) if known.epoch >= 0 else known
+        for known in before.brokers
+    )
+    moved = replace(before, brokers=brokers, seen_at=1.0, epoch=before.epoch + 7 if before.epoch >= 0 else -1)
+    assert differences(before, moved) == ()
+
+
+def test_a_level_that_moved() -> None:
+    """With its value before and after; metadata.version by name."""
+    before = view(broker(1, group_version=1, metadata_version=21))
+    after = view(broker(1, group_version=2, metadata_version=25))
+    found = differences(before, after)
+    assert ("level", "group.version", 1, 2, "group.version is finalized at 2 (was 1)") in found
+    assert "metadata.version is finalized at 4.0-IV3 (was 3.9-IV0)" in told(before, after)
+
+
+def test_a_level_that_went() -> None:
+    """A downgrade to 0."""
+    assert told(view(broker(1, group_version=1)), view(broker(1)))[0] == "group.version is finalized at 0 (was 1)"
+
+
+def test_levels_that_became_known_or_unknown() -> None:
+    """Unknown is not 0."""
+    unknown, known = view(broker(1, epoch=-1)), view(broker(1, group_version=1))
+    assert told(unknown, known)[:2] == [
+        "finalized features are known now",
+        "group.version is finalized at 1 (was unknown)",
+    ]
+    assert told(known, unknown)[0] == "finalized features are unknown now"
+    assert told(unknown, known)[-1] == "broker 1 (b1:9092) says group.version 1, reports finalized features now"
+    assert told(known, unknown)[-1] == "broker 1 (b1:9092) says group.version 0, reports no finalized features now"
+
+
+def test_ranges_that_moved() -> None:
+    """Of the cluster, and then the broker that moved them."""
+    assert told(view(broker(1, txn=3)), view(broker(1, txn=4))) == [
+        "all brokers serve TxnOffsetCommit 0..4 (was 0..3)",
+        "broker 1 (b1:9092) serves TxnOffsetCommit 0..4",
+    ]
+    assert told(view(broker(1, txn=3)), view(broker(1, txn=None)))[0] == (
+        "not all brokers serve TxnOffsetCommit (was 0..3)"
+    )
+    assert told(view(broker(1, txn=None)), view(broker(1, txn=3)))[0] == (
+        "all brokers serve TxnOffsetCommit 0..3 (was none)"
+    )
+
+
+def test_supported_ranges_that_moved() -> None:
+    """The sign that a roll is complete."""
+    after = replace(broker(1), supported={"group.version": SupportedRange(0, 1)})
+    assert told(view(broker(1)), view(after)) == [
+        "all brokers can run group.version 0..1 (was none)",
+        "broker 1 (b1:9092) can run group.version 0..1",
+    ]
+
+
+def test_brokers_that_came_and_went() -> None:
+    """By id and address."""
+    found = differences(view(broker(1)), view(broker(2)))
+    assert [(difference.kind, difference.subject, str(difference)) for difference in found] == [
+        ("broker came", "broker 2 (b2:9092)", "broker 2 (b2:9092) came"),
+        ("broker went", "broker 1 (b1:9092)", "broker 1 (b1:9092) went"),
+    ]
+
+
+def test_a_broker_that_came_silent() -> None:
+    """Known, and deaf from the start."""
+    assert told(view(broker(1)), view(broker(1), deaf(2))) == [
+        "broker 2 (b2:9092) came, and does not answer: said nothing for 5 s"
+    ]
+
+
+def test_a_broker_that_fell_silent_and_returned() -> None:
+    """In that order."""
+    speaking, silent = view(broker(1), broker(2)), view(broker(1), deaf(2))
+    assert told(speaking, silent) == ["broker 2 (b2:9092) does not answer: said nothing for 5 s"]
+    assert told(silent, speaking) == ["broker 2 (b2:9092) answers again"]
+
+
+def test_an_upgraded_broker_is_one_line() -> None:
+    """Dozens of APIs change at once; three are named."""
+    many = {key: ApiRange(0, 3) for key in range(20)}
+    before = view(broker(1), BrokerAnswer(node_id=2, host="b2", port=9092))
+    after = view(broker(1), BrokerAnswer(node_id=2, host="b2", port=9092, api_ranges=many, asked_version=4))
+    (line,) = told(before, after)
+    assert line == (
+        "broker 2 (b2:9092) serves Produce 0..3, Fetch 0..3, ListOffsets 0..3 and 17 more API ranges, "
+        "was asked at ApiVersions v4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "text"),
+    [
+        (view(broker(1), cluster_id="new"), "this is another cluster, new (was c): everything starts afresh"),
+        (merge([broker(1)], cluster_id="c", roster="listed", seen_at=1), "the bootstrap list names the brokers"),
+        (
+            merge([replace(broker(1), role="controller")], cluster_id="c", role="controller", seen_at=1),
+            "controllers are asked (were brokers)",
+        ),
+    ],
+)
+def test_another_cluster_roster_or_role(after: View, text: str) -> None:
+    """What concerns the view as a whole comes first."""
+    assert told(view(broker(1)), after)[0] == text

@@ -1,0 +1,382 @@
+"""Decisions: invariant 3, Kleene's logic, and reasons that name the broker."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+from builders import broker, deaf, view
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import KEYS, small_conditions, views
+
+from featuregate import catalog
+from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.decisions import Decision, Verdict, doubt, evaluate
+from featuregate.requirements import And, Api, ApiAtLeast, Feature, Or, Release, Requirement
+from featuregate.view import View, merge
+
+TXN = Api("TxnOffsetCommit") >= 3
+GROUP = Feature("group.version") >= 1
+
+
+def verdict(seen: View, requirement: Requirement) -> Verdict:
+    return evaluate(seen, requirement).verdict
+
+
+def texts(decision: Decision) -> list[str]:
+    return [reason.text for reason in decision.reasons]
+
+
+# ---------------------------------------------------------------- API conditions
+
+
+def test_invariant_3_open_when_every_broker_answered_and_qualifies() -> None:
+    """Not before the last one."""
+    assert verdict(view(broker(1, txn=3), broker(2, txn=4)), TXN) == "open"
+    assert verdict(view(broker(1, txn=3), broker(2, txn=2)), TXN) == "closed"
+
+
+def test_invariant_3_one_deaf_broker_means_unknown() -> None:
+    """It may be the one that lacks it."""
+    assert verdict(view(broker(1), deaf(2)), TXN) == "unknown"
+
+
+def test_a_broker_that_lacks_it_closes_whoever_is_deaf() -> None:
+    """No answer of the deaf one could open it."""
+    assert verdict(view(broker(1, txn=None), deaf(2)), TXN) == "closed"
+
+
+def test_invariant_3_nobody_means_unknown() -> None:
+    """Every broker of none qualifies, and still nothing is proved."""
+    decision = evaluate(view(), TXN)
+    assert (decision.verdict, texts(decision)) == ("unknown", ["no broker is known"])
+
+
+def test_a_raised_minimum_does_not_close() -> None:
+    """KIP-896: brokers drop old versions, and a client that speaks newer ones follows."""
+    seen = view(BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={28: ApiRange(4, 5)}))
+    assert verdict(seen, TXN) == "open"
+
+
+@pytest.mark.parametrize(("lowest", "highest", "expected"), [(0, 1, "closed"), (1, 2, "open"), (6, 9, "closed")])
+def test_a_range_must_overlap(lowest: int, highest: int, expected: Verdict) -> None:
+    """With what every broker serves."""
+    seen = view(BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={1: ApiRange(2, 5)}))
+    assert verdict(seen, Api("Fetch").between(lowest, highest)) == expected
+
+
+def test_a_range_that_each_meets_elsewhere_is_closed() -> None:
+    """Each broker speaks some version with the client, and there is none for all of them."""
+    seen = view(
+        BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={1: ApiRange(0, 2)}),
+        BrokerAnswer(node_id=2, host="b", port=9092, api_ranges={1: ApiRange(3, 5)}),
+    )
+    decision = evaluate(seen, Api("Fetch").between(1, 4))
+    assert decision.verdict == "closed"
+    assert decision.summary == "closed: Fetch in 1..4: no version from 1 to 4 is served by all of them"
+
+
+def test_a_range_is_unknown_while_a_broker_is_deaf() -> None:
+    """What the others have in common is not what all have."""
+    assert verdict(view(broker(1), deaf(2)), Api(28).between(0, 3)) == "unknown"
+    assert verdict(view(deaf(2)), Api(28).between(0, 3)) == "unknown"
+
+
+def test_the_produce_quirk_does_not_open_old_versions() -> None:
+    """Kafka 4 advertises Produce 0 and rejects it (KAFKA-18659)."""
+    seen = view(BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={0: ApiRange(0, 13), 1: ApiRange(4, 18)}))
+    assert verdict(seen, Api("Produce").between(0, 2)) == "closed"
+    assert verdict(seen, Api("Produce").between(0, 3)) == "open"
+
+
+@given(views(), st.sampled_from(KEYS), st.integers(0, 6))
+def test_invariant_3_over_any_view(seen: View, key: int, version: int) -> None:
+    """Open: every known broker answered and reaches it. Closed: one that answered does not. And nothing else."""
+    got = verdict(seen, ApiAtLeast(key, version))
+    reached = [(r := known.serves(key)) is not None and r.max >= version for known in seen.answering]
+    assert (got == "open") == (bool(seen.brokers) and not seen.missing and all(reached))
+    assert (got == "closed") == (not all(reached))
+
+
+@given(views(), small_conditions)
+def test_invariant_3_a_deaf_broker_never_opens_an_api_condition(seen: View, condition: Requirement) -> None:
+    """To add one to a view may take away an open verdict, and never gives one."""
+    before = verdict(seen, condition)
+    after = verdict(replace(seen, brokers=(*seen.brokers, deaf(99))), condition)
+    assert after == before or (before, after) == ("open", "unknown")
+
+
+# ---------------------------------------------------------------- features
+
+
+def test_a_feature_goes_by_the_finalized_level() -> None:
+    """Of the cluster."""
+    assert verdict(view(broker(1, group_version=1)), GROUP) == "open"
+    assert verdict(view(broker(1)), GROUP) == "closed"
+    assert verdict(view(broker(1, epoch=-1)), GROUP) == "unknown"
+
+
+def test_a_finalized_feature_needs_no_broker_to_answer_again() -> None:
+    """The controller asked every broker before it finalized; one that is silent now takes nothing back."""
+    assert verdict(view(broker(1, group_version=1), deaf(2)), GROUP) == "open"
+
+
+def test_brokers_without_an_epoch_are_explained() -> None:
+    """Why the level is unknown."""
+    old = replace(broker(3, epoch=-1), asked_version=2)
+    decision = evaluate(view(broker(2, epoch=-1, metadata_version=7), broker(1, epoch=-1), old), GROUP)
+    why = "Kafka before 2.7, or no feature was ever finalized"
+    bogus = "(epoch -1) (what it lists without an epoch means nothing)"
+    assert texts(decision) == [
+        "the finalized level is unknown: no broker reports any finalized features",
+        f"broker 1 (b1:9092) reports no finalized features (epoch -1): {why}",
+        f"broker 2 (b2:9092) reports no finalized features {bogus}: {why}",
+        "broker 3 (b3:9092) was asked at ApiVersions v2, which knows no features: Kafka before 2.4",
+    ]
+
+
+def test_a_stale_broker_is_shown_as_stale() -> None:
+    """It is outvoted, and told so."""
+    wanted = Feature("group.version") >= 2
+    decision = evaluate(view(broker(3, epoch=500, group_version=1), broker(1, epoch=5613, group_version=2)), wanted)
+    assert decision.verdict == "open"
+    assert texts(decision) == [
+        "the finalized level is 2 at epoch 5613",
+        "broker 1 (b1:9092) says 2 at epoch 5613, does not say that it can run any",
+        "broker 3 (b3:9092) still says 1 at epoch 500, does not say that it can run any",
+    ]
+
+
+def test_a_level_that_nobody_says_any_more_is_told_to_be_kept() -> None:
+    """From the view before."""
+    before = view(broker(1, epoch=10, group_version=1))
+    decision = evaluate(view(broker(1, epoch=9), previous=before), GROUP)
+    assert texts(decision)[0] == "the finalized level is 1 at epoch 10, kept from an earlier view"
+    assert texts(decision)[1].startswith("broker 1 (b1:9092) still says 0 (absent) at epoch 9")
+
+
+def test_a_silent_broker_is_shown_with_its_failure() -> None:
+    """Also where it does not decide."""
+    decision = evaluate(view(broker(1, group_version=1), deaf(2)), GROUP)
+    assert texts(decision)[1:] == [
+        "broker 1 (b1:9092) says 1 at epoch 10, does not say that it can run any",
+        "broker 2 (b2:9092) did not answer: TimedOut: said nothing for 5 s",
+    ]
+
+
+def test_brokers_that_could_not_run_the_level_come_first() -> None:
+    """They are why nobody can finalize it yet."""
+    able = replace(broker(1), supported={"group.version": SupportedRange(0, 1)})
+    hiding = replace(broker(2), asked_version=3)
+    decision = evaluate(view(able, hiding), GROUP)
+    hides = "may hide what it can run (ApiVersions v3 leaves out features that start at 0)"
+    assert texts(decision)[1:] == [
+        f"broker 2 (b2:9092) says 0 (absent) at epoch 10, {hides}",
+        "broker 1 (b1:9092) says 0 (absent) at epoch 10, can run 0..1",
+    ]
+
+
+def test_levels_of_metadata_version_have_names() -> None:
+    """People know 3.9-IV0, not 21."""
+    decision = evaluate(view(broker(1, metadata_version=21)), Feature("metadata.version") >= 25)
+    assert texts(decision)[0] == "the finalized level is 21 (3.9-IV0) at epoch 10"
+
+
+def test_a_feature_that_nobody_knows_is_called_a_likely_mistake() -> None:
+    """A misspelled one keeps a gate closed for ever."""
+    misspelled = evaluate(view(broker(1)), Feature("grop.version") >= 1)
+    assert texts(misspelled)[0].endswith("and we know of no such feature; did you mean group.version?")
+    unheard = evaluate(view(broker(1)), Feature("xyzzy") >= 1)
+    assert texts(unheard)[0].endswith("and we know of no such feature")
+
+
+def test_a_new_feature_that_brokers_support_is_no_mistake() -> None:
+    """They are newer than our table."""
+    new = replace(broker(1), supported={"brand.new.version": SupportedRange(0, 1)})
+    decision = evaluate(view(new), Feature("brand.new.version") >= 1)
+    assert texts(decision)[0] == "the finalized level is 0 (absent) at epoch 10"
+
+
+# ---------------------------------------------------------------- releases
+
+
+def captured_broker(release: str, node_id: int = 1, **more: object) -> BrokerAnswer:
+    """Say what the captured broker of a release said."""
+    row = catalog.captured()[release]
+    return BrokerAnswer(
+        node_id=node_id,
+        host=f"b{node_id}",
+        port=9092,
+        api_ranges={key: ApiRange(*said) for key, said in row.apis.items()},
+        supported={name: SupportedRange(*said) for name, said in row.features.items()},
+        **more,
+    )
+
+
+@pytest.mark.parametrize("release", catalog.captured_releases())
+def test_a_captured_broker_is_of_its_release_and_of_older_ones(release: str) -> None:
+    """Every one of them."""
+    seen = view(captured_broker(release))
+    older = catalog.captured_releases()[: catalog.captured_releases().index(release) + 1]
+    assert {verdict(seen, Release(each)) for each in older} == {"open"}
+
+
+@pytest.mark.parametrize(("release", "lowest"), [("2.4", 0), ("3.9", 0), ("4.2", 3), ("4.3", 3)])
+def test_real_brokers_show_the_produce_quirk_since_4(release: str, lowest: int) -> None:
+    """All of them advertise Produce from 0; Kafka 4 rejects what is below 3 (KAFKA-18659)."""
+    seen = captured_broker(release)
+    assert seen.api_ranges[0].min == 0
+    assert seen.serves(0).min == lowest
+
+
+def test_a_release_opens_with_the_last_broker() -> None:
+    """A roll from 3.9 to 4.2."""
+    mixed = view(captured_broker("3.9", 1), captured_broker("4.2", 2))
+    decision = evaluate(mixed, Release("4.2"))
+    assert decision.verdict == "closed"
+    first = decision.sorted_reasons[0]
+    assert first.node_id == 1
+    assert first.text.startswith("broker 1 (b1:9092) lacks what 4.2 has: ")
+    assert first.text.endswith(" more")
+    assert verdict(mixed, Release("3.9")) == "open"
+    assert verdict(view(captured_broker("4.2", 1), captured_broker("4.2", 2)), Release("4.2")) == "open"
+    assert verdict(view(captured_broker("4.2", 1), deaf(2)), Release("4.2")) == "unknown"
+
+
+def test_a_release_is_told_by_metadata_version_where_apis_do_not_tell() -> None:
+    """A broker that can run no more than 3.9-IV0 is no 4.2, whatever its APIs."""
+    disguised = replace(captured_broker("4.2"), supported={"metadata.version": SupportedRange(1, 21)})
+    decision = evaluate(view(disguised), Release("4.2"))
+    assert decision.reasons[0].text == "broker 1 (b1:9092) lacks what 4.2 has: metadata.version 4.2-IV1"
+
+
+def test_releases_are_judged_of_brokers_only() -> None:
+    """A controller lists the APIs of another listener, so its release is unknown."""
+    controller = replace(captured_broker("4.2"), role="controller")
+    seen = merge([controller], cluster_id="c", role="controller", seen_at=1)
+    decision = evaluate(seen, Release("3.9"))
+    assert (decision.verdict, decision.reasons[0].text) == (
+        "unknown",
+        "releases are told of brokers, not of controllers",
+    )
+
+
+# ---------------------------------------------------------------- logic
+
+OPEN, CLOSED, UNKNOWN = TXN, Api("Fetch") >= 4, GROUP
+SEEN = view(broker(1, epoch=-1, txn=3))
+ORDER = ("closed", "unknown", "open")
+BY_VERDICT: dict[str, Requirement] = {"open": OPEN, "closed": CLOSED, "unknown": UNKNOWN}
+
+
+@pytest.mark.parametrize("left", ORDER)
+@pytest.mark.parametrize("right", ORDER)
+def test_and_takes_the_worse_and_or_the_better(left: str, right: str) -> None:
+    """Kleene's strong logic, all nine rows."""
+    one, other = BY_VERDICT[left], BY_VERDICT[right]
+    assert (verdict(SEEN, one), verdict(SEEN, other)) == (left, right)
+    assert verdict(SEEN, one & other) == min(left, right, key=ORDER.index)
+    assert verdict(SEEN, one | other) == max(left, right, key=ORDER.index)
+
+
+@given(views(), small_conditions, small_conditions, small_conditions)
+def test_the_laws_of_logic_hold(seen: View, a: Requirement, b: Requirement, c: Requirement) -> None:
+    """Idempotent, commutative, associative, absorbing, distributive: so a text may be written in any way."""
+
+    def same(one: Requirement, other: Requirement) -> bool:
+        return verdict(seen, one) == verdict(seen, other)
+
+    assert same(a & a, a)
+    assert same(a | a, a)
+    assert same(a & b, b & a)
+    assert same(a | b, b | a)
+    assert same(And((And((a, b)), c)), And((a, And((b, c)))))
+    assert same(Or((Or((a, b)), c)), Or((a, Or((b, c)))))
+    assert same(a & (a | b), a)
+    assert same(a | (a & b), a)
+    assert same(a & (b | c), (a & b) | (a & c))
+    assert same(a | (b & c), (a | b) & (a | c))
+
+
+def test_what_is_no_requirement_is_refused() -> None:
+    """Text has to be parsed first."""
+    with pytest.raises(TypeError, match="is not a requirement"):
+        evaluate(SEEN, "group.version>=1")
+
+
+# ---------------------------------------------------------------- what a decision tells
+
+
+def test_a_decision_shows_who_lacks_it_first() -> None:
+    """The whole text, as an operator reads it."""
+    decision = evaluate(view(broker(1), broker(2, txn=2), deaf(3)), TXN)
+    assert str(decision).splitlines() == [
+        "closed: TxnOffsetCommit>=3 (cluster c, epoch 10)",
+        "  closed   TxnOffsetCommit>=3: broker 2 (b2:9092) serves TxnOffsetCommit 0..2",
+        "  unknown  TxnOffsetCommit>=3: broker 3 (b3:9092) did not answer: TimedOut: said nothing for 5 s",
+        "  open     TxnOffsetCommit>=3: broker 1 (b1:9092) serves TxnOffsetCommit 0..3",
+    ]
+
+
+def test_a_broker_without_the_api_is_told_so() -> None:
+    """In words."""
+    assert texts(evaluate(view(broker(1, txn=None)), TXN)) == ["broker 1 (b1:9092) does not serve TxnOffsetCommit"]
+
+
+def test_a_decision_of_many_brokers_stays_readable() -> None:
+    """It ends up in an exception and in logs."""
+    lines = str(evaluate(view(*(broker(at, txn=2) for at in range(100))), TXN)).splitlines()
+    assert len(lines) == 22
+    assert lines[-1] == "  and 80 more reasons"
+
+
+def test_the_summary_is_the_first_reason_for_the_verdict() -> None:
+    """One line for a log."""
+    seen = view(broker(1, txn=2, group_version=1), broker(2, txn=1, group_version=1), deaf(3))
+    assert evaluate(seen, GROUP & TXN).summary == (
+        "closed: TxnOffsetCommit>=3: broker 1 (b1:9092) serves TxnOffsetCommit 0..2 (and 1 more)"
+    )
+    assert evaluate(view(broker(1)), TXN).summary == "open: TxnOffsetCommit>=3"
+    assert evaluate(view(), TXN).summary == "unknown: TxnOffsetCommit>=3: no broker is known"
+
+
+def test_invariant_2_a_held_decision_is_open_and_says_why() -> None:
+    """Loudly: first in the text and in the summary."""
+    held = replace(evaluate(view(broker(1)), GROUP), held="held open: finalized level fell to 0", policy="sticky")
+    assert held.open
+    assert held.verdict == "closed"
+    assert held.summary == "held open: finalized level fell to 0"
+    assert str(held).startswith(
+        "held open: finalized level fell to 0: group.version>=1 (cluster c, epoch 10, sticky gate)"
+    )
+
+
+def test_before_any_view_a_decision_is_unknown() -> None:
+    """And says so."""
+    unseen = Decision.unseen(TXN, policy="live")
+    assert (unseen.verdict, unseen.open, unseen.policy, unseen.epoch) == ("unknown", False, "live", -1)
+    assert unseen.summary == "unknown: TxnOffsetCommit>=3: no broker has answered yet"
+
+
+@pytest.mark.parametrize(
+    ("seen", "doubted"), [(broker(1), "unknown"), (deaf(1), "unknown"), (broker(1, txn=2), "closed")]
+)
+def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: Verdict) -> None:
+    """It takes an open verdict back, and leaves others as they are."""
+    decision = doubt(evaluate(view(seen), TXN), "the view is fresh", "nobody has answered for 90 s")
+    assert (decision.verdict, decision.open) == (doubted, False)
+    assert decision.reasons[0] == ("the view is fresh", None, None, "unknown", "nobody has answered for 90 s")
+
+
+def test_doubt_about_a_held_decision_takes_the_hold_back() -> None:
+    """What is doubted is not held."""
+    held = replace(evaluate(view(broker(1)), TXN), held="held open")
+    assert not doubt(held, "the view is fresh", "no").open
+
+
+def test_decisions_survive_pickling() -> None:
+    """Pins carry them to Spark workers."""
+    decision = evaluate(view(broker(1), deaf(2)), TXN & GROUP)
+    assert pickle.loads(pickle.dumps(decision)) == decision

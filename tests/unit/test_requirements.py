@@ -1,0 +1,171 @@
+"""Requirements in Python: what they are, and the mistakes that they catch."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+
+import pytest
+
+from featuregate.catalog import captured_releases
+from featuregate.errors import RequirementError
+from featuregate.requirements import (
+    And,
+    Api,
+    ApiAtLeast,
+    ApiBetween,
+    Capability,
+    Feature,
+    FeatureAtLeast,
+    Or,
+    Release,
+    conditions_in,
+    features_in,
+)
+
+A, B, C = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
+
+
+def test_a_feature_is_compared_with_a_level() -> None:
+    """In either order."""
+    assert (Feature("group.version") >= 1) == FeatureAtLeast("group.version", 1)
+    assert operator.le(1, Feature("group.version")) == FeatureAtLeast("group.version", 1)
+
+
+def test_an_api_is_compared_with_a_version() -> None:
+    """By its name or its key."""
+    assert (Api("TxnOffsetCommit") >= 3) == (Api(28) >= 3) == ApiAtLeast(28, 3)
+
+
+def test_an_api_may_be_asked_for_a_range() -> None:
+    """Which a client speaks."""
+    assert Api("Fetch").between(4, 11) == ApiBetween(1, 4, 11)
+
+
+def test_an_api_may_be_newer_than_the_table() -> None:
+    """Its key will do."""
+    assert str(Api(999) >= 0) == "api:999>=0"
+
+
+def test_the_name_that_an_older_release_used_will_do() -> None:
+    """Key 74 was renamed in 4.1."""
+    assert str(Api("ListClientMetricsResources") >= 0) == "ListConfigResources>=0"
+
+
+def test_requirements_combine() -> None:
+    """And the text shows how."""
+    assert str(A & (B | C)) == "group.version>=1 & (Fetch>=4 | Produce>=7)"
+    assert str((A & B) | C) == "(group.version>=1 & Fetch>=4) | Produce>=7"
+
+
+def test_combining_is_associative() -> None:
+    """So that equal requirements have equal texts, by which latches are kept."""
+    assert (A & B) & C == A & (B & C) == And((A, B, C))
+    assert (A | B) | C == A | (B | C) == Or((A, B, C))
+
+
+def test_requirements_are_values() -> None:
+    """Hashable and picklable."""
+    assert pickle.loads(pickle.dumps(A & B)) == A & B
+    assert len({A & B, A & B, B}) == 2
+
+
+def test_the_parts_can_be_listed() -> None:
+    """Through names, in the order of the text, features once each."""
+    named = Capability("mine", {"Fetch": (4, 11)})
+    both = (A & named) | (Feature("share.version") >= 1) | (Feature("group.version") >= 2)
+    assert [str(part) for part in conditions_in(both)][1] == "Fetch in 4..11"
+    assert features_in(both) == ("group.version", "share.version")
+
+
+def test_what_is_no_requirement_has_no_parts() -> None:
+    """Somebody else's subclass holds nothing that we know."""
+    assert list(conditions_in("group.version>=1")) == []
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: A and B,
+        lambda: A or B,
+        lambda: not A,
+        lambda: 1 <= Feature("group.version") <= 3,
+        lambda: bool(Feature("group.version")),
+    ],
+)
+def test_a_requirement_has_no_truth_value(mistake) -> None:
+    """``and`` would silently keep one of the two."""
+    with pytest.raises(TypeError, match=r"combine requirements with & and \|"):
+        mistake()
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: Feature("group.version") >= 1 & Feature("share.version") >= 1,
+        lambda: Feature("group.version") >= 1 | Api("Fetch") >= 1,
+        lambda: Feature("group.version") & A,
+        lambda: A & Feature("group.version"),
+        lambda: A | Api("Fetch"),
+    ],
+)
+def test_missing_parentheses_are_noticed(mistake) -> None:
+    """``&`` binds tighter than ``>=``."""
+    with pytest.raises(TypeError, match="put parentheses around"):
+        mistake()
+
+
+@pytest.mark.parametrize("mistake", [lambda: Feature("group.version") == 1, lambda: Api("Fetch") != 1])
+def test_exact_levels_are_refused(mistake) -> None:
+    """A bare ``==`` would give False, and a gate that never opens."""
+    with pytest.raises(TypeError, match="write >="):
+        mistake()
+
+
+@pytest.mark.parametrize("level", ["1", 1.0, None, True])
+def test_levels_are_ints(level) -> None:
+    """True is no level."""
+    with pytest.raises(TypeError, match="a finalized level is an int, not"):
+        Feature("group.version") >= level  # noqa: B015 - it raises
+
+
+@pytest.mark.parametrize(
+    ("mistake", "complaint"),
+    [
+        (lambda: Feature("group.version") >= 0, "a finalized level is from 1 to 32767 here"),
+        (lambda: Feature("group.version") >= 32768, "a finalized level is from 1 to 32767 here"),
+        (lambda: Api("Fetch") >= -1, "an API version is from 0 to 32767 here"),
+        (lambda: Api("Fetch").between(4, 3), "the highest API version is from 4 to 32767 here"),
+        (lambda: Api(-1) >= 0, "an API key is from 0 to 32767 here"),
+        (lambda: Feature(""), "a feature's name has"),
+        (lambda: Feature("group version"), "a feature's name has"),
+        (lambda: Feature("a>=1"), "a feature's name has"),
+        (lambda: Api("TxnOfsetCommit"), "did you mean TxnOffsetCommit"),
+        (lambda: Release("0.8"), "no broker of release '0.8' has been captured"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_where_it_is_written(mistake, complaint: str) -> None:
+    """Rather than give a gate that never opens."""
+    with pytest.raises(RequirementError, match=complaint):
+        mistake()
+
+
+@pytest.mark.parametrize(
+    "mistake", [lambda: Feature(5), lambda: Release(3.9), lambda: And((A, "b")), lambda: Or((A, None))]
+)
+def test_other_types_are_refused(mistake) -> None:
+    """With a TypeError, as Python does."""
+    with pytest.raises(TypeError):
+        mistake()
+
+
+def test_handles_show_themselves() -> None:
+    """In a notebook."""
+    assert (repr(Feature("group.version")), repr(Api(1))) == ("Feature('group.version')", "Api('Fetch')")
+
+
+def test_a_release_is_two_numbers() -> None:
+    """A patch release changes no API."""
+    release = captured_releases()[-1]
+    assert Release(f"{release}.1") == Release(release)
+    assert str(Release(release)) == f"release>={release}"

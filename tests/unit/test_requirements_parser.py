@@ -1,0 +1,126 @@
+"""Requirements as text: what reads, and where an error points."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import requirements
+
+from featuregate.catalog import captured_releases
+from featuregate.errors import RequirementError
+from featuregate.presets import all as all_presets
+from featuregate.requirements import Api, Feature, Release, Requirement, parse
+
+G, F, P = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("group.version>=1", G),
+        ("  group.version  >=  1  ", G),
+        ("group.version>=1 & ConsumerGroupHeartbeat>=0", G & (Api(68) >= 0)),
+        ("group.version>=1&Fetch>=4|Produce>=7", (G & F) | P),
+        ("group.version>=1 & (Fetch>=4 | Produce>=7)", G & (F | P)),
+        ("((Fetch>=4))", F),
+        ("fetch>=4", F),
+        ("TXN_OFFSET_COMMIT>=3", Api(28) >= 3),
+        ("Fetch in 4..11", Api("Fetch").between(4, 11)),
+        ("api:999>=1", Api(999) >= 1),
+        ("api:1>=4", F),
+        ("feature:group.version>=1", G),
+        ("feature:Fetch>=1", Feature("Fetch") >= 1),
+        ("feature:brand.new.version>=1", Feature("brand.new.version") >= 1),
+        ("feature:release>=1", Feature("release") >= 1),
+    ],
+)
+def test_texts_read(text: str, means: Requirement) -> None:
+    """``&`` binds tighter than ``|``; spaces, parentheses and the case of APIs do not matter."""
+    assert parse(text) == means
+
+
+def test_a_release_reads() -> None:
+    """Its patch number is cut off."""
+    release = captured_releases()[-1]
+    assert parse(f"release>={release}") == parse(f"release >= {release}.1") == Release(release)
+
+
+@given(requirements)
+def test_the_text_of_a_requirement_reads_as_an_equal_one(requirement: Requirement) -> None:
+    """Latches and command lines rely on it."""
+    assert parse(str(requirement)) == requirement
+    assert str(parse(str(requirement))) == str(requirement)
+
+
+@pytest.mark.parametrize("preset", all_presets())
+def test_the_text_of_a_preset_reads(preset) -> None:
+    """As what it stands for."""
+    assert parse(str(preset)) == preset.requirement
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "problem"),
+    [
+        ("", 0, "expected a condition, but the text ends"),
+        ("Fetch>=4 &", 10, "expected a condition, but the text ends"),
+        ("Fetch", 5, "expected '>='"),
+        ("Fetch => 4", 6, "expected '>=', not '=>'"),
+        ("Fetch > 4", 6, "expected '>=', not '>'"),
+        ("Fetch >=", 8, "expected a number"),
+        ("Fetch >= four", 9, "expected a number, not 'four'"),
+        ("Fetch >= -1", 9, "an API version is from 0 to 32767 here"),
+        ("group.version >= 0", 17, "a finalized level is from 1 to 32767 here"),
+        ("Fetch>=4 Produce>=7", 9, "expected & or |, not 'Produce'"),
+        ("Fetch>=4 and Produce>=7", 9, "expected & or |, not 'and': write &"),
+        ("Fetch>=4 || Produce>=7", 9, "expected & or |, not '||': write |"),
+        ("(Fetch>=4", 9, "expected ')'"),
+        ("(Fetch>=4 && Produce>=7)", 10, "expected ')', not '&&': write &"),
+        ("Fetch>=4)", 8, "expected & or |, not ')'"),
+        (">=4", 0, "expected a feature, an API or release, not '>='"),
+        ("Fetch in 4", 9, "expected a range of versions, such as Fetch in 4..11"),
+        ("Fetch in 11..4", 9, "the highest API version is from 11 to 32767 here"),
+        ("group.version in 1..2", 14, "expected '>=', not 'in'"),
+        ("release>=new", 9, "expected a release, such as release>=3.9"),
+        ("release>=0.8", 9, "no broker of release '0.8' has been captured"),
+        ("grop.version>=1", 0, "did you mean group.version"),
+        ("Fetch>=4 & TxnOfsetCommit>=3", 11, "did you mean TxnOffsetCommit"),
+        ("xyzzy>=1", 0, "'xyzzy' is no API and no feature that we know (write feature:xyzzy"),
+        ("api:fetch>=1", 0, "'api:fetch' is no API and no feature that we know"),
+        ("api:99999>=1", 0, "an API key is from 0 to 32767 here"),
+        ("feature:>=1", 0, "a feature's name has at least one character"),
+        ("(" * 51 + "Fetch>=4" + ")" * 51, 50, "parentheses are nested deeper than 50"),
+    ],
+)
+def test_an_error_points_at_its_place(text: str, position: int, problem: str) -> None:
+    """And shows it with a caret in the note below."""
+    with pytest.raises(RequirementError) as raised:
+        parse(text)
+    error = raised.value
+    assert problem in error.problem
+    assert (error.text, error.position) == (text, position)
+    assert error.__notes__ == [f"{text}\n{' ' * position}^"]
+
+
+def test_only_text_is_parsed() -> None:
+    """A requirement is one already."""
+    with pytest.raises(TypeError, match="is parsed from text"):
+        parse(G)
+
+
+@given(st.text(alphabet="Fetch group.version>=1234()&|..in api:", max_size=40) | st.text(max_size=20))
+def test_any_text_reads_or_is_refused(text: str) -> None:
+    """Nothing else is raised, however wild the text."""
+    with contextlib.suppress(RequirementError):
+        requirement = parse(text)
+        assert parse(str(requirement)) == requirement
+
+
+@given(st.text(alphabet="Fetch group.version>=1234()&|..in api:", max_size=40).filter(lambda text: "=" not in text))
+def test_an_error_points_into_the_text(text: str) -> None:
+    """Or at its end."""
+    with pytest.raises(RequirementError) as raised:
+        parse(text)
+    assert 0 <= raised.value.position <= len(text)
