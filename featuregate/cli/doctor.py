@@ -59,9 +59,12 @@ async def _examine(settings: Settings) -> list[Finding]:
         second = await ask(settings, first.roster)
     except DiscoveryError as error:
         return [*findings, _gone(error)]
+    views = _view(first, settings), _view(second, settings)
+    # What is said of a broker need not be said of its address too.
+    silent = {broker.address for broker in views[1].missing}
+    findings = [finding for finding in findings if finding.where not in silent]
     findings += about_roster(registered=second.roster.registered, role=settings.role)
-    findings += about_cluster(_view(first, settings), _view(second, settings))
-    return findings
+    return [*findings, *about_cluster(*views)]
 
 
 def about_configuration(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:

@@ -101,20 +101,23 @@ def _mixed(view: View) -> Iterator[Finding]:
     releases: dict[str, list[BrokerAnswer]] = {}
     for broker in view.answering:
         releases.setdefault(_release(broker), []).append(broker)
-    if len(releases) > 1 or view.mixed:
-        groups = "; ".join(f"{release}: {_names(brokers)}" for release, brokers in releases.items())
-        apart = len(releases) > 1
+    if len(releases) > 1:
         yield Finding(
             severity="warning",
-            code="mixed-releases" if apart else "mixed-brokers",
+            code="mixed-releases",
             where="cluster",
-            problem="The brokers run different releases of Kafka."
-            if apart
-            else "The brokers look like one release, and yet do not all offer the same.",
-            evidence=groups,
-            advice="finish the rolling upgrade; until then only what the oldest can do holds for the cluster"
-            if apart
-            else "'featuregate matrix' shows the difference; a roll that has just begun or a setting may explain it",
+            problem="The brokers run different releases of Kafka.",
+            evidence="; ".join(f"{_names(brokers)} {release}" for release, brokers in releases.items()),
+            advice="finish the rolling upgrade; until then only what the oldest can do holds for the cluster",
+        )
+    elif view.mixed:
+        yield Finding(
+            severity="warning",
+            code="mixed-brokers",
+            where="cluster",
+            problem="The brokers do not all offer the same APIs or features.",
+            evidence=f"all seem {next(iter(releases))}",
+            advice="'featuregate matrix' shows the difference; a roll that has just begun or a setting may explain it",
         )
 
 
@@ -122,20 +125,24 @@ def _release(broker: BrokerAnswer) -> str:
     """Judge the release of a broker by what it advertises: the newest of which it has all."""
     alone = merge([broker], cluster_id=None, role=broker.role, seen_at=broker.answered_at)
     fits = [release for release in captured_releases() if evaluate(alone, Release(release)).open]
-    return f"like {fits[-1]}" if fits else "of a release that cannot be told"
+    return f"like {fits[-1]}" if fits else "of a release that we cannot tell"
 
 
 def _not_everywhere(view: View) -> Iterator[Finding]:
+    """Yield one finding for each set of brokers: a roll brings several features at once."""
+    names: dict[tuple[BrokerAnswer, ...], list[str]] = {}
     for name in sorted({name for broker in view.answering for name in broker.supported} - set(view.supported)):
-        lacking = [b for b in view.answering if b.can_run(name) is None and not b.hides_features]
+        lacking = tuple(b for b in view.answering if b.can_run(name) is None and not b.hides_features)
+        names.setdefault(lacking, []).append(name)
+    for lacking, lacked in names.items():
         if lacking:
             yield Finding(
                 severity="warning",
                 code="feature-not-everywhere",
                 where=_names(lacking),
-                problem=f"Not every {view.role} can run {name}.",
-                evidence=f"{len(lacking)} of {len(view.answering)} lack it",
-                advice="it cannot be finalized before all can run it: upgrade these first",
+                problem=f"Not every {view.role} can run {', '.join(lacked)}.",
+                evidence=f"{len(lacking)} of {len(view.answering)} that answered do not list it",
+                advice="what some lack cannot be finalized: upgrade these first",
             )
 
 

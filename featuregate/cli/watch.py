@@ -7,6 +7,7 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,15 +22,22 @@ from featuregate.gates import Gate
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from featuregate.events import Event
     from featuregate.view import View
 
-__all__ = ["Happening", "Teller", "run"]
+__all__ = ["Happening", "Teller", "brief", "run"]
 
 ORDERLY: Final = 0.2
 """Seconds. All that one poll brings arrives within less; then it is put in order and printed."""
+MOST_ALIKE: Final = 3
+"""Lines of one kind at one moment; more of them become one line."""
+SENTENCES: Final = {
+    "api": "all brokers serve other versions of {0} APIs: {1}",
+    "supported": "all brokers can run other levels of {0} features: {1}",
+    "broker changed": "{0} brokers say something else: {1}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +130,25 @@ def _follow(events: SimpleQueue[Event], teller: Teller, output: str, until: floa
             waiting.append(events.get(timeout=ORDERLY))
             continue
         now = datetime.now(UTC)
-        for happening in teller.tell(waiting):
-            print(happening.to_json(now) if output == "json" else happening.to_text(now), flush=True)
+        told = list(teller.tell(waiting))
+        lines = (
+            [each.to_json(now) for each in told] if output == "json" else [each.to_text(now) for each in brief(told)]
+        )
+        for line in lines:
+            print(line, flush=True)
         waiting = []
+
+
+def brief(told: Sequence[Happening]) -> Iterator[Happening]:
+    """Say in one line for people what a roll does to dozens of API ranges or brokers at once; programs get each."""
+    for what, alike in groupby(told, lambda happening: happening.facts.get("what", "")):
+        happenings = list(alike)
+        if what in SENTENCES and len(happenings) > MOST_ALIKE:
+            named = ", ".join(each.facts["subject"] for each in happenings[:MOST_ALIKE])
+            text = SENTENCES[what].format(len(happenings), f"{named} and {len(happenings) - MOST_ALIKE} more")
+            yield Happening(kind="change", text=text)
+        else:
+            yield from happenings
 
 
 def _start(view: View) -> Happening:

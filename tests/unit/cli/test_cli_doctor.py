@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +13,10 @@ from featuregate.cli.findings import Finding
 from featuregate.config import Settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Run
+
+ROOT = Path(__file__).parents[3]
+CLI = ROOT / "featuregate" / "cli"
 
 
 def finding(severity) -> Finding:
@@ -106,3 +109,15 @@ def test_a_refused_address_is_a_finding(run: Run) -> None:
 def test_no_cluster_is_wrong_usage(run: Run) -> None:
     """There is nothing to look at."""
     assert run("doctor").code == 64
+
+
+def test_every_code_is_documented() -> None:
+    """Programs are written from that page."""
+    source = "".join((CLI / name).read_text() for name in ("findings.py", "visits.py", "doctor.py"))
+    codes = set(re.findall(r'(?:code=|_Diagnosis\(\s*|_unsafe\(\s*)"([a-z-]+)"', source)) | {
+        "ssl-ignored",
+        "sasl-ignored",
+    }
+    page = (ROOT / "docs/reference/command-line.md").read_text()
+    assert len(codes) > 25
+    assert {code for code in codes if f"`{code}`" not in page} == set()

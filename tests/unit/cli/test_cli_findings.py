@@ -66,6 +66,15 @@ def test_a_feature_that_some_lack_is_a_warning_that_names_them() -> None:
     assert "group.version" in finding.problem
 
 
+def test_features_that_the_same_brokers_lack_are_one_finding() -> None:
+    """A roll brings several at once."""
+    new = replace(able(2), supported={**able(2).supported, "share.version": SupportedRange(0, 1)})
+    assert (
+        "can run group.version, share.version."
+        in found(view(able(1, group=None), new))["feature-not-everywhere"].problem
+    )
+
+
 def test_a_broker_that_hides_features_is_not_said_to_lack_them() -> None:
     """It was asked at v3, which leaves out what starts at 0."""
     codes = found(view(replace(able(1, group=None), asked_version=3), able(2)))

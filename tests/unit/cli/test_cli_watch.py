@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from builders import broker, deaf, view
 
 from featuregate.changes import differences
-from featuregate.cli.watch import Happening, Teller
+from featuregate.cli.watch import Happening, Teller, brief
 from featuregate.decisions import evaluate
 from featuregate.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.requirements import Feature
@@ -99,3 +99,35 @@ def test_text_lines_have_the_time_of_day() -> None:
 def test_what_a_terminal_would_obey_is_shown_instead() -> None:
     """Names come from brokers."""
     assert "\x1b" not in Happening(kind="change", text="\x1b[2J").to_text(AT)
+
+
+def api(name: str) -> Happening:
+    """Say that one API range is another one."""
+    return Happening(kind="change", text=f"all brokers serve {name} 0..1", facts={"what": "api", "subject": name})
+
+
+def test_many_api_ranges_at_once_are_one_line_for_people() -> None:
+    """A roll moves dozens, and what matters would scroll away."""
+    other = Happening(kind="change", text="broker 1 answers again", facts={"what": "broker returned"})
+    told = [api(name) for name in ("Produce", "Fetch", "EndTxn", "Metadata", "JoinGroup")] + [other]
+    assert [each.text for each in brief(told)] == [
+        "all brokers serve other versions of 5 APIs: Produce, Fetch, EndTxn and 2 more",
+        "broker 1 answers again",
+    ]
+
+
+def test_a_few_api_ranges_are_a_line_each() -> None:
+    """They fit."""
+    told = [api("Produce"), api("Fetch"), api("EndTxn")]
+    assert list(brief(told)) == told
+
+
+def test_what_many_brokers_say_at_once_is_one_line_for_people() -> None:
+    """A level that is raised reaches a thousand brokers."""
+    told = [
+        Happening(kind="change", text="...", facts={"what": "broker changed", "subject": f"broker {number}"})
+        for number in range(1, 1001)
+    ]
+    assert [each.text for each in brief(told)] == [
+        "1000 brokers say something else: broker 1, broker 2, broker 3 and 997 more"
+    ]

@@ -1,0 +1,121 @@
+"""The command line against real Kafka, beside the real kafka-features on the same cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.testing import LocalKafka
+from featuregate.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.live
+
+COLUMNS, TABS = "4.3.1", "4.2.0"
+"""The releases of the tool whose layouts are compared."""
+
+
+@pytest.fixture(scope="module", params=["3.9.2", "4.2.0"])
+def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    """One node of each release is enough: layouts do not depend on how many there are."""
+    with LocalKafka(request.param) as cluster:
+        yield cluster
+
+
+def ours(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run our command line as people do."""
+    return subprocess.run([sys.executable, "-m", "featuregate", *argv], capture_output=True, text=True, check=False)
+
+
+def still(text: str) -> str:
+    """Take out the epoch, which runs."""
+    return re.sub(r"Epoch: \d+", "Epoch: N", text)
+
+
+def test_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
+    """The padded columns of 4.3."""
+    theirs = kafka.kafka_features("describe", version=COLUMNS)
+    mine = ours("--bootstrap-server", kafka.bootstrap, "describe")
+    assert "metadata.version" in theirs.stdout
+    assert (mine.returncode, still(mine.stdout), mine.stderr) == (theirs.returncode, still(theirs.stdout), "")
+
+
+def test_legacy_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
+    """The tabs of 4.2."""
+    theirs = kafka.kafka_features("describe", version=TABS)
+    mine = ours("describe", "--style", "legacy", "--bootstrap-server", kafka.bootstrap)
+    assert "\t" in theirs.stdout
+    assert still(mine.stdout) == still(theirs.stdout)
+
+
+def test_describe_of_one_node_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
+    """With --node-id, which came with 4.2 (KIP-1160)."""
+    theirs = kafka.kafka_features("describe", "--node-id", "1", version=COLUMNS)
+    mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "1")
+    assert still(mine.stdout) == still(theirs.stdout)
+
+
+def test_describe_of_controllers_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
+    """Their epoch stands still between features, so it is compared too."""
+    theirs = kafka.kafka_features("--bootstrap-controller", kafka.controller_bootstrap, "describe", version=COLUMNS)
+    mine = ours("--bootstrap-controller", kafka.controller_bootstrap, "describe")
+    assert mine.stdout == theirs.stdout
+
+
+def test_a_wrong_node_id_fails_as_in_kafka_features(kafka: LocalKafka) -> None:
+    """The same words behind our name, and the same exit code."""
+    theirs = kafka.kafka_features("describe", "--node-id", "-1", version=COLUMNS)
+    mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "-1")
+    assert mine.stderr.removeprefix("featuregate: ") in theirs.stderr
+    assert mine.returncode == theirs.returncode == 1
+
+
+def test_a_node_that_does_not_exist_is_never_replaced_by_another(kafka: LocalKafka) -> None:
+    """There is one node, and it is not 7."""
+    mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "7")
+    assert (mine.returncode, mine.stdout) == (1, "")
+    assert mine.stderr == "featuregate: this cluster has no broker 7; its brokers are: 1\n"
+
+
+def test_json_is_the_view(kafka: LocalKafka) -> None:
+    """It can be read back."""
+    view = View.from_json(ours("describe", "--output", "json", "--bootstrap-server", kafka.bootstrap).stdout)
+    assert view.cluster_id == kafka.cluster_id
+    assert [broker.node_id for broker in view.answering] == [1]
+
+
+def test_a_controller_taken_for_a_broker_is_named(kafka: LocalKafka) -> None:
+    """And the option to use instead."""
+    mine = ours("--bootstrap-server", kafka.controller_bootstrap, "describe")
+    assert mine.returncode == 1
+    assert "is a controller: use bootstrap.controllers" in mine.stderr
+
+
+def test_check_answers_by_its_exit_code(kafka: LocalKafka) -> None:
+    """Exactly-once in one producer works on both; the new group protocol came with 4.0."""
+    assert ours("check", "kip447", "--bootstrap-server", kafka.bootstrap).returncode == 0
+    has_it = kafka.node(1).version.startswith("4")
+    assert ours("check", "kip848", "--bootstrap-server", kafka.bootstrap).returncode == (0 if has_it else 1)
+
+
+def test_doctor_finds_nothing_wrong_with_a_cluster_that_is_well(kafka: LocalKafka) -> None:
+    """Its epoch runs, and every bootstrap address leads to it."""
+    mine = ours("doctor", "--output", "json", "--bootstrap-server", kafka.bootstrap)
+    assert {finding["severity"] for finding in json.loads(mine.stdout)["findings"]} <= {"note"}
+    assert mine.returncode == 0
+
+
+def test_doctor_notices_that_the_listener_speaks_no_tls(kafka: LocalKafka, tmp_path) -> None:
+    """A real broker hangs up on a TLS handshake without a word."""
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\n")
+    mine = ours("doctor", "--output", "json", "--command-config", str(file), "--bootstrap-server", kafka.bootstrap)
+    assert [finding["code"] for finding in json.loads(mine.stdout)["findings"]] == ["listener-speaks-plaintext"]
+    assert mine.returncode == 1
