@@ -51,6 +51,8 @@ class NodeInfo:
     """Where it serves clients; of a controller of its own, where that listens."""
     internal_port: int
     """Where it serves other brokers and tools, in plaintext."""
+    controller_port: int | None
+    """Where it serves as a controller; None where it is none."""
     pid: int | None
     """None before its first start."""
     state: State
@@ -129,6 +131,7 @@ class Nodes:
             host=HOST,
             port=member.client_port if member.is_broker else member.controller_port,
             internal_port=member.probe_port,
+            controller_port=member.controller_port if member.is_controller else None,
             pid=node.child.pid if node.child else None,
             state=node.state,
             log=self.log(node),
