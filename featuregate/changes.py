@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name
-from featuregate.view import broker_content
+from featuregate.view import broker_content, lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -101,29 +101,30 @@ def _brokers(was: View, now: View) -> Iterator[Difference]:
     """Tell brokers apart by id and address: one that moved went, and came."""
     were = {_place(broker): broker for broker in was.brokers}
     are = {_place(broker): broker for broker in now.brokers}
-    for _, before, after in _differing(were, are):
-        if after is None:
-            assert before is not None
-            yield Difference("broker went", before.name, before, None, f"{before.name} went")
-        elif before is None:
+    for place, after in are.items():
+        before = were.pop(place, None)
+        if before is None:
             yield Difference("broker came", after.name, None, after, f"{after.name} came{_and_is_silent(after)}")
-        elif broker_content(before) != broker_content(after):
-            yield _moved(before, after)
+        elif broker_content(was, before) != broker_content(now, after):
+            yield _moved(before, after, lagging(was, before), lagging(now, after))
+    for gone in were.values():
+        yield Difference("broker went", gone.name, gone, None, f"{gone.name} went")
 
 
-def _moved(was: BrokerAnswer, now: BrokerAnswer) -> Difference:
+def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: Mapping[str, int], lags: Mapping[str, int]) -> Difference:
     if now.failure is not None:
         return Difference("broker silent", now.name, was, now, f"{now.name} does not answer: {now.failure.text}")
     if was.failure is not None:
         return Difference("broker returned", now.name, was, now, f"{now.name} answers again")
     apis = [f"{api_name(key)} {_range(after)}" for key, _, after in _differing(was.api_ranges, now.api_ranges)]
     runs = [f"{name} {_range(after)}" for name, _, after in _differing(was.supported, now.supported)]
-    levels = [f"{name} {_level(name, after or 0)}" for name, _, after in _differing(_reported(was), _reported(now))]
+    levels = [f"{name} {_level(name, level)}" for name, level in lags.items()]
     said = [
         *_some("serves", apis, "API ranges"),
         *_some("can run", runs, "supported ranges"),
-        *_some("says", levels, "finalized levels"),
     ]
+    if lagged != lags:
+        said += _some("still says", levels, "finalized levels") or ["has caught up"]
     if (was.epoch < 0) != (now.epoch < 0):
         said.append("reports finalized features now" if was.epoch < 0 else "reports no finalized features now")
     if was.asked_version != now.asked_version:
@@ -144,10 +145,6 @@ def _differing(was: Mapping[K, V], now: Mapping[K, V]) -> Iterator[tuple[K, V | 
         before, after = was.get(key), now.get(key)
         if before != after:
             yield key, before, after
-
-
-def _reported(broker: BrokerAnswer) -> Mapping[str, int]:
-    return broker.finalized if broker.epoch >= 0 else {}
 
 
 def _place(broker: BrokerAnswer) -> tuple[int | None, str, int]:

@@ -266,17 +266,33 @@ def _content(view: View) -> tuple[object, ...]:
         view.finalized if view.epoch >= 0 else None,
         view.supported,
         view.api_ranges,
-        tuple(map(broker_content, view.brokers)),
+        tuple(broker_content(view, broker) for broker in view.brokers),
     )
 
 
-def broker_content(broker: BrokerAnswer) -> tuple[object, ...]:
-    """Return what counts as content of one answer: no times, and of the epoch only whether there is one."""
+def broker_content(view: View, broker: BrokerAnswer) -> tuple[object, ...]:
+    """Return what counts as content of one answer: no times, and of the epoch only whether there is one.
+
+    Of its finalized levels those count in which it differs from the cluster, so that a level which moves everywhere
+    is one change.
+    """
     return (
         (broker.node_id, broker.host, broker.port),
         broker.api_ranges,
         broker.supported,
-        broker.finalized if broker.epoch >= 0 else None,
+        broker.epoch >= 0,
+        lagging(view, broker),
         broker.asked_version,
         broker.failure and broker.failure.kind,
     )
+
+
+def lagging(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
+    """Return the levels that one broker reports and the cluster does not: it has not heard of the news yet."""
+    if broker.epoch < 0 or broker.finalized == view.finalized:
+        return {}
+    return {
+        feature: level
+        for feature in sorted({*broker.finalized, *view.finalized})
+        if (level := broker.finalized.get(feature, 0)) != view.finalized.get(feature, 0)
+    }

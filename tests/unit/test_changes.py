@@ -57,8 +57,27 @@ def test_levels_that_became_known_or_unknown() -> None:
         "group.version is finalized at 1 (was unknown)",
     ]
     assert told(known, unknown)[0] == "finalized features are unknown now"
-    assert told(unknown, known)[-1] == "broker 1 (b1:9092) says group.version 1, reports finalized features now"
-    assert told(known, unknown)[-1] == "broker 1 (b1:9092) says group.version 0, reports no finalized features now"
+    assert told(unknown, known)[-1] == "broker 1 (b1:9092) reports finalized features now"
+    assert told(known, unknown)[-1] == "broker 1 (b1:9092) reports no finalized features now"
+
+
+def test_a_level_that_moved_everywhere_is_one_difference() -> None:
+    """Not one more for each broker."""
+    before = view(*(broker(at) for at in range(3)))
+    after = view(*(broker(at, epoch=11, group_version=1) for at in range(3)))
+    assert told(before, after) == ["group.version is finalized at 1 (was 0)"]
+
+
+def test_a_broker_that_lags_and_catches_up() -> None:
+    """Each is told once, however the epochs run."""
+    before = view(broker(1), broker(2))
+    between = view(broker(1, epoch=11, group_version=1), broker(2))
+    after = view(broker(1, epoch=12, group_version=1), broker(2, epoch=12, group_version=1))
+    assert told(before, between) == [
+        "group.version is finalized at 1 (was 0)",
+        "broker 2 (b2:9092) still says group.version 0",
+    ]
+    assert told(between, after) == ["broker 2 (b2:9092) has caught up"]
 
 
 def test_ranges_that_moved() -> None:
