@@ -69,9 +69,10 @@ async def _examine(settings: Settings) -> list[Finding]:
 
 def about_configuration(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     """Say what is set and cannot have an effect, and what makes a connection less safe than it looks."""
-    for what, used in (("ssl.", settings.tls), ("sasl.", settings.sasl)):
+    used = {"ssl.": settings.protocol.endswith("SSL"), "sasl.": settings.protocol.startswith("SASL_")}
+    for what, has_effect in used.items():
         names = [name for name in properties if name.removeprefix("kafka.").startswith(what)]
-        if names and used is None and settings.roster == "ask":
+        if names and not has_effect:
             yield Finding(
                 severity="warning",
                 code=f"{what.rstrip('.')}-ignored",

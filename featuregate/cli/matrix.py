@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from itertools import count, product
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from featuregate.catalog import api_name, level_name
@@ -30,6 +32,8 @@ TITLES: Final[dict[Kind, str]] = {
 }
 NOTHING: Final = "-"
 DIFFERS: Final = " *"
+WIDEST_HEADING: Final = 24
+"""Characters; what is longer stands below the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,9 @@ class Group:
     """Brokers that say the same about every line that is shown: one column."""
 
     name: str
+    """Their ids or addresses, or a letter and their number where those are too many."""
+    members: str
+    """All of their ids or addresses."""
     column: int
     """Where they stand in `Line.said`: where the first of them does."""
 
@@ -187,10 +194,21 @@ def _groups(heard: Sequence[BrokerAnswer], lines: Sequence[Line]) -> tuple[Group
     alike: dict[tuple[object, ...], list[int]] = {}
     for column in range(len(heard)):
         alike.setdefault(tuple(line.said[column] for line in lines), []).append(column)
-    return tuple(Group(name=_label([heard[at] for at in columns]), column=columns[0]) for columns in alike.values())
+    groups = []
+    for letter, columns in zip(_letters(), alike.values(), strict=False):
+        members = _members([heard[at] for at in columns])
+        name = members if len(members) <= WIDEST_HEADING else f"{letter} ({len(columns)})"
+        groups.append(Group(name=name, members=members, column=columns[0]))
+    return tuple(groups)
 
 
-def _label(brokers: Sequence[BrokerAnswer]) -> str:
+def _letters() -> Iterator[str]:
+    """Yield A to Z, then AA and so on."""
+    for length in count(1):
+        yield from map("".join, product(ascii_uppercase, repeat=length))
+
+
+def _members(brokers: Sequence[BrokerAnswer]) -> str:
     numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
     addresses = [printable(broker.address) for broker in brokers if broker.node_id is None]
     return ",".join([numbers, *addresses] if numbers else addresses)
@@ -244,6 +262,9 @@ def _remarks(matrix: Matrix) -> Iterator[str]:
     if any(line.differs for line in matrix.lines):
         yield ""
         yield "*: not the same everywhere"
+    if lettered := [group for group in matrix.groups if group.name != group.members]:
+        yield ""
+        yield from (f"{group.name}: {matrix.view.role}s {group.members}" for group in lettered)
     if matrix.view.missing:
         yield ""
     for broker in matrix.view.missing:

@@ -210,9 +210,10 @@ def test_watch_ends_by_itself(run: Run, fake_cluster: MakeCluster) -> None:
     assert ": 1 of 1 brokers answered, epoch " in ended.out
 
 
-# ---------------------------------------------------------------------- doctor
+# ---------------------------------------------------------------------- doctor (slow where it looks twice)
 
 
+@pytest.mark.slow
 def test_doctor_names_mixed_releases(run: Run, fake_cluster: MakeCluster) -> None:
     """And which brokers run which."""
     cluster = fake_cluster(3, release="4.2")
@@ -222,6 +223,7 @@ def test_doctor_names_mixed_releases(run: Run, fake_cluster: MakeCluster) -> Non
     assert finding["evidence"] == (f"brokers 1,3 like 4.2; broker 2 ({cluster.broker(2).address}) like 3.9")
 
 
+@pytest.mark.slow
 def test_doctor_reports_a_silent_broker_once(run: Run, fake_cluster: MakeCluster) -> None:
     """Not as a broker and as an address too."""
     cluster = fake_cluster(3)
@@ -231,6 +233,7 @@ def test_doctor_reports_a_silent_broker_once(run: Run, fake_cluster: MakeCluster
     assert codes(ended.out) == {"broker-silent": "error", "epoch-frozen": "warning"}
 
 
+@pytest.mark.slow
 def test_doctor_sees_two_clusters_in_one_list(run: Run, fake_cluster: MakeCluster) -> None:
     """Each address is asked for itself."""
     bootstrap = f"{fake_cluster(1).bootstrap},{fake_cluster(1).bootstrap}"

@@ -37,6 +37,14 @@ def test_brokers_that_say_the_same_share_a_column() -> None:
     assert [group.name for group in build(seen, everything=False).groups] == ["1-2", "3"]
 
 
+def test_a_column_of_too_many_brokers_to_name_gets_a_letter() -> None:
+    """Their ids stand below the table."""
+    matrix = build(view(*(broker(n, txn=2 + n % 2) for n in range(1, 41))), everything=False)
+    assert [group.name for group in matrix.groups] == ["A (20)", "B (20)"]
+    odd = ",".join(str(number) for number in range(1, 41, 2))
+    assert f"A (20): brokers {odd}" in to_text(matrix)
+
+
 def test_a_stale_broker_gets_a_column_of_its_own() -> None:
     """It still says the old level."""
     seen = view(broker(1, epoch=20, group_version=1), broker(2, epoch=10))
