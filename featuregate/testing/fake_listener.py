@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from featuregate.errors import RemoteWireError
@@ -86,32 +87,52 @@ class Listener:
         self.connections: set[_Connection] = set()
         self._tls = tls
         self._keeper: socket.socket | None = _bind(0)
-        self._server: asyncio.Server | None = None
+        self._listening: socket.socket | None = None
+        self._connecting: set[asyncio.Task[None]] = set()
         self.port: int = self._keeper.getsockname()[1]
 
     @property
     def is_open(self) -> bool:
         """Whether connections are accepted."""
-        return self._server is not None
+        return self._listening is not None
 
     async def open(self) -> None:
         """Accept connections."""
         if self._keeper is None:
             return
-        loop = asyncio.get_running_loop()
-        keeper, self._keeper = self._keeper, None
-        self._server = await loop.create_server(
-            lambda: _Connection(self), sock=keeper, ssl=self._tls, backlog=_BACKLOG, start_serving=False
-        )
-        await self._server.start_serving()
+        self._listening, self._keeper = self._keeper, None
+        self._listening.setblocking(False)  # noqa: FBT003 - the socket module's signature
+        self._listening.listen(_BACKLOG)
+        asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
 
     async def shut(self) -> None:
         """Refuse connections, and reset those that there are."""
-        if self._server is not None:
+        if self._listening is not None:
             self._keeper = _bind(self.port)
-            self._server.close()
-            self._server = None
+            asyncio.get_running_loop().remove_reader(self._listening)
+            self._listening.close()
+            self._listening = None
+        for task in (connecting := list(self._connecting)):
+            task.cancel()
+        await asyncio.gather(*connecting, return_exceptions=True)
         await self.hang_up()
+
+    def _accept(self, listening: socket.socket) -> None:
+        # By hand, because an asyncio.Server that is closed between accepting and connecting loses the connection: the
+        # client would wait for its timeout instead of being reset.
+        try:
+            accepted, _ = listening.accept()
+        except OSError:  # the client has gone already
+            return
+        accepted.setblocking(False)  # noqa: FBT003 - the socket module's signature
+        task = asyncio.get_running_loop().create_task(self._connect(accepted))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+        task.add_done_callback(lambda done: accepted.close() if done.cancelled() else None)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        with suppress(OSError):  # a client that speaks no TLS, or has gone already
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: _Connection(self), accepted, ssl=self._tls)
 
     async def hang_up(self) -> None:
         """Reset the connections that there are; returns when they are gone."""

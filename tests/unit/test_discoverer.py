@@ -1,0 +1,568 @@
+"""The discoverer against brokers that speak the real protocol: polling, waiting, closing, forking, pickling."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import pickle
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+import pytest
+
+import featuregate as fg
+from featuregate.errors import ClosedError, ConfigError, DiscoveryError, NotPicklable, RefreshTimedOut
+from featuregate.events import Changed, Event, GateMoved, Polled, PollFailed
+from featuregate.testing import FakeCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BOUND = 30.0
+HOUR = 3600.0
+TXN_OFFSET_COMMIT = 28
+TV2 = fg.Feature("transaction.version") >= 2
+NEW_TXN = fg.Api("TxnOffsetCommit") >= 5
+
+
+@pytest.fixture
+def old() -> Iterator[FakeCluster]:
+    """Three brokers of 3.9, which do not list brokers that are down."""
+    with FakeCluster(3, release="3.9") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def new() -> Iterator[FakeCluster]:
+    """Three brokers of 4.2, which list fenced brokers too."""
+    with FakeCluster(3, release="4.2") as cluster:
+        yield cluster
+
+
+class Circle:
+    """A callback that holds the discoverer which holds it."""
+
+    def __init__(self, features: fg.Discoverer) -> None:
+        self.features = features
+
+    def __call__(self, _change: Changed, /) -> None:
+        self.features.health()
+
+
+def poll_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "featuregate-poll"]
+
+
+# ---------------------------------------------------------------------- one look
+
+
+def test_discover_looks_once(new: FakeCluster) -> None:
+    """Every broker, merged."""
+    view = fg.discover(new.bootstrap)
+    assert [broker.node_id for broker in view.brokers] == [1, 2, 3]
+    assert view.cluster_id == new.cluster_id
+    assert view.missing == ()
+    assert view.level("metadata.version") == new.finalized["metadata.version"]
+
+
+async def test_discover_works_where_a_loop_runs(new: FakeCluster) -> None:
+    """As in a notebook."""
+    assert fg.discover(new.bootstrap).cluster_id == new.cluster_id
+
+
+async def test_adiscover_looks_once(new: FakeCluster) -> None:
+    """The same for coroutines."""
+    view = await fg.adiscover({"bootstrap.servers": new.bootstrap})
+    assert view.cluster_id == new.cluster_id
+
+
+def test_discover_finds_nobody() -> None:
+    """One clear error, with the cause of each address."""
+    with FakeCluster(1) as gone:
+        address = gone.bootstrap
+    with pytest.raises(DiscoveryError, match=address):
+        fg.discover(address)
+
+
+# ---------------------------------------------------------------------- polling
+
+
+def test_it_starts_without_blocking_and_waits_with_a_bound(new: FakeCluster) -> None:
+    """`with` returns at once; wait() tells when there is a view."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        assert features.wait(BOUND)
+        assert features.view is not None
+        assert features.health()["status"] == "ok"
+        assert features.health()["polling"]
+
+
+def test_a_gate_starts_it(new: FakeCluster) -> None:
+    """A start that was forgotten must not mean a gate that never opens."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+    assert features.gate("any", "Fetch>=4").wait(BOUND)
+    features.close()
+
+
+def test_it_polls_by_itself(old: FakeCluster) -> None:
+    """A level that an operator finalizes arrives without anybody asking."""
+    with fg.Discoverer(old.bootstrap, interval=0.05) as features:
+        gate = features.gate("tv2", TV2)
+        assert features.wait(BOUND)
+        assert not gate.open
+        old.finalize({"transaction.version": 2})
+        assert gate.wait(BOUND)
+
+
+def test_invariant_3_a_gate_opens_with_the_last_broker(old: FakeCluster) -> None:
+    """A rolling upgrade, broker by broker: down, then back with the new release."""
+    with fg.Discoverer(old.bootstrap, interval=HOUR) as features:
+        gate = features.gate("new-txn", NEW_TXN)
+        for broker in old.brokers:
+            broker.stop()
+            features.refresh(BOUND)
+            assert not gate.open, gate.decision
+            broker.upgrade("4.2")
+            broker.start()
+            features.refresh(BOUND)
+            assert gate.open is (broker is old.brokers[-1]), gate.decision
+
+
+def test_invariant_3_a_broker_that_comes_back_old_was_never_forgotten(old: FakeCluster) -> None:
+    """Down while the others are new already: a gate that forgot it would open, and be wrong when it comes back."""
+    with fg.Discoverer(old.bootstrap, interval=HOUR) as features:
+        gate = features.gate("new-txn", "TxnOffsetCommit>=5")
+        ranges = dict(features.refresh(BOUND).brokers[0].api_ranges)
+        old.broker(3).stop()
+        for node_id in (1, 2):
+            # Not upgrade("4.2"): such brokers would list the one that is down, and nothing had to be remembered.
+            old.broker(node_id).set(api_ranges={**ranges, TXN_OFFSET_COMMIT: (0, 5)})
+        view = features.refresh(BOUND)
+        assert [broker.node_id for broker in view.missing] == [3]
+        assert not gate.open
+        old.broker(3).start()
+        features.refresh(BOUND)
+        assert not gate.open
+        assert "broker 3" in gate.decision.summary
+
+
+def test_a_broker_that_is_gone_for_good_is_dropped_after_a_while(old: FakeCluster) -> None:
+    """A smaller cluster must not keep gates shut for ever."""
+    with fg.Discoverer(old.bootstrap, interval=HOUR, forget_after=0.001) as features:
+        features.refresh(BOUND)
+        old.remove_broker(3)
+        features.refresh(BOUND)
+        view = features.refresh(BOUND)
+        assert [broker.node_id for broker in view.brokers] == [1, 2]
+
+
+def test_where_the_cluster_lists_fenced_brokers_an_unlisted_one_is_dropped_at_once(new: FakeCluster) -> None:
+    """DescribeCluster v2 names every registered broker."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.refresh(BOUND)
+        new.remove_broker(3)
+        assert [broker.node_id for broker in features.refresh(BOUND).brokers] == [1, 2]
+
+
+def test_invariant_3_a_fenced_broker_is_known_from_the_first_look(new: FakeCluster) -> None:
+    """It was down before this app started, and still keeps gates shut."""
+    new.broker(3).stop()
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        gate = features.gate("new-txn", NEW_TXN)
+        view = features.refresh(BOUND)
+        assert [broker.node_id for broker in view.missing] == [3]
+        assert not gate.open
+
+
+def test_new_brokers_are_picked_up(new: FakeCluster) -> None:
+    """Without a restart."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.refresh(BOUND)
+        new.add_broker()
+        assert [broker.node_id for broker in features.refresh(BOUND).brokers] == [1, 2, 3, 4]
+
+
+def test_the_bootstrap_list_is_asked_again_when_all_known_brokers_are_gone() -> None:
+    """The first broker's address stays in the list; those that were known besides are all gone."""
+    with FakeCluster(2) as cluster:
+        bootstrap = cluster.broker(1).address
+        with fg.Discoverer(bootstrap, interval=HOUR) as features:
+            cluster.broker(1).stop()
+            cluster.broker(2).stop()
+            with pytest.raises(DiscoveryError):
+                features.refresh(BOUND)
+            cluster.broker(1).start()
+            view = features.refresh(BOUND)
+            assert [broker.node_id for broker in view.missing] == [2]
+
+
+def test_a_silent_broker_costs_one_timeout_and_is_a_failed_answer(new: FakeCluster) -> None:
+    """As 0.9 is: it accepts, and says nothing."""
+    new.broker(2).silent()
+    view = fg.discover({"bootstrap.servers": new.bootstrap, "socket.timeout.ms": 300})
+    (missing,) = view.missing
+    assert missing.node_id == 2
+    assert missing.failure is not None
+    assert missing.failure.kind == "TimedOut"
+
+
+def test_invariant_1_a_stale_broker_is_outvoted(new: FakeCluster) -> None:
+    """It reports an old epoch with an old level."""
+    new.finalize({"transaction.version": 2})
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.refresh(BOUND)
+        for broker in new.brokers:
+            broker.answers_once(epoch=3, finalized={"transaction.version": 1})
+        view = features.refresh(BOUND)
+        assert (view.level("transaction.version"), view.epoch) == (2, new.epoch)
+
+
+def test_invariant_1_a_rebuilt_cluster_starts_afresh(new: FakeCluster) -> None:
+    """Another cluster id under the same addresses: lower epochs and levels are true there."""
+    new.finalize({"transaction.version": 2})
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        gate = features.gate("tv2", TV2)
+        features.refresh(BOUND)
+        assert gate.open
+        new.rebuild()
+        new.finalize({"transaction.version": 1})
+        view = features.refresh(BOUND)
+        assert view.cluster_id == new.cluster_id
+        assert not gate.open
+
+
+def test_invariant_2_the_latched_levels_are_readable(new: FakeCluster) -> None:
+    """The highest level ever seen, and not the one of now."""
+    new.finalize({"transaction.version": 2})
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.refresh(BOUND)
+        new.finalize({"transaction.version": 1})
+        view = features.refresh(BOUND)
+        assert view.level("transaction.version") == 1
+        assert features.latched["transaction.version"] == 2
+
+
+def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path) -> None:
+    """The second life meets only stale brokers, and finds the gate open."""
+    new.finalize({"transaction.version": 2})
+    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
+        assert features.gate("tv2", TV2).wait(BOUND)
+    for broker in new.brokers:
+        broker.set(epoch=3, finalized={"transaction.version": 1})
+    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
+        gate = features.gate("tv2", TV2)
+        assert gate.wait(BOUND)
+        assert "held open: finalized level fell to 1 at epoch 3" in str(gate.decision)
+
+
+def test_invariant_4_an_idle_cluster_changes_nothing(new: FakeCluster) -> None:
+    """Epochs that run fire no callback."""
+    heard: list[Changed] = []
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.on_change(heard.append)
+        for _ in range(3):
+            features.refresh(BOUND)
+            new.advance_epoch()
+        assert len(heard) == 1
+        new.finalize({"share.version": 0})
+        features.refresh(BOUND)
+        assert len(heard) == 2
+        assert "share.version" in str(heard[1].differences[0])
+
+
+def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeCluster) -> None:
+    """Garbage and cut frames cost that broker its answer, and nobody else."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.refresh(BOUND)
+        for _ in range(2):  # a broker may be asked twice in one look: who is there, and what it can do
+            new.broker(2).garbage_once(b"\xff" * 64)
+            new.broker(3).cut_once(after_bytes=20)
+        view = features.refresh(BOUND)
+        assert [broker.node_id for broker in view.missing] == [2, 3]
+        assert any(not features.refresh(BOUND).missing for _ in range(3))
+
+
+# ---------------------------------------------------------------------- asking
+
+
+def test_refresh_asks_now(new: FakeCluster) -> None:
+    """Whatever the interval."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.refresh(BOUND)
+        new.finalize({"transaction.version": 2})
+        assert features.refresh(BOUND).level("transaction.version") == 2
+
+
+def test_refresh_raises_when_nobody_answers(new: FakeCluster) -> None:
+    """And what was seen stays."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        before = features.refresh(BOUND)
+        for broker in new.brokers:
+            broker.stop()
+        with pytest.raises(DiscoveryError):
+            features.refresh(BOUND)
+        assert features.view is before
+        assert features.health()["status"] == "degraded"
+
+
+def test_refresh_is_bounded(new: FakeCluster) -> None:
+    """A hanging poll does not hang who waits for it."""
+    for broker in new.brokers:
+        broker.silent()
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features, pytest.raises(RefreshTimedOut, match=r"0\.05 s"):
+        features.refresh(0.05)
+
+
+def test_two_gates_of_one_name_are_one(new: FakeCluster) -> None:
+    """Unless they require something else, which is an error."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        gate = features.gate("tv2", TV2)
+        assert features.gate("tv2", "transaction.version>=2") is gate
+        with pytest.raises(ConfigError, match=r"already sticky and requires transaction\.version>=2"):
+            features.gate("tv2", "transaction.version>=1")
+        with pytest.raises(ConfigError, match="already sticky"):
+            features.gate("tv2", TV2, policy="live")
+        with pytest.raises(ConfigError, match="policy"):
+            features.gate("x", TV2, policy="often")  # type: ignore[arg-type]  # the mistake is the test
+
+
+def test_presets_make_gates(new: FakeCluster) -> None:
+    """As the front door shows them."""
+    with fg.Discoverer({"bootstrap.servers": new.bootstrap}, interval=HOUR) as features:
+        assert features.gate("eos-v2", fg.presets.kip447).wait(BOUND)
+
+
+def test_pins_are_taken_at_one_instant(new: FakeCluster) -> None:
+    """All gates by name."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        gates = [features.gate("tv2", TV2, policy="live"), features.gate("txn", NEW_TXN)]
+        features.refresh(BOUND)
+        pins = features.pin()
+        assert {name: pin.open for name, pin in pins.items()} == {gate.name: gate.open for gate in gates}
+        assert pickle.loads(pickle.dumps(pins)) == pins
+
+
+def test_events_tell_what_happened(new: FakeCluster) -> None:
+    """Polls, failed polls, changes and gates that moved; never checks."""
+    events: list[Event] = []
+    with fg.Discoverer(new.bootstrap, interval=HOUR, metrics=events.append) as features:
+        gate = features.gate("txn", NEW_TXN)
+        assert gate.wait(BOUND)
+        for _ in range(1000):
+            assert gate.open
+        for broker in new.brokers:
+            broker.stop()
+        with pytest.raises(DiscoveryError):
+            features.refresh(BOUND)
+    kinds = {type(event) for event in events}
+    assert kinds == {Polled, PollFailed, Changed, GateMoved}
+    assert len(events) < 10
+
+
+def test_a_live_gate_closes_when_the_view_is_stale(new: FakeCluster) -> None:
+    """A sticky one stays."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=0.001) as features:
+        live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
+        assert sticky.wait(BOUND)
+        for broker in new.brokers:
+            broker.stop()
+        with pytest.raises(DiscoveryError):
+            features.refresh(BOUND)
+        assert not live.open
+        assert "nobody has answered" in str(live.decision)
+        assert sticky.open
+        assert features.health()["status"] == "stale"
+
+
+def test_health_is_plain_and_whole(new: FakeCluster) -> None:
+    """JSON-able, with the state of each gate."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        gate = features.gate("txn", NEW_TXN)
+        assert gate.wait(BOUND)
+        health = json.loads(json.dumps(features.health()))
+    assert health["gates"] == {"txn": True}
+    assert (health["brokers_known"], health["brokers_answered"]) == (3, 3)
+
+
+@pytest.mark.parametrize("option", ["interval", "stale_after", "forget_after"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_a_wrong_option_is_one_clear_error(option: str, value: float) -> None:
+    """At once, not in the poll loop."""
+    with pytest.raises(ConfigError, match=option):
+        fg.Discoverer("localhost:9092", **{option: value})
+
+
+# ---------------------------------------------------------------------- life and death
+
+
+def test_invariant_8_closing_twice_is_closing_once(new: FakeCluster) -> None:
+    """The thread has ended, and what was seen can still be read."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
+    gate = features.gate("txn", NEW_TXN)
+    assert gate.wait(BOUND)
+    features.close()
+    features.close()
+    assert poll_threads() == []
+    assert gate.open
+    assert features.view is not None
+    assert features.health()["status"] == "closed"
+
+
+def test_invariant_8_what_is_closed_stays_closed(new: FakeCluster) -> None:
+    """Neither starting, nor asking, nor waiting brings it back."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+    features.close()
+    for use in (features.start, lambda: features.refresh(1), lambda: features.wait(1)):
+        with pytest.raises(ClosedError):
+            use()
+    assert not features.gate("txn", NEW_TXN).open
+    assert poll_threads() == []
+
+
+async def test_what_is_closed_cannot_be_entered_as_a_task(new: FakeCluster) -> None:
+    """The same for coroutines."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+    features.close()
+    with pytest.raises(ClosedError):
+        await features.__aenter__()
+
+
+def test_invariant_8_closing_wakes_who_waits(new: FakeCluster) -> None:
+    """Nothing can change any more."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
+    gate = features.gate("never", "Fetch>=30000")
+    caught: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            gate.wait(HOUR)
+        except ClosedError as error:
+            caught.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    features.close()
+    waiter.join(BOUND)
+    assert len(caught) == 1
+
+
+def test_invariant_8_a_forgotten_discoverer_dies(new: FakeCluster) -> None:
+    """Its thread ends, also where a callback holds it in a circle."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
+    features.on_change(Circle(features))
+    features.refresh(BOUND)
+    (thread,) = poll_threads()
+    gone = weakref.ref(features)
+    del features
+    gc.collect()
+    thread.join(BOUND)
+    assert gone() is None
+    assert not thread.is_alive()
+
+
+def test_a_gate_that_is_held_keeps_its_discoverer(new: FakeCluster) -> None:
+    """An app that keeps only the gate wants it to open."""
+    gate = fg.Discoverer(new.bootstrap, interval=0.05).gate("tv2", fg.Feature("share.version") >= 2)
+    gc.collect()
+    assert not gate.wait(0.01)
+    new.finalize({"share.version": 2})
+    assert gate.wait(BOUND)
+
+
+def test_invariant_8_a_discoverer_does_not_travel(new: FakeCluster) -> None:
+    """It says what does."""
+    features = fg.Discoverer(new.bootstrap)
+    with pytest.raises(NotPicklable, match="send the View instead"):
+        pickle.dumps(features)
+    view = fg.discover(new.bootstrap)
+    assert pickle.loads(pickle.dumps(view)) == view
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_invariant_8_a_forked_child_starts_again_at_its_first_check(new: FakeCluster) -> None:
+    """No thread survives a fork. The child's own poll loop sees what was finalized after the fork."""
+    with fg.Discoverer(new.bootstrap, interval=0.05) as features:
+        gate = features.gate("share2", fg.Feature("share.version") >= 2)
+        open_already = features.gate("txn", NEW_TXN)
+        assert open_already.wait(BOUND)
+        told_r, told_w = os.pipe()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                before = [thread.name for thread in threading.enumerate()]
+                latched = open_already.open  # what was open stays open, and this check starts the loop
+                os.write(told_w, b"x")
+                opened = gate.wait(BOUND)
+                code = 0 if latched and opened and "featuregate-poll" not in before else 2
+            finally:
+                os._exit(code)
+        os.close(told_w)
+        assert os.read(told_r, 1) == b"x"
+        os.close(told_r)
+        new.finalize({"share.version": 2})
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+
+
+# ---------------------------------------------------------------------- as a task
+
+
+async def test_it_polls_as_a_task_of_the_callers_loop(new: FakeCluster) -> None:
+    """No thread is started; callbacks run in the loop."""
+    heard: list[threading.Thread] = []
+    async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.on_change(lambda _change: heard.append(threading.current_thread()))
+        gate = features.gate("txn", NEW_TXN)
+        assert await asyncio.to_thread(gate.wait, BOUND)
+        assert await asyncio.to_thread(features.refresh, BOUND) is features.view
+        assert poll_threads() == []
+        assert heard == [threading.current_thread()]
+    assert features.health()["status"] == "closed"
+    assert not features.health()["polling"]
+
+
+async def test_waiting_in_the_loop_that_polls_is_refused(new: FakeCluster) -> None:
+    """It would wait for itself."""
+    async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        assert await asyncio.to_thread(features.wait, BOUND)
+        with pytest.raises(RuntimeError, match="to_thread"):
+            features.wait(1)
+
+
+def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeCluster) -> None:
+    """The same in a thread."""
+    caught: list[BaseException] = []
+
+    def callback(_change: Changed) -> None:
+        try:
+            features.refresh(1)
+        except RuntimeError as error:
+            caught.append(error)
+
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.on_change(callback)
+        features.refresh(BOUND)
+    assert len(caught) == 1
+
+
+def test_a_poll_that_fails_in_a_way_that_it_should_not_is_survived(
+    new: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shelf of the app's own raises what it likes; the loop logs it and goes on."""
+
+    class Broken:
+        def load(self, cluster_id: str) -> None:
+            raise ZeroDivisionError(cluster_id)
+
+        def save(self, kept: object) -> object:
+            raise ZeroDivisionError(kept)
+
+    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=Broken()) as features:  # type: ignore[arg-type]
+        with pytest.raises(ZeroDivisionError):
+            features.refresh(BOUND)
+        assert features.health()["polling"]
+    assert "a poll failed in a way that it should not" in caplog.text
