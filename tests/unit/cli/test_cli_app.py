@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -158,3 +159,44 @@ def test_completion_without_the_extra_says_what_to_install() -> None:
         64,
         "featuregate: completion needs shtab: pip install 'featuregate[cli]'\n",
     )
+
+
+def command_that_raises(error: BaseException) -> ModuleType:
+    """Make a command that fails like this."""
+
+    def run(args: object) -> int:
+        raise error
+
+    module = ModuleType("featuregate.cli.explain")
+    module.run = run  # type: ignore[attr-defined]  # a module like any other
+    return module
+
+
+def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an exit code that is no answer, and the way to see more."""
+    monkeypatch.setitem(sys.modules, "featuregate.cli.explain", command_that_raises(ZeroDivisionError("by\nzero")))
+    assert run("explain", "kip447") == (
+        70,
+        "",
+        "featuregate: this is a bug: ZeroDivisionError: by zero (--verbose shows where)\n",
+    )
+
+
+def test_verbose_shows_where_a_bug_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback that the line speaks of."""
+    monkeypatch.setitem(sys.modules, "featuregate.cli.explain", command_that_raises(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        run("explain", "kip447", "--verbose")
+
+
+def test_verbose_shows_no_traceback_of_what_is_no_bug(run: Run) -> None:
+    """A line says it all."""
+    ended = run("matrix", "--verbose", "--bootstrap-server", NOBODY)
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+
+
+def test_an_interrupted_command_says_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever pressed Ctrl-C knows."""
+    monkeypatch.setitem(sys.modules, "featuregate.cli.explain", command_that_raises(KeyboardInterrupt()))
+    assert run("explain", "kip447") == (130, "", "")

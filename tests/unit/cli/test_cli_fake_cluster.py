@@ -291,6 +291,24 @@ def test_doctor_sees_that_a_listener_speaks_no_tls(run: Run, fake_cluster: MakeC
     assert codes(run("doctor", *argv).out) == {"listener-speaks-plaintext": "error"}
 
 
+def test_doctor_sees_what_is_no_kafka(run: Run, fake_cluster: MakeCluster) -> None:
+    """A web server answers in words."""
+    cluster = fake_cluster(1)
+    cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    ended = run("doctor", "--output", "json", "--bootstrap-server", cluster.bootstrap)
+    assert codes(ended.out) == {"not-kafka": "error"}
+
+
+def test_doctor_sees_a_listener_that_says_nothing(run: Run, fake_cluster: MakeCluster, tmp_path: Path) -> None:
+    """Whatever protocol is tried."""
+    file = tmp_path / "client.properties"
+    file.write_text("socket.timeout.ms=200\nsocket.connection.setup.timeout.ms=200\n")
+    cluster = fake_cluster(1)
+    cluster.broker(1).silent()
+    ended = run("doctor", "--output", "json", "--command-config", str(file), "--bootstrap-server", cluster.bootstrap)
+    assert codes(ended.out) == {"silent": "error"}
+
+
 # ---------------------------------------------------------------------- a terminal
 
 
