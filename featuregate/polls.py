@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from featuregate.answers import unlisted
-from featuregate.schedule import SETTLE_INTERVALS
+from featuregate.schedule import ROLL_INTERVALS, SETTLE_INTERVALS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,6 +30,8 @@ class Polls:
     """Failed polls in a row."""
     last_error: Exception | None = None
     succeeded_at: float | None = None
+    began_at: float | None = None
+    """When the first answer came."""
     moved_at: float | None = None
     """When content last became another one."""
     epoch_moved_at: float | None = None
@@ -48,6 +50,7 @@ class Polls:
         self.failures = 0
         self.last_error = None
         self.succeeded_at = now
+        self.began_at = now if self.began_at is None else self.began_at
         same = before is not None and before.same_content(after)
         if before is not None and not same:
             self.moved_at = now
@@ -79,11 +82,15 @@ class Polls:
         )
 
     def rolling(self, view: View | None, now: float) -> bool:
-        """Say whether to poll faster: brokers differ, or something moved a few intervals ago or less."""
-        if view is None:
+        """Say whether to poll faster: something moved a little while ago, or brokers differ.
+
+        Brokers that differ for very long are no roll: some have telemetry on, or a node was left behind.
+        """
+        if view is None or self.began_at is None:
             return False
-        recently = self.moved_at is not None and now - self.moved_at < SETTLE_INTERVALS * self.interval
-        return view.mixed or recently
+        if self.moved_at is not None and now - self.moved_at < SETTLE_INTERVALS * self.interval:
+            return True
+        return view.mixed and now - (self.moved_at or self.began_at) < ROLL_INTERVALS * self.interval
 
     def age(self, now: float) -> float | None:
         """Return the seconds since anybody answered; ``None`` before the first answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SETTLE_INTERVALS", "next_delay"]
+__all__ = ["ROLL_INTERVALS", "SETTLE_INTERVALS", "next_delay"]
 
 JITTER = 0.1
 """A tenth either way, so that a fleet that started together does not ask together."""
@@ -10,7 +10,9 @@ ROLL_SPEEDUP = 10
 BACKOFF_START = 1.0
 BACKOFF_CAP = 30.0
 SETTLE_INTERVALS = 5
-"""A roll counts as going on for this many intervals after the last thing that moved."""
+"""What moved has settled after this many intervals in which nothing else did."""
+ROLL_INTERVALS = 60
+"""Brokers that differ, and in which nothing has moved for this many intervals, are not being rolled."""
 
 
 def next_delay(interval: float, *, failures: int, rolling: bool, chance: float) -> float:

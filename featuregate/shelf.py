@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from featuregate.errors import ShelfDamaged, ShelfError
+from featuregate.errors import RequirementError, ShelfDamaged, ShelfError
 from featuregate.ratchet import Kept, LatchedGate, join
+from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,7 +178,7 @@ def _from_document(document: Any) -> Kept:
     gates = [
         LatchedGate(
             gate=_typed(row["gate"], str),
-            requirement=_typed(row["requirement"], str),
+            requirement=_canonical(_typed(row["requirement"], str)),
             opened_at=datetime.fromisoformat(_typed(row["opened_at"], str)).timestamp(),
             epoch=_typed(row["epoch"], int),
         )
@@ -188,6 +189,18 @@ def _from_document(document: Any) -> Kept:
         levels={_typed(name, str): _typed(level, int) for name, level in document["levels"].items()},
         gates={latched.key: latched for latched in gates},
     )
+
+
+def _canonical(requirement: str) -> str:
+    """Spell a requirement as this release does.
+
+    A newer catalog may know an API or a feature by name that was a bare number or ``feature:`` when the latch was
+    written; the promise is the same, and its latch must be found again.
+    """
+    try:
+        return str(parse(requirement))
+    except RequirementError:
+        return requirement
 
 
 def _typed(value: object, kind: type[T]) -> T:

@@ -134,11 +134,16 @@ def test_another_cluster_begins_its_own_count() -> None:
 
 
 def test_brokers_that_differ_are_a_roll() -> None:
-    """For as long as they differ."""
+    """Until nothing has moved for an hour of intervals: then somebody has left a node behind."""
     polls = make()
-    assert polls.rolling(view(broker(1, txn=2), broker(2, txn=3)), 10_000)
-    assert not polls.rolling(view(broker(1), broker(2)), 10_000)
+    differ, same = view(broker(1, txn=2), broker(2, txn=3)), view(broker(1), broker(2))
     assert not polls.rolling(None, 0)
+    succeed(polls, differ, 0)
+    assert polls.rolling(differ, 599)
+    assert not polls.rolling(differ, 600)
+    assert not polls.rolling(same, 1)
+    succeed(polls, differ, 1000, same)
+    assert polls.rolling(differ, 1599)
 
 
 def test_a_level_that_was_just_raised_is_a_roll_until_it_settles() -> None:

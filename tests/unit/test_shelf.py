@@ -74,6 +74,24 @@ def test_invariant_2_processes_that_write_at_once_lose_nothing(shelf: FileShelf)
     assert len(loaded.gates) == 80
 
 
+def test_invariant_2_a_latch_is_found_by_the_name_that_a_newer_catalog_knows(shelf: FileShelf) -> None:
+    """An upgrade of featuregate that learns a name must not lose a latch."""
+    shelf.save(kept("eos"))
+    path = shelf.path(CLUSTER)
+    path.write_text(path.read_text().replace("a>=1", "api:28>=3"))
+    loaded = shelf.load(CLUSTER)
+    assert loaded is not None
+    assert list(loaded.gates) == [("eos", "TxnOffsetCommit>=3")]
+
+
+def test_a_requirement_that_does_not_parse_is_kept_as_it_is(shelf: FileShelf) -> None:
+    """It was written by a release that knew more; it is not this one's to lose."""
+    shelf.save(kept("eos"))
+    loaded = shelf.load(CLUSTER)
+    assert loaded is not None
+    assert list(loaded.gates) == [("eos", "a>=1")]
+
+
 def test_a_file_is_for_people_to_read(shelf: FileShelf) -> None:
     """Names, levels, and times with a zone, indented, with a line that says what it is."""
     shelf.save(kept("eos", a=2))
