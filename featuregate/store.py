@@ -186,12 +186,13 @@ class Store(Generic[G]):
         return moved
 
     def _opening(self, kept: Kept, seen: View) -> list[LatchedGate]:
-        fresh = [
-            LatchedGate(gate=gate.name, requirement=str(gate.requirement), opened_at=self._wall(), epoch=seen.epoch)
+        return [
+            LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
             for gate in self._gates.values()
-            if gate.policy == "sticky" and evaluate(seen, gate.requirement).open
+            if gate.policy == "sticky"
+            and (gate.name, text := str(gate.requirement)) not in kept.gates
+            and evaluate(seen, gate.requirement).open
         ]
-        return [latched for latched in fresh if latched.key not in kept.gates]
 
     def _load(self, kept: Kept) -> Kept:
         assert self._shelf is not None

@@ -41,7 +41,8 @@ _THROTTLE_FROM: Final = 1
 _SUPPORTED, _EPOCH, _FINALIZED, _ZK_MIGRATION_READY = range(4)
 """The tags of the response."""
 _API_RANGE: Final = struct.Struct(">hhh")
-_API_RANGE_UNTAGGED: Final = struct.Struct(">hhhB")
+_API_RANGE_UNTAGGED: Final = struct.Struct(">hhhx")
+"""In flexible versions: with the byte that says that there are no tags."""
 _LEVELS: Final = struct.Struct(">hh")
 _INT64: Final = struct.Struct(">q")
 _SMALLEST_FEATURE: Final = 6
@@ -236,7 +237,7 @@ def _read_api_ranges(reader: Reader, version: int) -> dict[int, tuple[int, int]]
         else:
             reader.take(len(swept), "api_keys")
             swept_ranges = _API_RANGE_UNTAGGED.iter_unpack(swept)
-            api_ranges = {key: (lowest, highest) for key, lowest, highest, _ in swept_ranges}
+            api_ranges = {key: (lowest, highest) for key, lowest, highest in swept_ranges}
     if len(api_ranges) != count:
         raise reader.error("an API is listed twice", "api_keys", start)
     return api_ranges
