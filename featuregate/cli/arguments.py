@@ -91,8 +91,8 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
         "--timeout",
         metavar="SECONDS",
         type=positive_seconds,
-        default=15.0 if default is None else default,
-        help="for asking all brokers once, at the most (default: 15)",
+        default=default,
+        help="for asking all brokers once, at the most (default: 15; not for watch)",
     )
     group.add_argument(
         "--verbose",

@@ -14,7 +14,7 @@ from featuregate.cli.exits import CommandError
 from featuregate.cli.tables import runs
 from featuregate.config import KEYS, Address, Settings
 from featuregate.config.properties import read_properties
-from featuregate.discovery import discover
+from featuregate.discovery import DISCOVER_SECONDS, discover
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.net.connection import Connection
 from featuregate.net.finder import check_role, find, identity_of
@@ -67,7 +67,7 @@ def look(args: argparse.Namespace) -> View:
     """
     quiet()
     try:
-        return discover(configuration(args), timeout=args.timeout, roster=args.roster)
+        return discover(configuration(args), timeout=args.timeout or DISCOVER_SECONDS, roster=args.roster)
     except DiscoveryError as error:
         wrong = [cause for _, cause in error.causes if isinstance(cause, ConfigError)]
         if wrong and len(wrong) == len(error.causes):
@@ -88,7 +88,7 @@ def look_at_node(args: argparse.Namespace, node_id: int) -> View:
         Nobody says where the node is, or it does not answer.
     """
     quiet()
-    settings = Settings.parse(configuration(args), roster=args.roster, total_timeout=args.timeout)
+    settings = Settings.parse(configuration(args), roster=args.roster, total_timeout=args.timeout or DISCOVER_SECONDS)
     if settings.roster == "listed":
         raise CommandError("argument --node-id: not allowed with --roster listed, where nobody tells ids")
     return asyncio.run(_look_at_node(settings, node_id))

@@ -13,7 +13,7 @@ from featuregate.cli.findings import Finding, about_cluster, about_roster, worst
 from featuregate.cli.output import printable
 from featuregate.cli.visits import about_visits, visit_all
 from featuregate.config import Settings
-from featuregate.discovery import ask
+from featuregate.discovery import DISCOVER_SECONDS, ask
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.view import merge
 
@@ -42,7 +42,7 @@ def examine(args: argparse.Namespace) -> list[Finding]:
     """Go from the configuration to the cluster, as far as one gets."""
     try:
         properties = configuration(args)
-        settings = Settings.parse(properties, roster=args.roster, total_timeout=args.timeout)
+        settings = Settings.parse(properties, roster=args.roster, total_timeout=args.timeout or DISCOVER_SECONDS)
     except ConfigError as error:
         return [_misconfigured(error)]
     return [*about_configuration(properties, settings), *asyncio.run(_examine(settings))]

@@ -7,13 +7,14 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
 from featuregate.cli.asking import configuration, quiet
-from featuregate.cli.exits import FINE, UNKNOWN
+from featuregate.cli.exits import FINE, UNKNOWN, CommandError
 from featuregate.cli.output import complain, printable
 from featuregate.cli.wanting import requirement_of
 from featuregate.discoverer import Discoverer
@@ -22,7 +23,7 @@ from featuregate.gates import Gate
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featuregate.events import Event
     from featuregate.view import View
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Happening", "Teller", "brief", "run"]
 
 ORDERLY: Final = 0.2
-"""Seconds. All that one poll brings arrives within less; then it is put in order and printed."""
+"""Seconds. What a poll brings is put in order once it has ended; what comes between polls, after so long a silence."""
 MOST_ALIKE: Final = 3
 """Lines of one kind at one moment; more of them become one line."""
 SENTENCES: Final = {
@@ -107,6 +108,8 @@ class Teller:
 
 def run(args: argparse.Namespace) -> int:
     """Watch until ``--for`` is over or somebody presses Ctrl-C; both are how it is meant to end."""
+    if args.timeout is not None:
+        raise CommandError("argument --timeout: not allowed with watch, where a poll takes 15 seconds at the most")
     quiet()
     wanted = {name: requirement_of(text) for name, text in args.gates}
     events: SimpleQueue[Event] = SimpleQueue()
@@ -117,26 +120,30 @@ def run(args: argparse.Namespace) -> int:
     with closing(features), suppress(KeyboardInterrupt):
         gates += [features.gate(name, requirement, policy="live") for name, requirement in wanted.items()]
         features.start()
-        _follow(events, teller, args.output, None if args.duration is None else began + args.duration)
+        _follow(events, partial(_say, teller, args.output), None if args.duration is None else began + args.duration)
     complain(_summary(teller, time.monotonic() - began, gates))
     return FINE if teller.seen else UNKNOWN
 
 
-def _follow(events: SimpleQueue[Event], teller: Teller, output: str, until: float | None) -> None:
-    """Print what happens, poll by poll, until it is time."""
+def _follow(events: SimpleQueue[Event], say: Callable[[list[Event]], None], until: float | None) -> None:
+    """Have said what happens, poll by poll, until it is time."""
     waiting: list[Event] = []
     while until is None or time.monotonic() < until:
         with suppress(Empty):
             waiting.append(events.get(timeout=ORDERLY))
-            continue
-        now = datetime.now(UTC)
-        told = list(teller.tell(waiting))
-        lines = (
-            [each.to_json(now) for each in told] if output == "json" else [each.to_text(now) for each in brief(told)]
-        )
-        for line in lines:
-            print(line, flush=True)
+            if not isinstance(waiting[-1], Polled | PollFailed):
+                continue
+        say(waiting)
         waiting = []
+    say(waiting)
+
+
+def _say(teller: Teller, output: str, events: list[Event]) -> None:
+    now = datetime.now(UTC)
+    told = list(teller.tell(events))
+    lines = [each.to_json(now) for each in told] if output == "json" else [each.to_text(now) for each in brief(told)]
+    for line in lines:
+        print(line, flush=True)
 
 
 def brief(told: Sequence[Happening]) -> Iterator[Happening]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
+import pytest
 from builders import broker, deaf, view
 
 from featuregate.changes import differences
-from featuregate.cli.watch import Happening, Teller, brief
+from featuregate.cli.watch import Happening, Teller, _follow, brief
 from featuregate.decisions import evaluate
-from featuregate.events import Changed, GateMoved, Polled, PollFailed
+from featuregate.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.requirements import Feature
+
+if TYPE_CHECKING:
+    from conftest import Run
 
 POLLED = Polled(cluster_id="c", epoch=1, seconds=0.1, answered=3, known=3)
 FAILED = PollFailed(error="no broker answered: b1:9092: refused", failures=1, seconds=0.1)
@@ -47,6 +53,28 @@ def test_what_changed_comes_before_the_gate_that_it_opened() -> None:
     moved = GateMoved(gate="g", open=True, decision=evaluate(after, Feature("group.version") >= 1))
     told = lines(Teller(), moved, changed(view(broker(1)), after))
     assert told[-1] == "gate g: open: group.version>=1"
+
+
+def test_polls_that_follow_closely_are_told_one_by_one() -> None:
+    """However short the interval, nothing waits for a pause."""
+    events: SimpleQueue[Event] = SimpleQueue()
+    said: list[list[Event]] = []
+    for event in (POLLED, FAILED, POLLED):
+        events.put(event)
+
+    def say(told: list[Event]) -> None:
+        said.append(told)
+        if events.empty():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _follow(events, say, until=None)
+    assert said == [[POLLED], [FAILED], [POLLED]]
+
+
+def test_an_option_that_watch_cannot_heed_is_refused(run: Run) -> None:
+    """Rather than ignored."""
+    assert run("watch", "--timeout", "3", "--bootstrap-server", "127.0.0.1:1").code == 64
 
 
 def test_polls_that_bring_nothing_are_not_told() -> None:
