@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate.testing.cluster import FakeCluster
     from featuregate.testing.kafka import LocalKafka
+    from featuregate.testing.static import StaticFeatures, release_view
 
-__all__ = ["FakeCluster", "LocalKafka"]
+__all__ = ["FakeCluster", "LocalKafka", "StaticFeatures", "release_view"]
 
 _HOMES = {
     "FakeCluster": "featuregate.testing.cluster",
     "LocalKafka": "featuregate.testing.kafka",
+    "StaticFeatures": "featuregate.testing.static",
+    "release_view": "featuregate.testing.static",
 }
 
 

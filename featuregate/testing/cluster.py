@@ -61,6 +61,11 @@ class FakeCluster:
         User name to password: brokers want SASL/PLAIN before they answer anything but ApiVersions.
     tls
         Listeners speak TLS with this server-side context.
+
+    Raises
+    ------
+    ValueError
+        No broker of this release was captured, or it has no controllers to ask.
     """
 
     def __init__(
@@ -83,6 +88,8 @@ class FakeCluster:
             api_ranges=facts.api_ranges if api_ranges is None else {**facts.api_ranges, "broker": api_ranges},
             supported=facts.supported if supported is None else supported,
         )
+        if controllers:
+            facts.ranges("controller")
         self.cluster_id = cluster_id or _random_id()
         self.finalized: Mapping[str, int] = MappingProxyType(dict(facts.finalized if finalized is None else finalized))
         self.epoch = (_FIRST_EPOCH if facts.supported else -1) if epoch is None else epoch
@@ -107,13 +114,14 @@ class FakeCluster:
         with self.changed:
             if self._closed:
                 raise ClosedError("this fake cluster has been closed; make a new one")
-            if self._loop is None:
-                self._loop = LoopThread("featuregate-fake-cluster")
-                for number in range(self._wanted[0]):
-                    self._brokers[number + 1] = self._make(number + 1, self._facts)
-                for number in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + self._wanted[1]):
-                    self._controllers[number] = self._make(number, self._facts, role="controller")
-        self.loop.run(_all(node.listener.open() for node in self._everybody()))
+            if self._loop is not None:
+                return self
+            self._loop = LoopThread("featuregate-fake-cluster")
+        try:
+            self._listen()
+        except BaseException:  # too many open files: give back those that there are
+            self.close()
+            raise
         return self
 
     def close(self) -> None:
@@ -252,6 +260,15 @@ class FakeCluster:
         self._requests.append(asked)
         self.changed.notify_all()
 
+    def _listen(self) -> None:
+        brokers, controllers = self._wanted
+        with self.changed:
+            for node_id in range(1, brokers + 1):
+                self._brokers[node_id] = self._make(node_id, self._facts)
+            for node_id in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers):
+                self._controllers[node_id] = self._make(node_id, self._facts, role="controller")
+        self.loop.run(_all(node.listener.open() for node in self._everybody()))
+
     def _everybody(self) -> list[FakeBroker]:
         return [*self._brokers.values(), *self._controllers.values()]
 
@@ -260,7 +277,7 @@ class FakeCluster:
             node_id=node_id,
             role=role,
             cluster_id=self.cluster_id,
-            api_ranges=facts.api_ranges[role],
+            api_ranges=facts.ranges(role),
             supported=facts.supported,
             finalized=self.finalized,
             epoch=self.epoch,

@@ -149,7 +149,7 @@ class FakeBroker:
         """
         facts = release_facts(release)
         with self._home.changed:
-            self._tell(api_ranges=facts.api_ranges[self._tells.role], supported=facts.supported)
+            self._tell(api_ranges=facts.ranges(self._tells.role), supported=facts.supported)
         self._home.loop.run(self.listener.hang_up())
 
     def lag(self) -> None:

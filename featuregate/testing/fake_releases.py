@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from featuregate.catalog.data import load
 from featuregate.catalog.levels import METADATA_VERSION, release_levels
 from featuregate.catalog.releases import captured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ReleaseFacts", "release_facts"]
+    from featuregate.testing.fake_answers import Role
 
-_BROKERS_ONLY: Final = frozenset({0, 3})
-"""Produce and Metadata: controllers have neither."""
+__all__ = ["ReleaseFacts", "release_facts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseFacts:
     """What a new node of one release tells, in a cluster that was formatted for it."""
 
-    api_ranges: Mapping[str, Mapping[int, tuple[int, int]]]
-    """By role, ``broker`` or ``controller``: API key to lowest and highest version."""
+    release: str
+    """The captured one, such as ``3.9``."""
+    api_ranges: Mapping[Role, Mapping[int, tuple[int, int]]]
+    """API key to lowest and highest version, of a broker and, in KRaft, of a controller."""
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
+
+    def ranges(self, role: Role) -> Mapping[int, tuple[int, int]]:
+        """Return the API ranges of a node of this role; ValueError where the release has no such nodes."""
+        if role not in self.api_ranges:
+            raise ValueError(f"{self.release} was captured with ZooKeeper, so it has no controllers to ask")
+        return self.api_ranges[role]
 
 
 def release_facts(release: str) -> ReleaseFacts:
@@ -40,11 +48,13 @@ def release_facts(release: str) -> ReleaseFacts:
         raise ValueError(f"no broker of release {release} was captured, only of {', '.join(captured())}")
     supported = known.features
     levels = release_levels(supported[METADATA_VERSION][1]) if METADATA_VERSION in supported else {}
+    controllers = load("api_ranges")[known.release].get("controller_apis")
+    by_role: dict[Role, Mapping[int, tuple[int, int]]] = {"broker": known.apis}
+    if controllers is not None:
+        by_role["controller"] = {int(key): (lowest, highest) for key, (lowest, highest) in controllers.items()}
     return ReleaseFacts(
-        api_ranges={
-            "broker": known.apis,
-            "controller": {key: versions for key, versions in known.apis.items() if key not in _BROKERS_ONLY},
-        },
+        release=known.release,
+        api_ranges=by_role,
         supported=supported,
         finalized={name: level for name, level in levels.items() if 0 < level <= supported.get(name, (0, 0))[1]},
     )

@@ -1,0 +1,203 @@
+"""Features without any network: a discoverer over views that the test gives, for unit tests of both branches of an app.
+
+Decisions are made by the same code as in production, so that a test which passes here passes against brokers that
+answer the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.catalog import METADATA_VERSION
+from featuregate.decisions import Decision, Reason
+from featuregate.discoverer import Discoverer
+from featuregate.errors import ClosedError, DiscoveryError
+from featuregate.gates import Gate
+from featuregate.store import Store
+from featuregate.testing.fake_releases import release_facts
+from featuregate.view import merge
+from featuregate.wire.api_versions import ApiVersionsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from typing import Self
+
+    from featuregate.decisions import Verdict
+    from featuregate.view import View
+
+__all__ = ["StaticFeatures", "release_view"]
+
+_NOWHERE: Final = "featuregate.invalid:9092"
+"""A name that never resolves (RFC 2606). Nobody dials it."""
+_API_VERSIONS: Final = ApiVersionsRequest.API_KEY
+_ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
+_EPOCH: Final = 100
+
+
+class StaticFeatures(Discoverer):
+    """A :class:`~featuregate.Discoverer` that asks nobody: its view is what the test shows it.
+
+    It has no thread and opens no socket, and it needs no ``with``. Waiting for it returns at once with what is so.
+
+    Parameters
+    ----------
+    view
+        The first view, such as one of :func:`release_view`; ``None``: nobody has answered yet.
+    """
+
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(_NOWHERE, clock=lambda: 0.0)
+        self._store = self._forcing = _ForcingStore()
+        if view is not None:
+            self.show(view)
+
+    def __repr__(self) -> str:
+        return f"<StaticFeatures over {self.view!r}>"
+
+    def show(self, view: View) -> None:
+        """Go on as if a poll had brought this: gates settle, and callbacks of ``on_change`` run before it returns.
+
+        The rules are those of every poll: latches stay, and while the cluster id is the same, the finalized levels of
+        a higher epoch do too.
+        """
+        before = self.view
+        if before is not None and before.cluster_id == view.cluster_id and before.epoch > view.epoch:
+            view = replace(view, epoch=before.epoch, finalized=before.finalized)
+        self._polls.succeeded(before, view, 0.0)
+        self._store.offer(view)
+
+    def force_open(self, *gates: str) -> None:
+        """Hold the gates of these names open, whatever the view says; gates that are made later too."""
+        self._forcing.force(gates, "open")
+
+    def force_closed(self, *gates: str) -> None:
+        """Hold the gates of these names closed, whatever the view says and whatever was latched."""
+        self._forcing.force(gates, "closed")
+
+    def start(self) -> Self:
+        """Do nothing: there is nothing to start."""
+        if self._closed:
+            raise ClosedError("these features have been closed; make new ones")
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    def refresh(self, timeout: float | None = None) -> View:  # noqa: ARG002 - the signature of what it stands for
+        """Return the view.
+
+        Raises
+        ------
+        DiscoveryError
+            There is none: nobody has answered.
+        """
+        self.start()
+        if self.view is None:
+            raise DiscoveryError([])
+        return self.view
+
+    def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - see refresh
+        """Return at once whether ``done()``: waiting would change nothing."""
+        return super().wait_until(done, 0)
+
+
+class _ForcingStore(Store[Gate]):
+    """A store that decides some gates by order."""
+
+    def __init__(self) -> None:
+        super().__init__(wall=_wall)
+        self._forced: dict[str, Verdict] = {}
+
+    def force(self, gates: Iterable[str], verdict: Verdict) -> None:
+        """Decide the gates of these names from now on, those that exist at once."""
+        with self.settled:
+            self._forced |= dict.fromkeys(gates, verdict)
+            forced = [gate for gate in self.gates() if gate.name in self._forced]
+            events = [event for gate in forced for event in self._settle(gate, self._decide(gate, self.view))]
+            self.settled.notify_all()
+        self.tell(*events)
+
+    def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:
+        """Add it, and decide it even where there is no view yet."""
+        gate = super().add_gate(name, make)
+        if name in self._forced:
+            self.force([name], self._forced[name])
+        return gate
+
+    def _decide(self, gate: Gate, view: View | None) -> Decision:
+        verdict = self._forced.get(gate.name)
+        if verdict is None:
+            assert view is not None
+            return super()._decide(gate, view)
+        return Decision(
+            verdict=verdict,
+            requirement=str(gate.requirement),
+            reasons=(Reason("the test", None, None, verdict, f"holds this gate {verdict}"),),
+            cluster_id=view.cluster_id if view else None,
+            epoch=view.epoch if view else -1,
+            policy=gate.policy,
+        )
+
+
+def release_view(
+    *releases: str,
+    finalized: Mapping[str, int] | None = None,
+    epoch: int = _EPOCH,
+    silent: Collection[int] = (),
+    cluster_id: str = "static",
+) -> View:
+    """Make the view of a cluster with one broker of each release, in the middle of a roll where they differ.
+
+    Parameters
+    ----------
+    releases
+        Such as ``"3.9", "3.9", "4.2"``; node ids count from 1.
+    finalized
+        Feature name to level; by default what a cluster has that was formatted for the oldest of these releases.
+    epoch
+        Where a broker can have one: clusters before features have -1.
+    silent
+        The ids of brokers that did not answer.
+    cluster_id
+        Latches belong to it.
+
+    Raises
+    ------
+    ValueError
+        No broker of such a release was captured.
+    """
+    facts = [release_facts(release) for release in releases]
+    oldest = min(facts, key=lambda each: each.supported.get(METADATA_VERSION, (0, 0))[1])
+    agreed = oldest.finalized if finalized is None else finalized
+    at = _wall()
+    brokers = [
+        BrokerAnswer(
+            node_id=node_id,
+            host=f"broker-{node_id}",
+            port=9092,
+            api_ranges={key: ApiRange._make(versions) for key, versions in each.ranges("broker").items()},
+            supported={name: SupportedRange._make(levels) for name, levels in each.supported.items()},
+            finalized=agreed if each.supported else {},
+            epoch=epoch if each.supported else -1,
+            asked_version=min(_ASKED_VERSION, each.ranges("broker")[_API_VERSIONS][1]),
+            answered_at=at,
+        )
+        for node_id, each in enumerate(facts, 1)
+    ]
+    answers = [_silenced(broker) if broker.node_id in silent else broker for broker in brokers]
+    return merge(answers, cluster_id=cluster_id, seen_at=at)
+
+
+def _silenced(broker: BrokerAnswer) -> BrokerAnswer:
+    failure = Failure("TimedOut", "said nothing, because the test wants it so")
+    return BrokerAnswer(
+        node_id=broker.node_id, host=broker.host, port=broker.port, answered_at=broker.answered_at, failure=failure
+    )
+
+
+def _wall() -> float:
+    """Seconds since the Unix epoch, for the times that people read."""
+    return datetime.now(UTC).timestamp()

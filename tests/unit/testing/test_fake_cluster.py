@@ -1,0 +1,383 @@
+"""Every control of the fake cluster does what it says, seen from the other end of a socket."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+import trustme
+from raw_client import API_VERSIONS, RawClient, describe, tell
+
+from featuregate.errors import ClosedError
+from featuregate.testing import FakeCluster
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import MetadataRequest
+from featuregate.wire.frames import read_correlation_id, write_request
+from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+OLD = {18: (0, 0), 3: (0, 2), 28: (0, 0)}
+
+
+def open_files():
+    """Count what this process has open."""
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+# ---------------------------------------------------------------------- life
+
+
+def test_each_broker_has_a_port_of_its_own() -> None:
+    """A client is told where every broker listens, and finds it there."""
+    with FakeCluster(brokers=3) as cluster:
+        ports = {broker.port for broker in cluster.brokers}
+        assert cluster.bootstrap.split(",") == [f"127.0.0.1:{broker.port}" for broker in cluster.brokers]
+        assert len(ports) == 3
+        assert {node.port for node in describe(cluster.broker(3)).brokers} == ports
+
+
+def test_leaving_gives_back_every_port_thread_and_file() -> None:
+    """Nothing is left of a cluster, not of its connections either."""
+    before = open_files()
+    with FakeCluster(brokers=5) as cluster:
+        client = RawClient(cluster.broker(2))
+        client.ask(API_VERSIONS, 4)
+        ports = [broker.port for broker in cluster.brokers]
+        cluster.broker(4).stop()
+    with client, pytest.raises(ConnectionError):
+        client.receive_frame()
+    assert not [thread for thread in threading.enumerate() if thread.name == "featuregate-fake-cluster"]
+    assert open_files() == before
+    for port in ports:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", port))
+
+
+def test_closing_twice_is_closing_once() -> None:
+    """Close is idempotent, also on a cluster that never started."""
+    FakeCluster().close()
+    cluster = FakeCluster().start()
+    cluster.close()
+    cluster.close()
+    with pytest.raises(ClosedError):
+        cluster.start()
+
+
+def test_starting_twice_is_starting_once() -> None:
+    """A cluster that runs goes on as it is."""
+    with FakeCluster(brokers=1) as cluster:
+        port = cluster.broker(1).port
+        assert cluster.start().broker(1).port == port
+        assert tell(cluster.broker(1)).error_code == 0
+        cluster.broker(1).stop()
+        cluster.start()
+        with pytest.raises(ConnectionRefusedError):
+            tell(cluster.broker(1))
+
+
+def test_a_start_that_fails_leaves_nothing_behind() -> None:
+    """When files run out, those that were opened are closed again."""
+    before, (soft, hard) = open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before + 20, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            FakeCluster(brokers=100).start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert open_files() == before
+    assert not [thread for thread in threading.enumerate() if thread.name == "featuregate-fake-cluster"]
+
+
+def test_a_closed_cluster_refuses_to_move_its_brokers() -> None:
+    """What needs the listeners says that they are gone."""
+    with FakeCluster(brokers=1) as cluster:
+        broker = cluster.broker(1)
+    with pytest.raises(ClosedError, match="with block"):
+        broker.stop()
+
+
+def test_two_clusters_never_share_an_id() -> None:
+    """What one test latched says nothing to the next."""
+    assert FakeCluster().cluster_id != FakeCluster().cluster_id
+
+
+def test_many_brokers_share_one_thread() -> None:
+    """A hundred brokers cost ports and no threads."""
+    with FakeCluster(brokers=100) as cluster:
+        assert sum(thread.name == "featuregate-fake-cluster" for thread in threading.enumerate()) == 1
+        assert len(describe(cluster.broker(100)).brokers) == 100
+
+
+# ---------------------------------------------------------------------- what a broker answers by Kafka's rules
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_of_api_versions_is_answered(version: int) -> None:
+    """The body is the one of the version that was asked."""
+    with FakeCluster(brokers=1, api_ranges={18: (0, 5), 28: (0, 4)}) as cluster:
+        answer = tell(cluster.broker(1), version)
+    assert answer.error_code == 0
+    assert answer.api_ranges == {18: (0, 5), 28: (0, 4)}
+    assert (answer.epoch == -1) is (version < 3)
+
+
+def test_a_version_that_is_too_new_is_answered_in_v0() -> None:
+    """Error 35 names the versions of ApiVersions, in the body that everybody reads."""
+    with FakeCluster(brokers=1, api_ranges={18: (0, 3), 28: (0, 2)}) as cluster, RawClient(cluster.broker(1)) as client:
+        answer = client.ask(API_VERSIONS, 5, answered_in=0)
+        assert (answer.error_code, answer.api_ranges) == (35, {18: (0, 3)})
+        assert client.ask(API_VERSIONS, 3).error_code == 0
+
+
+def test_brokers_before_2_4_say_error_35_and_nothing_more() -> None:
+    """Before KIP-511 the list was empty."""
+    with FakeCluster(brokers=1, api_ranges=OLD) as cluster, RawClient(cluster.broker(1)) as client:
+        answer = client.ask(API_VERSIONS, 4, answered_in=0)
+    assert (answer.error_code, answer.api_ranges) == (35, {})
+
+
+def test_v3_hides_features_that_start_at_zero() -> None:
+    """KAFKA-17011: old clients choke on a minimum of 0, so they are not shown it; what is finalized is shown."""
+    levels = {"metadata.version": (7, 29), "group.version": (0, 1)}
+    with FakeCluster(brokers=1, supported=levels, finalized={"group.version": 1}) as cluster:
+        assert tell(cluster.broker(1), 3).supported == {"metadata.version": (7, 29)}
+        assert tell(cluster.broker(1), 4).supported == levels
+        assert tell(cluster.broker(1), 3).finalized == {"group.version": (1, 1)}
+
+
+@pytest.mark.parametrize("name", [b"", b"a b", b"-x", b"x-"])
+def test_software_names_that_do_not_fit_are_refused(name: bytes) -> None:
+    """INVALID_REQUEST with an empty list, and the connection goes on."""
+    body = bytes([len(name) + 1]) + name + b"\x021\x00"
+    request = b"\x00\x12\x00\x03" + b"\x00\x00\x00\x01" + b"\xff\xff" + b"\x00" + body
+    with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
+        client.send_bytes(len(request).to_bytes(4, "big") + request)
+        answer = ApiVersionsResponse.decode(3, client.receive_frame()[4:])
+        assert (answer.error_code, answer.api_ranges) == (42, {})
+        assert client.ask(API_VERSIONS, 4).error_code == 0
+
+
+@pytest.mark.parametrize(("cluster_id", "node_id", "code"), [("right", 1, 0), ("right", 2, 129), ("wrong", 1, 129)])
+def test_v5_checks_whom_it_is_taken_for(cluster_id: str, node_id: int, code: int) -> None:
+    """KIP-1242: another cluster or node than expected is REBOOTSTRAP_REQUIRED."""
+    request = ApiVersionsRequest(
+        client_software_name="test", client_software_version="1", cluster_id=cluster_id, node_id=node_id
+    )
+    cluster = FakeCluster(brokers=1, api_ranges={18: (0, 5)}, cluster_id="right")
+    with cluster, RawClient(cluster.broker(1)) as client:
+        answer = client.ask(request, 5)
+    assert answer.error_code == code
+    assert bool(answer.api_ranges) is (code == 0)
+
+
+@pytest.mark.parametrize("identity", [b"\x06right\xff\xff\xff\xff", b"\x00\x00\x00\x00\x01"])
+def test_v5_refuses_half_an_identity(identity: bytes) -> None:
+    """One of the two ids alone is INVALID_REQUEST."""
+    request = b"\x00\x12\x00\x05" + b"\x00\x00\x00\x01" + b"\xff\xff" + b"\x00" + b"\x02t\x021" + identity + b"\x00"
+    cluster = FakeCluster(brokers=1, api_ranges={18: (0, 5)}, cluster_id="right")
+    with cluster, RawClient(cluster.broker(1)) as client:
+        client.send_bytes(len(request).to_bytes(4, "big") + request)
+        answer = ApiVersionsResponse.decode(5, client.receive_frame()[4:])
+    assert answer.error_code == 42
+
+
+def test_controllers_do_not_check_whom_they_are_taken_for() -> None:
+    """Any identity will do for a controller."""
+    request = ApiVersionsRequest(
+        client_software_name="test", client_software_version="1", cluster_id="wrong", node_id=7
+    )
+    with FakeCluster(brokers=1, controllers=1) as cluster:
+        cluster.broker(3000).set(api_ranges={18: (0, 5)})
+        with RawClient(cluster.broker(3000)) as client:
+            assert client.ask(request, 5).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(1, 14))
+def test_every_version_of_metadata_names_the_brokers(version: int) -> None:
+    """From the oldest to the newest client, everybody finds the brokers that are alive."""
+    with FakeCluster(brokers=2) as cluster, RawClient(cluster.broker(2)) as client:
+        answer = client.ask(MetadataRequest(), version)
+        assert [(node.node_id, node.port) for node in answer.brokers] == [
+            (broker.node_id, broker.port) for broker in cluster.brokers
+        ]
+        assert answer.cluster_id == (cluster.cluster_id if version >= 2 else None)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_every_version_of_describe_cluster_names_the_brokers(version: int) -> None:
+    """It says the same as Metadata."""
+    with FakeCluster(brokers=2) as cluster:
+        answer = describe(cluster.broker(1), version)
+    assert answer.cluster_id == cluster.cluster_id
+    assert [node.node_id for node in answer.brokers] == [1, 2]
+
+
+def test_fenced_brokers_are_listed_for_those_who_ask() -> None:
+    """A broker that is down stays registered: KIP-1073."""
+    with FakeCluster(brokers=2) as cluster:
+        cluster.broker(2).stop()
+        asked = describe(cluster.broker(1), include_fenced_brokers=True).brokers
+        assert [(node.node_id, node.is_fenced) for node in asked] == [(1, False), (2, True)]
+        assert [node.node_id for node in describe(cluster.broker(1)).brokers] == [1]
+        with RawClient(cluster.broker(1)) as client:
+            assert [node.node_id for node in client.ask(MetadataRequest(), 12).brokers] == [1]
+
+
+def test_a_broker_is_listed_until_its_cluster_notices_that_it_is_gone() -> None:
+    """Fencing and being down are two things."""
+    with FakeCluster(brokers=2) as cluster:
+        cluster.broker(2).stop()
+        cluster.broker(2).set(fenced=False)
+        assert [node.node_id for node in describe(cluster.broker(1)).brokers] == [1, 2]
+
+
+def test_controllers_describe_controllers() -> None:
+    """Each kind of node describes its own kind, and says MISMATCHED_ENDPOINT_TYPE for the other."""
+    with FakeCluster(brokers=2, controllers=1) as cluster:
+        assert cluster.bootstrap_controllers == cluster.broker(3000).address
+        assert [node.node_id for node in describe(cluster.broker(3000), endpoint_type=2).brokers] == [3000]
+        assert describe(cluster.broker(3000), endpoint_type=1).error_code == 114
+        assert describe(cluster.broker(1), endpoint_type=2).error_code == 114
+
+
+def test_controllers_do_not_know_metadata() -> None:
+    """A client that takes a controller for a broker finds no Metadata in its ranges, and gets no answer to it."""
+    with FakeCluster(brokers=1, controllers=1) as cluster, RawClient(cluster.broker(3000)) as client:
+        assert 3 not in client.ask(API_VERSIONS, 4).api_ranges
+        client.send(MetadataRequest(), 12)
+        assert client.receive_rest() == b""
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"\x03\xe7\x00\x00\x00\x00\x00\x01\xff\xff", b"\x00\x3c\x00\x09\x00\x00\x00\x01\xff\xff\x00", b"x"],
+)
+def test_requests_that_a_broker_cannot_answer_end_the_connection(request_bytes: bytes) -> None:
+    """An unknown API, a version that is too new, or no request at all: brokers hang up."""
+    with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
+        client.send_bytes(len(request_bytes).to_bytes(4, "big") + request_bytes)
+        assert client.receive_rest() == b""
+
+
+def test_a_length_that_no_request_has_ends_the_connection() -> None:
+    """A fake broker is no victim of hostile lengths either."""
+    with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
+        client.send_bytes(b"\x7f\xff\xff\xff")
+        assert client.receive_rest() == b""
+
+
+def test_requests_that_arrive_in_pieces_or_together_are_answered_in_order() -> None:
+    """A stream has no borders."""
+    two = write_request(API_VERSIONS, 4, 1, None) + write_request(API_VERSIONS, 3, 2, None)
+    with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
+        client.send_bytes(two)
+        assert [read_correlation_id(client.receive_frame()) for _ in range(2)] == [1, 2]
+        for byte in two:
+            client.send_bytes(bytes([byte]))
+        assert [read_correlation_id(client.receive_frame()) for _ in range(2)] == [1, 2]
+
+
+# ---------------------------------------------------------------------- releases
+
+
+def test_a_release_brings_its_ranges_and_levels() -> None:
+    """A new cluster of a release tells what a real one tells."""
+    with FakeCluster(brokers=1, release="3.9") as cluster:
+        answer = tell(cluster.broker(1))
+    assert answer.api_ranges[28] == (0, 4)
+    assert answer.supported["metadata.version"] == (1, 21)
+    assert answer.finalized == {"metadata.version": (21, 21), "kraft.version": (1, 1)}
+    assert answer.epoch > 0
+
+
+def test_releases_before_features_have_no_epoch() -> None:
+    """Nobody knows a level in a cluster of 2.4."""
+    with FakeCluster(brokers=1, release="2.4") as cluster:
+        answer = tell(cluster.broker(1), 3)
+    assert (answer.epoch, answer.supported, answer.finalized) == (-1, {}, {})
+
+
+def test_a_release_that_nobody_captured_is_an_error() -> None:
+    """The message names those that there are."""
+    with pytest.raises(ValueError, match=r"9\.9 was captured, only of .*3\.9"):
+        FakeCluster(release="9.9")
+
+
+def test_releases_with_zookeeper_have_no_controllers_to_ask() -> None:
+    """Their controllers are brokers."""
+    with pytest.raises(ValueError, match=r"2\.8 was captured with ZooKeeper"):
+        FakeCluster(controllers=1, release="2.8")
+
+
+# ---------------------------------------------------------------------- SASL and TLS
+
+
+def authenticate(client, password, version=1):
+    """Log in with SASL/PLAIN, as clients since 1.0 do."""
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), version).error_code == 0
+    return client.ask(SaslAuthenticateRequest(auth_bytes=b"\0ann\0" + password), 2)
+
+
+def test_sasl_lets_in_who_knows_the_password() -> None:
+    """ApiVersions is answered before, everything else after."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
+        assert client.ask(API_VERSIONS, 4).error_code == 0
+        assert authenticate(client, b"secret").error_code == 0
+        assert client.ask(MetadataRequest(), 12).brokers
+
+
+def test_sasl_hangs_up_on_who_asks_before_it_has_logged_in() -> None:
+    """Metadata wants a password where ApiVersions does not."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
+        client.send(MetadataRequest(), 12)
+        assert client.receive_rest() == b""
+
+
+def test_sasl_refuses_a_wrong_password() -> None:
+    """The answer is SASL_AUTHENTICATION_FAILED, and nothing else is answered then."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
+        assert authenticate(client, b"wrong").error_code == 58
+        assert client.receive_rest() == b""
+
+
+def test_sasl_tokens_travel_bare_after_the_oldest_handshake() -> None:
+    """Before 1.0 there was no SaslAuthenticate."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
+        assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
+        token = b"\0ann\0secret"
+        client.send_bytes(len(token).to_bytes(4, "big") + token)
+        assert client.receive_frame() == b""
+        assert client.ask(MetadataRequest(), 12).brokers
+
+
+def test_sasl_names_the_mechanism_that_it_has() -> None:
+    """A client that wants SCRAM is told that there is PLAIN."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
+        answer = client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+    assert (answer.error_code, answer.mechanisms) == (33, ("PLAIN",))
+
+
+def test_passwords_are_never_shown() -> None:
+    """Not in the repr of anything."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
+        assert "secret" not in f"{cluster!r} {cluster.listing()!r} {cluster.broker(1)!r}"
+
+
+def test_tls_listeners_speak_tls() -> None:
+    """The context is the listener's; the protocol inside is the same."""
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    client_side = ssl.create_default_context()
+    authority.configure_trust(client_side)
+    with FakeCluster(brokers=2, tls=server) as cluster, RawClient(cluster.broker(2), tls=client_side) as client:
+        assert client.ask(API_VERSIONS, 4).error_code == 0
+
+
+def test_no_password_no_sasl() -> None:
+    """Without passwords the handshake has nothing to offer."""
+    with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
+        assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 33

@@ -1,0 +1,81 @@
+"""Other people's clients believe that a fake cluster is Kafka: none of them shares code with it."""
+
+from __future__ import annotations
+
+import warnings
+
+from confluent_kafka.admin import AdminClient
+
+from featuregate.testing import FakeCluster
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
+    from kafka import KafkaAdminClient
+
+
+def test_librdkafka_finds_every_broker(fake_kafka: FakeCluster) -> None:
+    """It negotiates and asks Metadata."""
+    admin = AdminClient({"bootstrap.servers": fake_kafka.bootstrap})
+    found = admin.list_topics(timeout=20)
+    assert {node.id: node.port for node in found.brokers.values()} == {
+        broker.node_id: broker.port for broker in fake_kafka.brokers
+    }
+    assert (found.cluster_id, found.topics) == (fake_kafka.cluster_id, {})
+
+
+def test_librdkafka_describes_the_cluster(fake_kafka: FakeCluster) -> None:
+    """It reads the cluster id and the nodes."""
+    admin = AdminClient({"bootstrap.servers": fake_kafka.bootstrap})
+    future = admin.describe_cluster(request_timeout=20)
+    described = future.result(20)
+    assert described.cluster_id == fake_kafka.cluster_id
+    assert sorted(node.id for node in described.nodes) == [1, 2, 3]
+
+
+def test_librdkafka_logs_in_with_a_password() -> None:
+    """SASL/PLAIN is that of other clients too."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
+        admin = AdminClient(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "ann",
+                "sasl.password": "secret",
+            }
+        )
+        assert admin.list_topics(timeout=20).cluster_id == cluster.cluster_id
+
+
+def test_kafka_python_describes_the_cluster(fake_kafka: FakeCluster) -> None:
+    """Fenced brokers included, as it asks DescribeCluster."""
+    admin = KafkaAdminClient(bootstrap_servers=fake_kafka.bootstrap)
+    try:
+        described = admin.describe_cluster()
+    finally:
+        admin.close()
+    assert described["cluster_id"] == fake_kafka.cluster_id
+    assert [broker["broker_id"] for broker in described["brokers"]] == [1, 2, 3]
+
+
+def test_kafka_python_reads_the_features() -> None:
+    """Supported and finalized levels and the epoch arrive as they were set."""
+    with FakeCluster(
+        brokers=1, supported={"group.version": (0, 1)}, finalized={"group.version": 1}, epoch=42
+    ) as cluster:
+        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+        try:
+            features = admin.describe_features()
+        finally:
+            admin.close()
+    assert features == {"group.version": {"supported": (0, 1), "finalized": (1, 1), "finalized_epoch": 42}}
+
+
+def test_kafka_python_speaks_to_a_cluster_of_2_4() -> None:
+    """A broker that knows no feature is no error."""
+    with FakeCluster(brokers=1, release="2.4") as cluster:
+        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+        try:
+            assert admin.describe_cluster()["cluster_id"] == cluster.cluster_id
+        finally:
+            admin.close()

@@ -1,0 +1,76 @@
+"""The fixtures that pytest finds by itself, and what loading them costs everybody else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import featuregate.testing
+
+pytest_plugins = ["pytester"]
+
+LOADED = """
+import json, sys
+import pytest, featuregate
+before = set(sys.modules)
+import featuregate.testing.plugin
+print(json.dumps([sorted(set(sys.modules) - before), sorted(sys.modules)]))
+"""
+
+
+def test_loading_the_plugin_loads_nothing_else() -> None:
+    """What fixtures need comes when they are used: every project's test run pays for this import."""
+    said = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
+    added, loaded = json.loads(said.stdout)
+    assert added == ["featuregate.testing", "featuregate.testing.plugin"]
+    assert not {"asyncio", "ssl", "jgo", "trustme", "featuregate.net", "featuregate.testing.cluster"} & set(loaded)
+
+
+def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
+    """A project that has featuregate installed names the fixtures, and that is all."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        kept = []
+
+        def test_one_cluster(fake_kafka):
+            assert len(fake_kafka.brokers) == 3
+            kept.append(fake_kafka)
+
+        @pytest.mark.fake_kafka(5, epoch=7)
+        def test_marker(fake_kafka):
+            assert len(fake_kafka.brokers) == 5
+            assert fake_kafka.epoch == 7
+
+        def test_factory(fake_cluster):
+            one, other = fake_cluster(brokers=1), fake_cluster(2)
+            assert one.cluster_id != other.cluster_id
+            kept.extend([one, other])
+
+        def test_they_were_closed():
+            for cluster in kept:
+                with pytest.raises(Exception, match="closed"):
+                    cluster.start()
+        """
+    )
+    run = pytester.runpytest_subprocess("-p", "no:asyncio", "--strict-markers", "-W", "error")
+    run.assert_outcomes(passed=4)
+
+
+def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.Pytester) -> None:
+    """Asking for the fixture is free; calling it starts Kafka."""
+    pytester.makepyfile("def test_it(local_kafka): assert callable(local_kafka)")
+    pytester.runpytest_subprocess("-p", "no:asyncio").assert_outcomes(passed=1)
+
+
+def test_the_front_door_of_testing_knows_its_names() -> None:
+    """Names come on first use; one that is not there is an AttributeError."""
+    assert set(featuregate.testing.__all__) <= set(dir(featuregate.testing))
+    for name in ("FakeCluster", "StaticFeatures", "release_view"):
+        assert getattr(featuregate.testing, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
+        _ = featuregate.testing.Nonsense
