@@ -117,7 +117,10 @@ class Polls:
         if self.last_error is not None:
             reasons.append(f"the last {self.failures} polls failed: {self.last_error}")
         if self.epoch_stuck(now):
-            reasons.append("the epoch has stopped rising: brokers answer, but hear nothing new from their controller")
+            reasons.append(
+                "the epoch has stopped rising: brokers answer, but hear nothing new from their controller"
+                " (or the cluster was rebuilt with the same id)"
+            )
         if shelf_error is not None:
             reasons.append(shelf_error)
         return {
