@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing.kafka_releases import Recipe
 
-__all__ = ["cache_folder", "jars_of"]
+__all__ = ["cache_folder", "install", "jars_of"]
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that fetches."""
@@ -69,7 +69,7 @@ def jars_of(recipe: Recipe) -> Path:
 
 
 def _fetch(recipe: Recipe, folder: Path, repository: Path) -> None:
-    """Fill a folder beside its last place, then rename it.
+    """Resolve and install a release.
 
     The Maven repository is our own, for two reasons. jgo writes into it in place, so what an interrupted run leaves
     there is not to be trusted: it is thrown away. And ``~/.m2`` with some poms but not their jars breaks Ivy.
@@ -78,17 +78,22 @@ def _fetch(recipe: Recipe, folder: Path, repository: Path) -> None:
     if unfinished.exists():
         shutil.rmtree(repository, ignore_errors=True)
     unfinished.touch()
-    partial = Path(tempfile.mkdtemp(prefix=f".{recipe.version}.", dir=folder.parent))
+    progress = _Progress(f"fetching Kafka {recipe.version}")
+    install(_resolve(recipe, repository, progress), folder)
+    progress.done()
+    unfinished.unlink()
+
+
+def install(jars: Iterable[Path], folder: Path) -> None:
+    """Put jars into a folder that is not there before all of them are in it."""
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        progress = _Progress(f"fetching Kafka {recipe.version}")
-        for jar in _resolve(recipe, repository, progress):
+        for jar in jars:
             _link(jar, partial / jar.name)
         partial.chmod(0o755)
         partial.rename(folder)
-        progress.done()
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    unfinished.unlink()
 
 
 def _resolve(recipe: Recipe, repository: Path, progress: _Progress) -> Iterator[Path]:

@@ -163,15 +163,20 @@ class Ports:
     """
 
     def __init__(self, count: int) -> None:
-        self._held = [_bound() for _ in range(count)]
-        self.numbers: tuple[int, ...] = tuple(held.getsockname()[1] for held in self._held)
+        held = [_bound() for _ in range(count)]
+        self.numbers: tuple[int, ...] = tuple(one.getsockname()[1] for one in held)
+        self._finalizer = weakref.finalize(self, _close_all, held)
         if sys.platform != "linux":
             self.close()
 
     def close(self) -> None:
-        """Let the ports go."""
-        for held in self._held:
-            held.close()
+        """Let the ports go; so does forgetting this object."""
+        self._finalizer()
+
+
+def _close_all(held: list[socket.socket]) -> None:
+    for one in held:
+        one.close()
 
 
 def _bound() -> socket.socket:

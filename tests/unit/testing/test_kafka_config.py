@@ -1,0 +1,198 @@
+"""The properties of nodes and clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from featuregate.errors import ConfigError, LocalKafkaError
+from featuregate.testing.kafka_config import (
+    Plan,
+    client_properties,
+    jaas,
+    lay_out,
+    node_properties,
+    properties_text,
+)
+from featuregate.testing.kafka_releases import recipe_for
+
+SHARED = Path("/cluster")
+HOME = SHARED / "node-1"
+
+
+def plan_of(version: str, nodes: int = 3, controllers: int = 0, security: str = "PLAINTEXT", **options: object) -> Plan:
+    """Plan a cluster with ports from 1001 on."""
+    recipe = recipe_for(version)
+    members = lay_out(nodes, controllers, range(1001, 2000), recipe, security)
+    return Plan(members=members, security=security, users={"alice": "alice-secret"}, **options)
+
+
+def properties_of(version: str, index: int = 0, **options: object) -> dict[str, str]:
+    """Configure one node of such a cluster."""
+    plan = plan_of(version, **options)
+    return node_properties(plan, plan.members[index], recipe_for(version), HOME)
+
+
+def test_in_combined_mode_every_broker_votes():
+    """No controllers of their own were asked for."""
+    plan = plan_of("4.2.0")
+    assert [(member.node_id, member.roles) for member in plan.members] == [
+        (node_id, ("broker", "controller")) for node_id in (1, 2, 3)
+    ]
+
+
+def test_controllers_of_their_own_are_numbered_from_101():
+    """So that their ids are told from brokers' at a glance."""
+    plan = plan_of("4.2.0", nodes=2, controllers=3)
+    assert [broker.node_id for broker in plan.brokers] == [1, 2]
+    assert [controller.node_id for controller in plan.controllers] == [101, 102, 103]
+
+
+def test_no_port_is_used_twice():
+    """Three for each node."""
+    members = plan_of("4.2.0", nodes=3, controllers=2).members
+    ports = [port for m in members for port in (m.client_port, m.internal_port, m.controller_port)]
+    assert len(set(ports)) == 15
+
+
+@pytest.mark.parametrize(("nodes", "controllers"), [(0, 0), (0, 1), (1, -1)])
+def test_a_cluster_has_a_broker(nodes, controllers):
+    """Nothing to serve clients is no cluster."""
+    with pytest.raises(ConfigError):
+        plan_of("4.2.0", nodes=nodes, controllers=controllers)
+
+
+def test_brokers_talk_to_each_other_apart_from_clients():
+    """On a plaintext listener on another port, whatever the clients' has."""
+    properties = properties_of("4.2.0", security="SASL_SSL", sasl_mechanism="PLAIN")
+    listeners = "CLIENT://127.0.0.1:1001,INTERNAL://127.0.0.1:1002"
+    assert properties["advertised.listeners"] == listeners
+    assert properties["listeners"] == f"{listeners},CONTROLLER://127.0.0.1:1003"
+    assert properties["listener.security.protocol.map"] == "CLIENT:SASL_SSL,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    assert properties["inter.broker.listener.name"] == "INTERNAL"
+
+
+def test_a_controller_of_its_own_serves_no_clients():
+    """It has one listener, and every node knows all voters."""
+    properties = properties_of("4.2.0", index=1, nodes=1, controllers=1)
+    assert properties["listeners"] == "CONTROLLER://127.0.0.1:1006"
+    assert "advertised.listeners" not in properties
+    assert properties["controller.quorum.voters"] == "101@127.0.0.1:1006"
+
+
+def test_without_listener_names_one_plaintext_listener_serves_all():
+    """Before KIP-103 no two listeners may share a protocol."""
+    properties = properties_of("0.10.0.1")
+    assert properties["listeners"] == "PLAINTEXT://127.0.0.1:1001"
+    assert "listener.security.protocol.map" not in properties
+
+
+def test_without_listener_names_the_second_listener_has_another_protocol():
+    """So brokers have a listener of their own as soon as clients use SASL."""
+    properties = properties_of("0.10.0.1", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN")
+    assert properties["listeners"] == "SASL_PLAINTEXT://127.0.0.1:1001,PLAINTEXT://127.0.0.1:1002"
+
+
+def test_a_cluster_with_zookeeper_speaks_the_protocol_of_its_first_release():
+    """So that one node may be rolled while the others stay."""
+    properties = properties_of("2.8.2", zookeeper_port=2181, inter_broker_protocol="2.4")
+    assert properties["inter.broker.protocol.version"] == "2.4"
+    assert properties["zookeeper.connect"] == "127.0.0.1:2181"
+    assert "process.roles" not in properties
+
+
+@pytest.mark.parametrize(("nodes", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")])
+def test_internal_topics_survive_one_broker_where_there_are_three(nodes, replicas, in_sync):
+    """And can be made at all where there are fewer."""
+    properties = properties_of("4.2.0", nodes=nodes)
+    assert properties["offsets.topic.replication.factor"] == replicas
+    assert properties["transaction.state.log.replication.factor"] == replicas
+    assert properties["transaction.state.log.min.isr"] == in_sync
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "problem"),
+    [
+        ("2.8.2", {"security": "SSL"}, "no PEM key stores"),
+        ("3.3.2", {"security": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256"}, "no users of SCRAM-SHA-256"),
+        ("0.10.0.1", {"security": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256"}, "no users of SCRAM-SHA-256"),
+        ("1.0.2", {"security": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}, "no OAUTHBEARER"),
+        ("2.4.1", {"controllers": 1}, "no controllers of their own"),
+    ],
+)
+def test_what_a_release_cannot_do_is_said_before_it_is_started(version, options, problem):
+    """Not by a broker that dies with a stack trace."""
+    with pytest.raises(LocalKafkaError, match=problem):
+        plan_of(version, **options).check(recipe_for(version))
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"security": "TLS"}, "security"),
+        ({"security": "SASL_SSL"}, "sasl_mechanism"),
+        ({"security": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "sasl_mechanism"),
+        ({"client_auth": True}, "client_auth"),
+    ],
+)
+def test_a_wrong_option_is_named(options, key):
+    """ConfigError says which."""
+    with pytest.raises(ConfigError) as caught:
+        plan_of("4.2.0", **options).check(recipe_for("4.2.0"))
+    assert caught.value.key == key
+
+
+def test_client_properties_of_the_plain_listener_are_the_least():
+    """An address list and the protocol."""
+    assert client_properties(plan_of("4.2.0", nodes=2), SHARED) == {
+        "bootstrap.servers": "127.0.0.1:1001,127.0.0.1:1004",
+        "security.protocol": "PLAINTEXT",
+    }
+
+
+def test_client_properties_have_files_and_credentials():
+    """All that mutual TLS with a password needs."""
+    plan = plan_of("4.2.0", nodes=1, security="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", client_auth=True)
+    assert client_properties(plan, SHARED) == {
+        "bootstrap.servers": "127.0.0.1:1001",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": "/cluster/ca.pem",
+        "ssl.certificate.location": "/cluster/client.crt",
+        "ssl.key.location": "/cluster/client.key",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "alice",
+        "sasl.password": "alice-secret",
+    }
+
+
+def test_tokens_need_no_password():
+    """OAUTHBEARER with unsecured tokens has a principal instead."""
+    plan = plan_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
+    properties = client_properties(plan, SHARED)
+    assert properties["sasl.oauthbearer.config"] == "principal=alice"
+    assert "sasl.password" not in properties
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [
+        ("PLAIN", 'plain.PlainLoginModule required user_alice="alice-secret"'),
+        ("SCRAM-SHA-512", "scram.ScramLoginModule required"),
+        ("OAUTHBEARER", 'oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker"'),
+    ],
+)
+def test_brokers_know_how_to_check_credentials(mechanism, module):
+    """One login module for the mechanism of the clients' listener."""
+    plan = plan_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism=mechanism)
+    assert jaas(plan) == f"KafkaServer {{ org.apache.kafka.common.security.{module}; }};\n"
+
+
+def test_invariant_9_a_plan_shows_no_password():
+    """Its repr may stand in a traceback."""
+    assert "alice-secret" not in repr(plan_of("4.2.0"))
+
+
+def test_a_properties_file_escapes_what_would_end_a_line():
+    """A backslash and a line break keep their meaning."""
+    assert properties_text({"a": "b\\c", "d": "e\nf"}) == "a=b\\\\c\nd=e\\nf\n"

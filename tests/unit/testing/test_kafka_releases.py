@@ -1,0 +1,64 @@
+"""How each release of Kafka is run."""
+
+from __future__ import annotations
+
+import pytest
+
+from featuregate.errors import LocalKafkaError
+from featuregate.testing.kafka_releases import CHANGES, recipe_for, version_numbers
+
+
+@pytest.mark.parametrize(
+    ("version", "scala", "quorum", "logging", "scram"),
+    [
+        ("0.10.0.1", "2.11", "zookeeper", "log4j", None),
+        ("1.0.2", "2.12", "zookeeper", "log4j", "zookeeper"),
+        ("2.4.1", "2.13", "zookeeper", "log4j", "zookeeper"),
+        ("2.8.2", "2.13", "zookeeper", "log4j", "zookeeper"),
+        ("3.3.2", "2.13", "kraft", "log4j", None),
+        ("3.9.2", "2.13", "kraft", "log4j", "format"),
+        ("4.2.0", "2.13", "kraft", "log4j2", "format"),
+        ("4.3.1", "2.13", "kraft", "log4j2", "format"),
+    ],
+)
+def test_a_release_is_run_as_it_wants(version, scala, quorum, logging, scram):
+    """The releases that were tried, by what differs most."""
+    recipe = recipe_for(version)
+    assert (recipe.scala, recipe.quorum, recipe.logging, recipe.scram) == (scala, quorum, logging, scram)
+
+
+def test_a_release_that_nobody_tried_is_run_as_the_one_before():
+    """Rules, not a list: tomorrow's release differs in its name alone."""
+    newest, unknown = recipe_for("4.3.1"), recipe_for("5.17.3")
+    assert unknown.coordinates == ("org.apache.kafka:kafka_2.13:5.17.3", "org.apache.kafka:kafka-tools:5.17.3")
+    assert (unknown.quorum, unknown.features_tool) == (newest.quorum, newest.features_tool)
+
+
+def test_the_table_is_in_order():
+    """A change that stood before an older one would be undone by it."""
+    assert [since for since, _ in CHANGES] == sorted(since for since, _ in CHANGES)
+
+
+@pytest.mark.parametrize("version", ["0.9.0.1", "0.8.2.2"])
+def test_what_has_no_api_versions_is_refused(version):
+    """KIP-35 came with 0.10.0."""
+    with pytest.raises(LocalKafkaError, match="no ApiVersions"):
+        recipe_for(version)
+
+
+@pytest.mark.parametrize("text", ["", "4", "latest", "v4.2.0", "4.2.0 ", "4..2", "4.2.0/../x", "4.2.0\n"])
+def test_what_is_no_version_is_refused(text):
+    """It becomes part of a path and of a Maven coordinate."""
+    with pytest.raises(LocalKafkaError, match="is not a version"):
+        version_numbers(text)
+
+
+def test_a_release_candidate_is_of_its_release():
+    """What follows the hyphen does not count."""
+    assert version_numbers("4.4.0-rc1") == (4, 4, 0)
+
+
+@pytest.mark.parametrize(("version", "release"), [("0.10.0.1", "0.10.0"), ("2.4.1", "2.4"), ("4.3.1", "4.3")])
+def test_a_release_line_is_spelled_as_brokers_do(version, release):
+    """For inter.broker.protocol.version."""
+    assert recipe_for(version).release == release

@@ -1,0 +1,143 @@
+"""Command lines, answers of old protocols, Java's version, the cache: what LocalKafka reads and writes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from featuregate.errors import LocalKafkaError
+from featuregate.testing import LocalKafka
+from featuregate.testing.jars import cache_folder, install, jars_of
+from featuregate.testing.java import java_major
+from featuregate.testing.kafka_commands import Installation, format_arguments, scram_arguments
+from featuregate.testing.kafka_probe import parse_membership
+from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.processes import Ports
+from featuregate.testing.zookeeper import registered_in
+
+
+@pytest.mark.parametrize(
+    ("printed", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_292"', 8),
+        ('openjdk version "25" 2025-09-16', 25),
+        ("sh: java: not found", None),
+    ],
+)
+def test_the_version_of_java_is_read(printed, major):
+    """Old and new ways to number it."""
+    assert java_major(printed) == major
+
+
+def test_the_storage_is_formatted_with_what_was_asked():
+    """Release, features and users, in the tool's words."""
+    arguments = format_arguments(
+        recipe_for("4.2.0"),
+        Path("p"),
+        "ID",
+        release_version="4.1",
+        features={"transaction.version": 0},
+        scram=scram_arguments("SCRAM-SHA-256", {"alice": "secret"}),
+    )
+    assert " ".join(map(str, arguments)) == (
+        "format -t ID -c p --release-version 4.1 --feature transaction.version=0"
+        " --add-scram SCRAM-SHA-256=[name=alice,password=secret]"
+    )
+
+
+@pytest.mark.parametrize(("version", "option"), [("3.9.2", "-Dlog4j.configuration=file:"), ("4.2.0", "-Dlog4j2.conf")])
+def test_each_release_is_told_how_to_log(version, option):
+    """By the option of the logger that it has."""
+    installed = Installation(recipe_for(version), Path("/jars"), Path("/java"), Path("/shared"))
+    command = [str(word) for word in installed.broker(Path("p"), None)]
+    assert any(word.startswith(option) for word in command)
+    assert command[-4:] == ["-cp", "/jars/*", "kafka.Kafka", "p"]
+
+
+def test_a_broker_with_sasl_gets_the_jaas_file():
+    """As a system property, which every release reads."""
+    installed = Installation(recipe_for("4.2.0"), Path("/jars"), Path("/java"), Path("/shared"))
+    assert "-Djava.security.auth.login.config=/jaas" in installed.broker(Path("p"), Path("/jaas"))
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def test_membership_is_read_with_who_lags():
+    """Two brokers, one topic with one partition, whose second replica is not in sync."""
+    brokers = struct.pack(">i", 2) + b"".join(
+        struct.pack(">i", node_id) + _string("localhost") + struct.pack(">i", 9092) for node_id in (1, 2)
+    )
+    partition = struct.pack(">hii", 0, 0, 1) + struct.pack(">iii", 2, 1, 2) + struct.pack(">ii", 1, 1)
+    topics = struct.pack(">ih", 1, 0) + _string("t") + struct.pack(">i", 1) + partition
+    seen = parse_membership(brokers + topics)
+    assert (seen.brokers, seen.lagging) == ({1, 2}, {2})
+
+
+def test_sessions_in_zookeeper_tell_who_is_registered():
+    """From the text of its four-letter word dump."""
+    dump = "Sessions with Ephemerals (2):\n0x1:\n\t/brokers/ids/1\n\t/controller\n0x2:\n\t/brokers/ids/12\n"
+    assert registered_in(dump) == {1, 12}
+
+
+def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
+    """FEATUREGATE_CACHE, else the user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    monkeypatch.delenv("FEATUREGATE_CACHE", raising=False)
+    assert cache_folder() == Path("/xdg/featuregate")
+    monkeypatch.setenv("FEATUREGATE_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+
+
+def test_jars_that_are_there_are_used_as_they_are(monkeypatch, tmp_path):
+    """A folder of this name is complete: nothing is asked of any registry."""
+    monkeypatch.setenv("FEATUREGATE_CACHE", str(tmp_path))
+    folder = tmp_path / "kafka" / "4.2.0"
+    folder.mkdir(parents=True)
+    assert jars_of(recipe_for("4.2.0")) == folder
+
+
+def test_half_a_release_is_never_there(tmp_path):
+    """A download that breaks leaves neither a folder that looks whole nor another one, and the next try works."""
+    jar = tmp_path / "kafka-clients.jar"
+    jar.write_bytes(b"PK")
+    cache = tmp_path / "kafka"
+    cache.mkdir()
+
+    def broken():
+        yield jar
+        raise OSError("the network is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        install(broken(), cache / "4.2.0")
+    assert list(cache.iterdir()) == []
+    install([jar], cache / "4.2.0")
+    assert [path.name for path in (cache / "4.2.0").iterdir()] == ["kafka-clients.jar"]
+
+
+def test_reserved_ports_are_given_to_nobody_else():
+    """As long as they are reserved, a new socket gets other ones."""
+    ports = Ports(40)
+    others = Ports(40)
+    assert not set(ports.numbers) & set(others.numbers)
+    ports.close()
+    others.close()
+    ports.close()
+
+
+def test_invariant_9_a_cluster_shows_no_password():
+    """Its repr names addresses and releases."""
+    kafka = LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users={"alice": "alice-secret"})
+    assert "alice-secret" not in repr(kafka)
+    assert kafka.bootstrap in repr(kafka)
+    kafka.close()
+
+
+def test_a_release_that_cannot_be_is_refused_at_once():
+    """Before a port is taken or a jar fetched."""
+    with pytest.raises(LocalKafkaError):
+        LocalKafka("0.9.0.1")
