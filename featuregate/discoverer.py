@@ -65,6 +65,8 @@ class Discoverer:
         ``host:port,host:port`` string, or the path of a ``.properties`` file.
     interval
         Seconds between polls of a quiet cluster; a tenth of it while a roll is going on.
+    timeout
+        Seconds for one poll, at the most; 15 by default. Who has not answered by then has failed to.
     stale_after
         Seconds without any answer after which the view counts as stale; three intervals by default.
     forget_after
@@ -91,6 +93,7 @@ class Discoverer:
         config: Mapping[str, Any] | str | Path,
         *,
         interval: float = 60.0,
+        timeout: float | None = None,
         stale_after: float | None = None,
         forget_after: float = FORGET_SECONDS,
         shelf: Shelf | str | os.PathLike[str] | None = None,
@@ -104,7 +107,7 @@ class Discoverer:
                 raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
         from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
 
-        self._settings = Settings.parse(config, roster=roster)
+        self._settings = Settings.parse(config, roster=roster, total_timeout=timeout)
         self._chance = chance
         self._clock = clock
         self._store: Store[Gate] = Store(
