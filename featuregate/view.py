@@ -189,8 +189,8 @@ def merge(
         role=role,
         epoch=epoch,
         finalized=finalized,
-        supported=_common(answering, lambda broker: broker.supported, BrokerAnswer.can_run, SupportedRange),
-        api_ranges=_common(answering, lambda broker: broker.api_ranges, BrokerAnswer.serves, ApiRange),
+        supported=_supported(answering, before),
+        api_ranges=_api_ranges(answering, before),
         brokers=brokers,
         roster=roster,
         controller_id=controller_id,
@@ -205,10 +205,10 @@ def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> 
         if answer.role == role:
             place = answer.node_id, answer.host, answer.port
             other = by_place.setdefault(place, answer)
-            by_place[place] = other if other == answer else max(other, answer, key=_preference)
+            by_place[place] = other if other is answer else max(other, answer, key=_preference)
     pool: dict[object, Any] = {}
     for broker in before.brokers if before else ():
-        _shared(broker, pool)
+        pool |= {said: said for said in (broker.api_ranges, broker.supported, broker.finalized)}
     chosen = sorted(by_place.values(), key=lambda b: (b.node_id is None, b.node_id or 0, b.host, b.port))
     return tuple(_shared(broker, pool) for broker in chosen)
 
@@ -219,10 +219,12 @@ def _preference(answer: BrokerAnswer) -> tuple[bool, float, int, str]:
 
 
 def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:
-    api_ranges = pool.setdefault(("api_ranges", broker.api_ranges), broker.api_ranges)
-    supported = pool.setdefault(("supported", broker.supported), broker.supported)
-    finalized = pool.setdefault(("finalized", broker.finalized), broker.finalized)
-    return replace(broker, api_ranges=api_ranges, supported=supported, finalized=finalized)
+    return replace(
+        broker,
+        api_ranges=pool.setdefault(broker.api_ranges, broker.api_ranges),
+        supported=pool.setdefault(broker.supported, broker.supported),
+        finalized=pool.setdefault(broker.finalized, broker.finalized),
+    )
 
 
 def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int]]:
@@ -238,18 +240,28 @@ def _recency(broker: BrokerAnswer) -> tuple[Any, ...]:
     return broker.epoch, broker.answered_at, node_id, broker.host, broker.port
 
 
+def _supported(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[str, SupportedRange]:
+    # Most brokers say the same as others, so one speaks for all that do; and most polls find what the last one found.
+    distinct = {broker.supported: broker for broker in answering}
+    if before is not None and distinct.keys() == {broker.supported for broker in before.answering}:
+        return before.supported
+    return _common(distinct, BrokerAnswer.can_run, SupportedRange)
+
+
+def _api_ranges(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[int, ApiRange]:
+    distinct = {broker.api_ranges: broker for broker in answering}
+    if before is not None and distinct.keys() == {broker.api_ranges for broker in before.answering}:
+        return before.api_ranges
+    return _common(distinct, BrokerAnswer.serves, ApiRange)
+
+
 def _common(
-    answering: list[BrokerAnswer],
-    said: Callable[[BrokerAnswer], Mapping[K, R]],
-    means: Callable[[BrokerAnswer, K], R | None],
-    of: type[R],
+    distinct: Mapping[Mapping[K, R], BrokerAnswer], means: Callable[[BrokerAnswer, K], R | None], of: type[R]
 ) -> FrozenMap[K, R]:
     """Intersect the ranges of all brokers, where each counts as what it means rather than as what it said."""
-    # Most brokers say the same as others, so one speaks for all that do.
-    distinct = list({said(broker): broker for broker in answering}.values())
     common: dict[K, R] = {}
-    for key in sorted(said(distinct[0])) if distinct else ():  # type: ignore[type-var]  # keys are all int, or all str
-        ranges = [meant for broker in distinct if (meant := means(broker, key)) is not None]
+    for key in sorted(next(iter(distinct), ())):  # type: ignore[type-var]  # keys are all int, or all str
+        ranges = [meant for broker in distinct.values() if (meant := means(broker, key)) is not None]
         if len(ranges) == len(distinct):
             met = of(max(each.min for each in ranges), min(each.max for each in ranges))
             if met.min <= met.max:

@@ -162,6 +162,16 @@ def test_supported_ranges_are_the_intersection() -> None:
     assert merged.feature("share.version") is None
 
 
+@given(first=st.lists(broker_answers()), second=st.lists(broker_answers()))
+def test_ranges_depend_on_the_answers_of_now_alone(first, second) -> None:
+    """What the view before found is taken over only where it would be found again."""
+    before = merge(first, cluster_id="c", seen_at=0.0)
+    for answers in (first, second, [*first, *second]):
+        after = merge(answers, cluster_id="c", previous=before, seen_at=1.0)
+        alone = merge(answers, cluster_id="c", seen_at=1.0)
+        assert (after.api_ranges, after.supported) == (alone.api_ranges, alone.supported)
+
+
 def test_a_deaf_broker_leaves_ranges_and_marks_them_incomplete() -> None:
     """What the others say is still worth knowing, but it is not the whole truth."""
     merged = view(broker(1), deaf(2))
