@@ -1,0 +1,118 @@
+"""What a check costs the app: reading `gate.open`, and calling a guarded function."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from measuring import Row, Section, at_least, at_most, loop, take_turns
+
+import featuregate as fg
+from featuregate.answers import ApiRange, BrokerAnswer
+from featuregate.gates import Gate
+from featuregate.store import Store
+from featuregate.view import merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["run"]
+
+REQUIREMENT = "TxnOffsetCommit>=3"
+
+
+class Nobody:
+    """Owns gates that nothing polls for."""
+
+    def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - what owners have
+        return done()
+
+    def revive(self) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Slot:
+    """The cheapest thing that could be asked."""
+
+    open: bool
+
+
+def gate_of(store: Store[Gate], name: str) -> Gate:
+    requirement = fg.parse(REQUIREMENT)
+    return store.add_gate(name, lambda: Gate(name, requirement, policy="sticky", owner=Nobody()))
+
+
+def gates(*, qualifies: bool) -> Gate:
+    """Give a sticky gate that a real store has settled."""
+    store: Store[Gate] = Store(wall=lambda: 0.0)
+    gate = gate_of(store, "bench")
+    broker = BrokerAnswer(node_id=1, host="b1", port=9092, api_ranges={28: ApiRange(0, 5 if qualifies else 2)})
+    store.offer(merge([broker], cluster_id="bench", seen_at=0.0))
+    assert gate.open is qualifies
+    return gate
+
+
+def new_way(batch: int) -> int:
+    return batch
+
+
+def old_way(batch: int) -> int:
+    return batch
+
+
+def passed_through(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def run(rounds: int) -> Section:
+    opened, closed = gates(qualifies=True), gates(qualifies=False)
+    reads = take_turns(
+        "checks", rounds, {"gate.open": loop("x.open", opened), "a slot": loop("x.open", Slot(open=True))}, "ns"
+    )
+    calls = take_turns(
+        "guards",
+        rounds,
+        {
+            "guarded, open": loop("x(1)", opened.guard(fallback=old_way)(new_way)),
+            "guarded, closed": loop("x(1)", closed.guard(fallback=old_way)(new_way)),
+            "a bare wrapper": loop("x(1)", passed_through(new_way)),
+        },
+        "ns",
+    )
+    peers, notes = others(rounds, opened)
+    wrapper = calls["a bare wrapper"]
+    return Section(
+        name="checks",
+        title="A check",
+        rows=(
+            at_most(1.2, "`gate.open`", reads["gate.open"], reads["a slot"]),
+            at_most(1.25, "a guarded call, gate open", calls["guarded, open"], wrapper),
+            at_most(1.25, "a guarded call, gate closed", calls["guarded, closed"], wrapper),
+            *peers,
+        ),
+        notes=notes,
+    )
+
+
+def others(rounds: int, gate: Gate) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Hold a check against what an app might ask instead, for information."""
+    try:
+        from openfeature import api  # noqa: PLC0415 - not among what we depend on, even for development
+        from openfeature.provider.in_memory_provider import InMemoryFlag, InMemoryProvider  # noqa: PLC0415
+    except ImportError:
+        return (), ("OpenFeature's in-memory provider was not measured: `openfeature-sdk` is not installed.",)
+    api.set_provider(InMemoryProvider({"bench": InMemoryFlag("on", {"on": True, "off": False})}))
+    client = api.get_client()
+    assert client.get_boolean_value("bench", default_value=False)
+    contestants = {
+        "gate.open": loop("x.open", gate),
+        "OpenFeature, in memory": loop('x.get_boolean_value("bench", False)', client, repeat=10),
+    }
+    took = take_turns("peers", rounds, contestants, "ns")
+    return (at_least(None, "`gate.open`", took["gate.open"], took["OpenFeature, in memory"]),), ()

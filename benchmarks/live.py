@@ -1,0 +1,162 @@
+"""Beside Kafka's own tool, on real brokers: describing one, and polling three again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from importing import ENVIRONMENT
+from kafka import KafkaAdminClient
+from measuring import Sample, Section, announce, at_least, each, progress, take_turns
+
+import featuregate as fg
+from featuregate.testing import LocalKafka
+from featuregate.testing.jars import jars_of
+from featuregate.testing.java import find_java
+from featuregate.testing.kafka_releases import recipe_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+__all__ = ["KAFKA", "describe", "poll"]
+
+KAFKA = "4.2.0"
+TOOL = "org.apache.kafka.tools.FeatureCommand"
+AS_THE_SCRIPT = [
+    "-Xmx256M",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+]
+"""What kafka-run-class.sh of 4.2.0 gives its tools."""
+TO_START_FAST = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true"]
+LOGGING = "rootLogger.level=error\n"
+POLLS = 30
+"""So many polls in a row are one measurement: the clock of processor time is coarse."""
+
+
+def whole_process(command: Sequence[str | Path]) -> Callable[[], float]:
+    def run() -> float:
+        began = time.perf_counter()
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT)
+        took = time.perf_counter() - began
+        assert "Feature: transaction.version" in done.stdout, done.stdout + done.stderr
+        return took * 1e3
+
+    return run
+
+
+def describe(rounds: int) -> Section:
+    announce(f"  starting one Kafka {KAFKA} node")
+    with LocalKafka(KAFKA) as kafka, tempfile.TemporaryDirectory() as folder:
+        logging = Path(folder, "log4j2.properties")
+        logging.write_text(LOGGING)
+        classpath = f"{jars_of(recipe_for(KAFKA))}/*"
+        asks = ("--bootstrap-server", kafka.bootstrap, "describe")
+
+        def java(options: Sequence[str]) -> Callable[[], float]:
+            configured = f"-Dlog4j2.configurationFile={logging}"
+            return whole_process([find_java(), *options, configured, "-cp", classpath, TOOL, *asks])
+
+        contestants = {
+            "featuregate describe": whole_process([sys.executable, "-m", "featuregate", *asks]),
+            "kafka-features describe": java(AS_THE_SCRIPT),
+            "kafka-features, JVM tuned to start fast": java(TO_START_FAST),
+        }
+        for run in contestants.values():
+            run()  # from here on every file is in memory
+        took = take_turns("describe", rounds, contestants, "ms")
+        inside = in_process(kafka.bootstrap, rounds)
+    ours, script, tuned = took.values()
+    return Section(
+        name="describe",
+        title="Describing a cluster",
+        rows=(
+            at_least(4.0, "describe, whole process", ours, script),
+            at_least(None, "describe, whole process", ours, tuned),
+            at_least(None, "one look, in a process that runs", inside["featuregate"], inside["kafka-python"]),
+        ),
+        notes=(
+            (
+                f"One real broker of Kafka {KAFKA}. The tool runs with the options that its own script gives the JVM, "
+                "without the time that the shell script takes. kafka-python's look is `api_versions()` of an admin "
+                "client that is made for it, as our connections are."
+            ),
+        ),
+    )
+
+
+def in_process(bootstrap: str, rounds: int) -> dict[str, Sample]:
+    def ours() -> float:
+        began = time.perf_counter()
+        fg.discover(bootstrap)
+        return (time.perf_counter() - began) * 1e3
+
+    def theirs() -> float:
+        began = time.perf_counter()
+        admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+        admin.api_versions()
+        took = (time.perf_counter() - began) * 1e3
+        admin.close()
+        return took
+
+    ours()
+    theirs()
+    return take_turns("one look", rounds, {"featuregate": ours, "kafka-python": theirs}, "ms")
+
+
+def poll(rounds: int) -> Section:
+    announce(f"  starting three Kafka {KAFKA} nodes")
+    with LocalKafka(KAFKA, nodes=3, security="SSL") as kafka:
+        ways: dict[str, Any] = {"plaintext": kafka.internal_bootstrap, "TLS": kafka.client_config()}
+        took = asyncio.run(polls(ways, rounds))
+    return Section(
+        name="poll",
+        title="Polling",
+        rows=(
+            each(3.0, "a poll of an unchanged 3-broker cluster, processor time", took["plaintext"]),
+            each(None, "the same with TLS", took["TLS"]),
+        ),
+        notes=(
+            (
+                f"Three real brokers of Kafka {KAFKA}, whose epoch rises all the time. A poll asks one broker who "
+                "belongs to the cluster and each what it can do, on fresh connections; it merges and settles gates."
+            ),
+        ),
+    )
+
+
+async def polls(ways: dict[str, Any], rounds: int) -> dict[str, Sample]:
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds):
+        progress(f"poll: round {number + 1} of {rounds}")
+        for name, config in ways.items():
+            async with polled(config) as features:
+                began = time.process_time()
+                for _ in range(POLLS):
+                    await features.poll()
+                took[name].append((time.process_time() - began) / POLLS * 1e3)
+                health = features.health()
+                assert health["status"] == "ok", health
+    progress("")
+    return {name: Sample(name, "ms", tuple(values)) for name, values in took.items()}
+
+
+@asynccontextmanager
+async def polled(config: Any) -> AsyncIterator[fg.Discoverer]:
+    """Give a discoverer that has polled once and will not by itself for an hour, with three gates."""
+    async with fg.Discoverer(config, interval=3600) as features:
+        gates = [features.gate(preset.name, preset) for preset in fg.presets.all()[:3]]
+        assert await asyncio.to_thread(features.wait, 30)
+        yield features
+        del gates

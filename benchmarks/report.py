@@ -1,0 +1,119 @@
+"""What was found, as a table on the terminal, and as docs/benchmarks.md with a picture."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from measuring import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from measuring import Row, Section
+
+__all__ = ["show", "write"]
+
+DOCS = Path(__file__).parents[1] / "docs"
+HEADER = ("what", "featuregate", "peer", "score", "bar", "met")
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 340, 70, 50, 20, 20
+
+
+def show(sections: Iterable[Section]) -> None:
+    """Print a table."""
+    for section in sections:
+        print(f"\n{section.title}")
+        _print_table([HEADER, *(_cells(row) for row in section.rows)])
+        if section.growth:
+            print()
+            _print_table(list(lines(section.growth)))
+        for note in section.notes:
+            print(f"  {note}")
+
+
+def write(sections: Sequence[Section], machine: dict[str, str]) -> None:
+    """Write the page, and the picture that it shows."""
+    text = ["# Benchmarks", "", _INTRODUCTION, ""]
+    for section in sections:
+        text += [f"## {section.title}", "", *_markdown([HEADER, *(_cells(row) for row in section.rows)]), ""]
+        for note in section.notes:
+            text += [note, ""]
+        if section.growth:
+            (DOCS / "benchmarks.svg").write_text(_picture(section.growth))
+            text += [
+                (
+                    "How the cost grows; both axes of the picture are logarithmic, where linear growth is a "
+                    "straight line of slope one:"
+                ),
+                "",
+                *_markdown(list(lines(section.growth))),
+                "",
+                "![Milliseconds to discover a cluster, by its number of brokers](benchmarks.svg)",
+                "",
+            ]
+    text += ["## The machine", "", *_markdown([("what", "which"), *machine.items()]), ""]
+    (DOCS / "benchmarks.md").write_text("\n".join(text))
+
+
+_INTRODUCTION = """\
+`make bench` wrote this page. Each measure stands beside its peer, and both were taken in the same run, taking turns
+round by round, because no machine is quiet. Numbers are medians, with the least and the most of all rounds in brackets.
+A ratio is taken within each round, and its median is what the bar judges; rows without a bar are for information.
+Checks, decoding and what is merely computed are measured in processor time, all else by the clock on the wall unless
+it says otherwise. `python benchmarks/run.py --only decode,import --rounds 50` repeats a part of it."""
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    peer = "" if row.peer is None else f"{row.peer} ({row.peer.name})"
+    score = "" if row.score is row.ours else str(row.score)
+    bar, met = ("", "") if row.bar is None else (row.bar.text, "yes" if row.met else "**no**")
+    return row.what, str(row.ours), peer, score, bar, met
+
+
+def _print_table(table: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        print("  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+def _markdown(table: list[tuple[str, ...]]) -> list[str]:
+    header, *rest = (f"| {' | '.join(cells)} |" for cells in table)
+    return [header, "|---" * len(table[0]) + "|", *rest]
+
+
+def _picture(growth: Sequence[dict[str, float]]) -> str:
+    """Draw time by number of brokers, both logarithmic."""
+    series = {"discover, ms": "#1f77b4", "of it processor, ms": "#d62728"}
+    values = [row[name] for row in growth for name in series]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    last = math.log10(growth[-1]["brokers"])
+
+    def x(brokers: float) -> float:
+        return LEFT + math.log10(brokers) / last * (WIDTH - LEFT - RIGHT)
+
+    def y(millis: float) -> float:
+        return HEIGHT - BOTTOM - (math.log10(millis) - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
+
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+            'font-size="12">'
+        ),
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+    ]
+    for power in range(low, high + 1):
+        at = y(10**power)
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{10**power:g} ms</text>')
+    for row in growth:
+        brokers = row["brokers"]
+        parts.append(
+            f'<text x="{x(brokers):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{brokers:,.0f}</text>'
+        )
+    parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 10}" text-anchor="middle">brokers</text>')
+    for number, (name, colour) in enumerate(series.items()):
+        points = " ".join(f"{x(row['brokers']):.1f},{y(row[name]):.1f}" for row in growth)
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<text x="{LEFT + 12}" y="{TOP + 14 + 16 * number}" fill="{colour}">{name}</text>')
+    return "\n".join([*parts, "</svg>", ""])

@@ -1,0 +1,82 @@
+"""Measure featuregate beside its peers: `make bench`.
+
+All of it writes docs/benchmarks.md; a part of it (``--only``) or a hurried run (``--quick``) just shows what it found.
+Exits with 1 where a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import checks
+import decoding
+import importing
+import live
+import scaling
+from machine import facts, load
+from measuring import announce
+from report import show, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from measuring import Section
+
+
+class Benchmark(NamedTuple):
+    run: Callable[[int], Section]
+    rounds: int
+    hurried: int
+
+
+BENCHMARKS = {
+    "checks": Benchmark(checks.run, 101, 21),
+    "decode": Benchmark(decoding.run, 101, 21),
+    "import": Benchmark(importing.run, 31, 5),
+    "describe": Benchmark(live.describe, 9, 2),
+    "scale": Benchmark(scaling.run, 7, 2),
+    "poll": Benchmark(live.poll, 7, 2),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = arguments(argv)
+    began, before = time.monotonic(), load()
+    sections = []
+    for name in args.only:
+        benchmark = BENCHMARKS[name]
+        rounds = args.rounds or (benchmark.hurried if args.quick else benchmark.rounds)
+        announce(f"{name}: {rounds} rounds")
+        sections.append(benchmark.run(rounds))
+    show(sections)
+    if args.only == list(BENCHMARKS) and not args.quick:
+        took = f"{time.monotonic() - began:.0f} s, load {before} before and {load()} after"
+        write(sections, {**facts(), "this run": took})
+        announce("\nwritten: docs/benchmarks.md")
+    missed = [row for section in sections for row in section.rows if not row.met]
+    for row in missed:
+        announce(f"missed: {row.what} is {row.score}, the bar is {row.bar.text if row.bar else ''}")
+    return 1 if missed else 0
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--only", type=some, default=list(BENCHMARKS), metavar="NAMES", help=f"of {', '.join(BENCHMARKS)}"
+    )
+    parser.add_argument("--rounds", type=int, help="how often each contestant takes its turn")
+    parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")
+    return parser.parse_args(argv)
+
+
+def some(text: str) -> list[str]:
+    wanted = text.split(",")
+    if unknown := sorted(set(wanted) - set(BENCHMARKS)):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return [name for name in BENCHMARKS if name in wanted]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
