@@ -10,10 +10,11 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -78,9 +79,8 @@ def _fetch(recipe: Recipe, folder: Path, repository: Path) -> None:
     if unfinished.exists():
         shutil.rmtree(repository, ignore_errors=True)
     unfinished.touch()
-    progress = _Progress(f"fetching Kafka {recipe.version}")
-    install(_resolve(recipe, repository, progress), folder)
-    progress.done()
+    with _Progress(f"fetching Kafka {recipe.version}") as progress:
+        install(_resolve(recipe, repository, progress), folder)
     unfinished.unlink()
 
 
@@ -104,7 +104,6 @@ def _resolve(recipe: Recipe, repository: Path, progress: _Progress) -> Iterator[
         raise ImportError("Kafka's jars are fetched with jgo: pip install 'featuregate[testing]'") from error
     context = MavenContext(resolver=PythonResolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
     try:
-        progress.show("resolving")
         closure = _closure(context, recipe.coordinates)
         if extra := _logger_binding(closure):
             # Resolved by itself: jgo would take its dependency management for the whole closure's.
@@ -113,7 +112,7 @@ def _resolve(recipe: Recipe, repository: Path, progress: _Progress) -> Iterator[
         artifacts = [artifact for (_, name), artifact in closure.items() if name not in gone]
         with ThreadPoolExecutor(DOWNLOADS, "jars") as pool:
             for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):
-                progress.show(f"{count} of {len(artifacts)} jars")
+                progress.state = f"{count} of {len(artifacts)} jars"
                 yield Path(jar)
     except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; requests' errors are OSErrors
         raise LocalKafkaError(f"could not fetch Kafka {recipe.version} from Maven: {error}") from error
@@ -163,26 +162,32 @@ def _link(source: Path, target: Path) -> None:
 
 
 class _Progress:
-    """One line on stderr: rewritten in a terminal, repeated now and then in a log file."""
+    """One line on stderr while a ``with`` block lasts: rewritten in a terminal, repeated now and then in a log file."""
 
     def __init__(self, what: str) -> None:
+        self.state = "resolving"
         self._what = what
         self._began = time.monotonic()
-        self._shown = -60.0
         self._in_terminal = sys.stderr.isatty()
+        self._stop = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
 
-    def show(self, state: str) -> None:
-        seconds = time.monotonic() - self._began
-        if seconds - self._shown >= (0.2 if self._in_terminal else 10):
-            self._shown = seconds
-            self._write(f"{self._what} ... {seconds:.0f} s ({state})", last=False)
+    def __enter__(self) -> Self:
+        self._ticker.start()
+        return self
 
-    def done(self) -> None:
-        self._write(f"{self._what} ... {time.monotonic() - self._began:.0f} s, done", last=True)
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._stop.set()
+        self._ticker.join()
+        self.state = "failed" if kind else "done"
+        self._write("\n")
 
-    def _write(self, line: str, *, last: bool) -> None:
-        if self._in_terminal:
-            sys.stderr.write(f"\r\x1b[K{line}" + ("\n" if last else ""))
-        else:
-            sys.stderr.write(f"{line}\n")
+    def _tick(self) -> None:
+        self._write("" if self._in_terminal else "\n")
+        while not self._stop.wait(1 if self._in_terminal else 15):
+            self._write("" if self._in_terminal else "\n")
+
+    def _write(self, end: str) -> None:
+        start = "\r\x1b[K" if self._in_terminal else ""
+        sys.stderr.write(f"{start}{self._what} ... {time.monotonic() - self._began:.0f} s ({self.state}){end}")
         sys.stderr.flush()
