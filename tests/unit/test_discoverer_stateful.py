@@ -159,16 +159,28 @@ class Discovery(RuleBasedStateMachine):
     @happens(chosen=st.integers(0, 9), txn=st.integers(0, 5))
     def broker_rolls(self, chosen: int, txn: int) -> None:
         """One broker gets newer or older software."""
-        node = self.pick(chosen)
-        self.cluster.broker(node).set(api_ranges={**self.ranges, TXN: (0, txn)})
-        self.model[node].says = self.model[node].says._replace(txn=txn)
+        self.rolls(self.pick(chosen), txn)
 
     @happens(txn=st.integers(3, 5))
     def every_broker_rolls(self, txn: int) -> None:
         """The roll ends, so that gates over APIs open now and then."""
-        for node, model in self.model.items():
-            self.cluster.broker(node).set(api_ranges={**self.ranges, TXN: (0, txn)})
-            model.says = model.says._replace(txn=txn)
+        for node in self.model:
+            self.rolls(node, txn)
+
+    @precondition(lambda self: len(self.model) > 1)
+    @happens(chosen=st.integers(0, 9), txn=st.integers(3, 5))
+    def every_broker_rolls_but_one_that_is_away(self, chosen: int, txn: int) -> None:
+        """The roll seems to have ended, and one broker will come back as it was."""
+        away = self.pick(chosen)
+        self.rolls(away, WANTED_TXN - 1)
+        if not self.model[away].down:
+            self.broker_stops_or_starts(away)
+        for node in set(self.model) - {away}:
+            self.rolls(node, txn)
+
+    def rolls(self, node: int, txn: int) -> None:
+        self.cluster.broker(node).set(api_ranges={**self.ranges, TXN: (0, txn)})
+        self.model[node].says = self.model[node].says._replace(txn=txn)
 
     @happens(chosen=st.integers(0, 9), epoch=st.integers(-1, 300), level=st.integers(1, 3))
     def broker_lies(self, chosen: int, epoch: int, level: int) -> None:
