@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -99,6 +100,13 @@ def test_front_door_shows_nothing_by_accident() -> None:
 def test_front_door_leads_somewhere(name: str) -> None:
     """Each name in ``__all__`` exists."""
     assert hasattr(featuregate, name)
+
+
+def test_every_room_is_on_the_map() -> None:
+    """A new module is a decision, and the page that walks the rooms tells it."""
+    rooms = {module.name for module in pkgutil.iter_modules(featuregate.__path__)} - {"__main__", "version"}
+    named = (ROOT / "docs/explanation/rooms.md").read_text()
+    assert sorted(room for room in rooms if f"`{room}`" not in named) == []
 
 
 @pytest.mark.parametrize("number", range(1, 10))
