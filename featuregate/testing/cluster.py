@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "FakeBroker", "FakeCluster"]
 
 _FIRST_CONTROLLER = 3000
-_FIRST_EPOCH = 100
 _LOG_SIZE = 100_000
 
 
@@ -92,7 +91,7 @@ class FakeCluster:
             facts.ranges("controller")
         self.cluster_id = cluster_id or _random_id()
         self.finalized: Mapping[str, int] = MappingProxyType(dict(facts.finalized if finalized is None else finalized))
-        self.epoch = (_FIRST_EPOCH if facts.supported else -1) if epoch is None else epoch
+        self.epoch = facts.epoch if epoch is None else epoch
         self.changed = threading.Condition(threading.RLock())
         self._first = self.finalized, self.epoch
         self._passwords = passwords

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog.data import load
 from featuregate.catalog.levels import METADATA_VERSION, release_levels
@@ -12,9 +12,15 @@ from featuregate.catalog.releases import captured
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from featuregate.catalog.releases import CapturedRelease
     from featuregate.testing.fake_answers import Role
 
 __all__ = ["ReleaseFacts", "release_facts"]
+
+_KRAFT_VERSION: Final = "kraft.version"
+_FIRST_WITH_FEATURES: Final = (2, 7)
+_FIRST_EPOCH: Final = 100
+"""Of a KRaft cluster: some offset of its metadata log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,8 @@ class ReleaseFacts:
     """API key to lowest and highest version, of a broker and, in KRaft, of a controller."""
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
+    epoch: int
+    """-1 before 2.7, which knew no features; 0 with ZooKeeper, where none was ever finalized."""
 
     def ranges(self, role: Role) -> Mapping[int, tuple[int, int]]:
         """Return the API ranges of a node of this role; ValueError where the release has no such nodes."""
@@ -48,6 +56,8 @@ def release_facts(release: str) -> ReleaseFacts:
         raise ValueError(f"no broker of release {release} was captured, only of {', '.join(captured())}")
     supported = known.features
     levels = release_levels(supported[METADATA_VERSION][1]) if METADATA_VERSION in supported else {}
+    # With a fixed set of controllers, kafka-storage leaves kraft.version at 0, whatever the release.
+    finalized = {name: level for name, level in levels.items() if level > 0 and name != _KRAFT_VERSION}
     controllers = load("api_ranges")[known.release].get("controller_apis")
     by_role: dict[Role, Mapping[int, tuple[int, int]]] = {"broker": known.apis}
     if controllers is not None:
@@ -56,5 +66,12 @@ def release_facts(release: str) -> ReleaseFacts:
         release=known.release,
         api_ranges=by_role,
         supported=supported,
-        finalized={name: level for name, level in levels.items() if 0 < level <= supported.get(name, (0, 0))[1]},
+        finalized={name: level for name, level in finalized.items() if level <= supported.get(name, (0, 0))[1]},
+        epoch=_first_epoch(known),
     )
+
+
+def _first_epoch(known: CapturedRelease) -> int:
+    if known.features:
+        return _FIRST_EPOCH
+    return 0 if tuple(map(int, known.release.split("."))) >= _FIRST_WITH_FEATURES else -1

@@ -34,7 +34,6 @@ _NOWHERE: Final = "featuregate.invalid:9092"
 """A name that never resolves (RFC 2606). Nobody dials it."""
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
 _ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
-_EPOCH: Final = 100
 
 
 class StaticFeatures(Discoverer):
@@ -145,7 +144,7 @@ class _ForcingStore(Store[Gate]):
 def release_view(
     *releases: str,
     finalized: Mapping[str, int] | None = None,
-    epoch: int = _EPOCH,
+    epoch: int | None = None,
     silent: Collection[int] = (),
     cluster_id: str = "static",
 ) -> View:
@@ -158,7 +157,7 @@ def release_view(
     finalized
         Feature name to level; by default what a cluster has that was formatted for the oldest of these releases.
     epoch
-        Where a broker can have one: clusters before features have -1.
+        Of the brokers that can have one: those before 2.7 have -1. By default what a new cluster has.
     silent
         The ids of brokers that did not answer.
     cluster_id
@@ -180,8 +179,8 @@ def release_view(
             port=9092,
             api_ranges={key: ApiRange._make(versions) for key, versions in each.ranges("broker").items()},
             supported={name: SupportedRange._make(levels) for name, levels in each.supported.items()},
-            finalized=agreed if each.supported else {},
-            epoch=epoch if each.supported else -1,
+            finalized=agreed if each.epoch >= 0 else {},
+            epoch=each.epoch if epoch is None or each.epoch < 0 else epoch,
             asked_version=min(_ASKED_VERSION, each.ranges("broker")[_API_VERSIONS][1]),
             answered_at=at,
         )

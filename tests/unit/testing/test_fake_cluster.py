@@ -289,7 +289,7 @@ def test_a_release_brings_its_ranges_and_levels() -> None:
         answer = tell(cluster.broker(1))
     assert answer.api_ranges[28] == (0, 4)
     assert answer.supported["metadata.version"] == (1, 21)
-    assert answer.finalized == {"metadata.version": (21, 21), "kraft.version": (1, 1)}
+    assert answer.finalized == {"metadata.version": (21, 21)}
     assert answer.epoch > 0
 
 
@@ -298,6 +298,13 @@ def test_releases_before_features_have_no_epoch() -> None:
     with FakeCluster(brokers=1, release="2.4") as cluster:
         answer = tell(cluster.broker(1), 3)
     assert (answer.epoch, answer.supported, answer.finalized) == (-1, {}, {})
+
+
+def test_a_cluster_of_2_8_has_an_epoch_and_nothing_finalized() -> None:
+    """With ZooKeeper the features were there, and nobody ever used them."""
+    with FakeCluster(brokers=1, release="2.8") as cluster:
+        answer = tell(cluster.broker(1), 3)
+    assert (answer.epoch, answer.supported, answer.finalized) == (0, {}, {})
 
 
 def test_a_release_that_nobody_captured_is_an_error() -> None:

@@ -1,0 +1,31 @@
+"""What the fake brokers of a release tell is what a new cluster of that release tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import featuregate as fg
+from featuregate.testing import release_view
+
+if TYPE_CHECKING:
+    from featuregate.testing.plugin import MakeFakeCluster, MakeLocalKafka
+
+pytestmark = pytest.mark.live
+
+
+def told(view: fg.View) -> tuple[object, ...]:
+    """Pick out what the first broker said, and not when or where."""
+    broker = view.brokers[0]
+    return broker.api_ranges, broker.supported, broker.finalized, broker.epoch >= 0, broker.asked_version
+
+
+@pytest.mark.parametrize("version", ["2.4.1", "2.8.2", "3.9.2", "4.2.0"])
+def test_fake_brokers_tell_what_real_ones_tell(
+    local_kafka: MakeLocalKafka, fake_cluster: MakeFakeCluster, version: str
+) -> None:
+    """API ranges, supported and finalized levels and whether there is an epoch, from the sockets and from the view."""
+    real = told(fg.discover(local_kafka(version, nodes=1).client_config()))
+    assert told(fg.discover(fake_cluster(1, release=version).bootstrap)) == real
+    assert told(release_view(version)) == real
