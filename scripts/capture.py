@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,10 @@ ROOT = Path(__file__).parent.parent
 FRAMES = ROOT / "tests" / "data" / "frames"
 API_RANGES = ROOT / "featuregate" / "data" / "api_ranges.json"
 
-RELEASES = ("0.10.0.1", "1.0.2", "2.4.1", "2.6.3", "2.8.2", "3.3.2", "3.9.2", "4.2.0", "4.3.1")
+RELEASES = ("0.10.0.1", "1.0.2", "2.4.1", "2.6.3", "2.8.2", "3.3.2", "3.9.2", "4.2.0", "4.3.1", "4.4.0")
 
 ASK = ApiVersionsRequest(client_software_name="featuregate", client_software_version="0.1.0")
+SOMEBODY_ELSE = replace(ASK, cluster_id="another-cluster", node_id=1)
 HANDSHAKE = SaslHandshakeRequest(mechanism="PLAIN")
 WRONG_HANDSHAKE = SaslHandshakeRequest(mechanism="NOT-A-MECHANISM")
 NO_SUCH_FEATURE = (FeatureUpdate(feature="featuregate.no-such-feature", max_version_level=1),)
@@ -80,6 +81,7 @@ WANTED = (
             "3.9.2": (3, 4),
             "4.2.0": (0, 1, 2, 3, 4),
             "4.3.1": (3, 4),
+            "4.4.0": (3, 4, 5),
         },
     ),
     Wanted(ASK, {"3.9.2": (4,), "4.2.0": (3, 4), "4.3.1": (4,)}, "controller", role="controller"),
@@ -95,6 +97,12 @@ WANTED = (
         "error42",
         spoiled=(b"featuregate", b"feature\0ate"),
         note="asked with a client software name that Kafka does not accept",
+    ),
+    Wanted(
+        SOMEBODY_ELSE,
+        {"4.4.0": (5,)},
+        "error129",
+        note="asked for a node of another cluster",
     ),
     Wanted(
         MetadataRequest(),

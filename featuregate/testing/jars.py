@@ -36,6 +36,9 @@ DOWNLOADS = 4
 RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
 """Artifacts that moved, from slf4j 1.7.34 on: their old name has no jar any more, and jgo does not follow."""
 
+TOOLS = {"kafka-tools", "kafka-tools-api"}
+"""Artifacts that a broker runs without; left out where a release's own cannot be had."""
+
 BINDINGS = {"log4j-slf4j-impl", "slf4j-log4j12", "slf4j-reload4j"}
 """What connects slf4j to a logger. Kafka 4's own closure has none, and so would log nothing."""
 
@@ -108,7 +111,7 @@ def _resolve(recipe: Recipe, repository: Path, progress: _Progress) -> Iterator[
         if extra := _logger_binding(closure):
             # Resolved by itself: jgo would take its dependency management for the whole closure's.
             closure = {**_closure(context, [extra]), **closure}
-        gone = RELOCATED if extra else {}
+        gone = {*(RELOCATED if extra else ()), *(TOOLS if recipe.tools_of else ())}
         artifacts = [artifact for (_, name), artifact in closure.items() if name not in gone]
         with ThreadPoolExecutor(DOWNLOADS, "jars") as pool:
             for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):

@@ -282,7 +282,8 @@ class LocalKafka:
 
         Its exit code, ``stdout`` and ``stderr`` are in the result; a failure of the program raises nothing.
         """
-        return self._cluster.run_tool(version or self._newest(), main_class, arguments)
+        recipe = recipe_for(version or self._newest())
+        return self._cluster.run_tool(recipe.tools_of or recipe.version, main_class, arguments)
 
     def _newest(self) -> str:
         versions = [node.version for node in self._cluster.by_id.values()]

@@ -40,16 +40,16 @@ class Recipe:
     """The OAUTHBEARER mechanism exists (KIP-255)."""
     features_tool: str | None = None
     """The main class behind ``kafka-features.sh``."""
+    tools_of: str | None = None
+    """The release whose command-line tools are run, where the artifacts with its own cannot be had."""
     format_features: bool = False
     """``StorageTool format`` takes ``--feature`` (KIP-1022)."""
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """The Maven coordinates that together hold the broker and its tools."""
-        return (
-            f"org.apache.kafka:kafka_{self.scala}:{self.version}",
-            f"org.apache.kafka:kafka-tools:{self.version}",
-        )
+        """The Maven coordinates that together hold the broker, and its tools where it has its own."""
+        broker = f"org.apache.kafka:kafka_{self.scala}:{self.version}"
+        return (broker,) if self.tools_of else (broker, f"org.apache.kafka:kafka-tools:{self.version}")
 
     @property
     def release(self) -> str:
@@ -72,6 +72,9 @@ CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((3, 7), {"features_tool": "org.apache.kafka.tools.FeatureCommand"}),
     ((3, 9), {"format_features": True}),
     ((4, 0), {"logging": "log4j2"}),
+    # Neither kafka-tools nor kafka-tools-api could be found for 4.4.0; the broker runs without them.
+    ((4, 4), {"tools_of": "4.3.1"}),
+    ((4, 4, 1), {"tools_of": None}),
 )
 """What changed with which release, oldest first."""
 

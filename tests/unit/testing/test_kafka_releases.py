@@ -34,6 +34,14 @@ def test_a_release_that_nobody_tried_is_run_as_the_one_before():
     assert (unknown.quorum, unknown.features_tool) == (newest.quorum, newest.features_tool)
 
 
+def test_a_release_without_tools_borrows_those_of_another():
+    """The broker alone is fetched, and kafka-features comes from the release before."""
+    recipe = recipe_for("4.4.0")
+    assert recipe.coordinates == ("org.apache.kafka:kafka_2.13:4.4.0",)
+    assert recipe.tools_of == "4.3.1"
+    assert recipe_for("4.4.1").tools_of is None
+
+
 def test_the_table_is_in_order():
     """A change that stood before an older one would be undone by it."""
     assert [since for since, _ in CHANGES] == sorted(since for since, _ in CHANGES)
