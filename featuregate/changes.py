@@ -60,8 +60,8 @@ def differences(before: View, after: View) -> tuple[Difference, ...]:
     return (
         *_whole(before, after),
         *_levels(before, after),
-        *_ranges("supported", before.supported, after.supported, str),
-        *_ranges("api", before.api_ranges, after.api_ranges, api_name),
+        *_ranges("supported", before.supported, after.supported, str, after),
+        *_ranges("api", before.api_ranges, after.api_ranges, api_name, after),
         *_brokers(before, after),
     )
 
@@ -89,11 +89,17 @@ def _levels(was: View, now: View) -> Iterator[Difference]:
 
 
 def _ranges(
-    kind: Kind, was: Mapping[K, tuple[int, int]], now: Mapping[K, tuple[int, int]], name: Callable[[K], str]
+    kind: Kind,
+    was: Mapping[K, tuple[int, int]],
+    now: Mapping[K, tuple[int, int]],
+    name: Callable[[K], str],
+    view: View,
 ) -> Iterator[Difference]:
     verb = "serve" if kind == "api" else "can run"
+    # While a broker is silent the ranges are those of the others, which may look better than they are.
+    who = f"all {view.role}s that answer" if view.missing else f"all {view.role}s"
     for key, before, after in _differing(was, now):
-        said = f"all brokers {verb} {name(key)} {_range(after)}" if after else f"not all brokers {verb} {name(key)}"
+        said = f"{who} {verb} {name(key)} {_range(after)}" if after else f"not {who} {verb} {name(key)}"
         yield Difference(kind, name(key), before, after, f"{said} (was {_range(before)})")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
 from featuregate.cli.asking import configuration, quiet
-from featuregate.cli.exits import FINE, UNKNOWN, CommandError
+from featuregate.cli.exits import FINE, UNKNOWN
 from featuregate.cli.output import complain, printable
 from featuregate.cli.wanting import requirement_of
 from featuregate.discoverer import Discoverer
@@ -35,8 +35,8 @@ ORDERLY: Final = 0.2
 MOST_ALIKE: Final = 3
 """Lines of one kind at one moment; more of them become one line."""
 SENTENCES: Final = {
-    "api": "all brokers serve other versions of {0} APIs: {1}",
-    "supported": "all brokers can run other levels of {0} features: {1}",
+    "api": "what brokers have in common moved for {0} APIs: {1}",
+    "supported": "what brokers have in common moved for {0} features: {1}",
     "broker changed": "{0} brokers say something else: {1}",
 }
 
@@ -108,12 +108,12 @@ class Teller:
 
 def run(args: argparse.Namespace) -> int:
     """Watch until ``--for`` is over or somebody presses Ctrl-C; both are how it is meant to end."""
-    if args.timeout is not None:
-        raise CommandError("argument --timeout: not allowed with watch, where a poll takes 15 seconds at the most")
     quiet()
     wanted = {name: requirement_of(text) for name, text in args.gates}
     events: SimpleQueue[Event] = SimpleQueue()
-    features = Discoverer(configuration(args), interval=args.interval, metrics=events.put, roster=args.roster)
+    features = Discoverer(
+        configuration(args), interval=args.interval, timeout=args.timeout, metrics=events.put, roster=args.roster
+    )
     teller, gates = Teller(), list[Gate]()
     began = time.monotonic()
     # The gates are held here, because a discoverer forgets those that nobody holds.

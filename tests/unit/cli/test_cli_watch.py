@@ -15,6 +15,7 @@ from featuregate.cli.watch import Happening, Teller, _follow, brief
 from featuregate.decisions import evaluate
 from featuregate.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.requirements import Feature
+from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -72,9 +73,13 @@ def test_polls_that_follow_closely_are_told_one_by_one() -> None:
     assert said == [[POLLED], [FAILED], [POLLED]]
 
 
-def test_an_option_that_watch_cannot_heed_is_refused(run: Run) -> None:
-    """Rather than ignored."""
-    assert run("watch", "--timeout", "3", "--bootstrap-server", "127.0.0.1:1").code == 64
+def test_watch_bounds_each_poll(run: Run) -> None:
+    """With the same option as every other command."""
+    with FakeCluster(1) as cluster:
+        cluster.broker(1).silent()
+        done = run("watch", "--timeout", "0.2", "--for", "1", "--bootstrap-server", cluster.bootstrap)
+    assert done.code == 2
+    assert "0.2 s" in done.out
 
 
 def test_polls_that_bring_nothing_are_not_told() -> None:
@@ -139,7 +144,7 @@ def test_many_api_ranges_at_once_are_one_line_for_people() -> None:
     other = Happening(kind="change", text="broker 1 answers again", facts={"what": "broker returned"})
     told = [api(name) for name in ("Produce", "Fetch", "EndTxn", "Metadata", "JoinGroup")] + [other]
     assert [each.text for each in brief(told)] == [
-        "all brokers serve other versions of 5 APIs: Produce, Fetch, EndTxn and 2 more",
+        "what brokers have in common moved for 5 APIs: Produce, Fetch, EndTxn and 2 more",
         "broker 1 answers again",
     ]
 
