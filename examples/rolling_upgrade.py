@@ -55,7 +55,7 @@ class Upgrade:
         """Ask every broker now, and write down the gates and what the brokers that hold them back said."""
         self.features.refresh(timeout=STEP_SECONDS)
         decisions = {name: gate.decision for name, gate in self.gates.items()}
-        stale = next((_first_lack(decision) for decision in decisions.values() if not decision.open), "")
+        stale = next((_lacks(decision) for decision in decisions.values() if not decision.open), "")
         row = Row(
             step=step,
             seconds=time.monotonic() - self.began,
@@ -73,9 +73,11 @@ class Upgrade:
                 sys.exit(f"demo: gate {gate.name} should be {'open' if is_open else 'closed'} here: {gate.decision}")
 
 
-def _first_lack(decision: fg.Decision) -> str:
-    lacks = [reason for reason in decision.sorted_reasons if reason.verdict != "open"]
-    return f"{lacks[0].condition}: {lacks[0].text}" if lacks else ""
+def _lacks(decision: fg.Decision) -> str:
+    """Say what each broker that holds a gate back told, a line for each; of one that lacks more, the first."""
+    lacks = [reason for reason in decision.reasons if reason.verdict != "open"]
+    by_broker = {reason.node_id: reason for reason in reversed(lacks)}
+    return "\n".join(f"{reason.condition}: {reason.text}" for reason in lacks if reason is by_broker[reason.node_id])
 
 
 def say(text: str) -> None:

@@ -68,6 +68,8 @@ def test_every_range_and_feature_is_what_kafkas_own_tools_say(version: str, node
         elif version.startswith("2.8"):  # ZooKeeper's /features: enabled, and nothing in it
             assert view.epoch >= 0
             assert view.level("metadata.version") == 0
+            said = kafka.kafka_features("--describe", version=version)
+            assert (said.returncode, said.stdout.strip(), dict(view.supported)) == (0, "", {})
         else:
             assert view.epoch == -1
             assert view.level("metadata.version") is None
