@@ -31,8 +31,9 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (und
 .PHONY: test
 test: lint docs java ## everything: check, docs, tests against real brokers, coverage (up to fifteen minutes)
 	$(BIN)/coverage run -m pytest
-	$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
-	$(BIN)/coverage report
+	@echo "coverage of the rooms that decide, and of all together; 'coverage report' tells the lines that are left"
+	@$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
+	@$(BIN)/coverage report --format=total --fail-under=94
 
 .PHONY: bench
 bench: $(READY) java ## measure ourselves beside our peers; writes docs/benchmarks.md
