@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed here rather than inside hypothesis, so that the header can say it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As under nohup or in a script's background: every child would inherit it, and Ctrl-C could not be tested.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
 
