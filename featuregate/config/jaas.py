@@ -1,6 +1,7 @@
 """``sasl.jaas.config``: the form in which Java's clients hold credentials.
 
-The grammar is that of ``JaasConfig.java``: ``<class> <flag> (<name>=<value>)* ;``, values in double quotes or bare.
+The grammar is that of ``JaasConfig.java``: ``<class> <flag> (<name>=<value>)* ;``, values bare or in quotes, of which
+Java's ``StreamTokenizer`` knows both kinds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from featuregate.errors import ConfigError
 __all__ = ["Login", "parse_jaas"]
 
 _FLAGS = ("required", "requisite", "sufficient", "optional")
-_TOKEN = re.compile(r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s"=;]+)|(?P<mark>[=;]))', re.DOTALL)
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<quote>["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\\])*)(?P=quote)|(?P<bare>[^\s"'=;]+)|(?P<mark>[=;]))""",
+    re.DOTALL,
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
@@ -54,7 +58,7 @@ def _tokens(key: str, text: str) -> list[tuple[str, bool]]:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise ConfigError(key, "has a double quote without its partner")
+            raise ConfigError(key, "has a quote without its partner")
         if token["quoted"] is not None:
             found.append((re.sub(r"\\(.)", _unescape, token["quoted"], flags=re.DOTALL), True))
         else:

@@ -64,7 +64,7 @@ class Properties:
             return None
         if not isinstance(value, str | os.PathLike | int | float):
             raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
-        return os.fspath(value).strip() or None if isinstance(value, str | os.PathLike) else str(value)
+        return self._unicode(name, str(os.fspath(value) if isinstance(value, os.PathLike) else value).strip()) or None
 
     def secret(self, name: str) -> Secret | None:
         """Give the text whole, white space too, as Kafka does; None where it is empty or not said."""
@@ -73,7 +73,7 @@ class Properties:
             return value
         if value is not None and not isinstance(value, str):
             raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
-        return Secret(value) if value else None
+        return Secret(self._unicode(name, value)) if value else None
 
     def choice(self, name: str) -> str:
         """Give one of the key's choices, in the table's own case; its default where nothing is said."""
@@ -117,6 +117,15 @@ class Properties:
             raise ConfigError(self.spelling(name), f"must be a function, not a {type(value).__name__}")
         function: Callable[..., Any] = value
         return function
+
+    def _unicode(self, name: str, text: str) -> str:
+        """Refuse what cannot be sent, such as bytes of the environment that are no UTF-8.
+
+        Unlike the error of whoever tried to encode it, this one does not hold the text.
+        """
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise ConfigError(self.spelling(name), "holds something that is no Unicode")
+        return text
 
     def _value(self, name: str) -> Any:
         """Find the one value under all its spellings; the error about two does not repeat them, they may be secret."""

@@ -20,6 +20,9 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 Pairs = tuple[tuple[str, str], ...]
 
+_LIFE_DIGITS = 9
+"""Of a token's life in seconds: 31 years at the most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:
@@ -28,7 +31,8 @@ class Callback:
     The expiry is in seconds since 1970.
     """
 
-    function: Callable[[str], Any]
+    function: Callable[[str], Any] = field(repr=False)
+    """Not shown, since a `functools.partial` shows what is bound to it."""
     config: str = field(repr=False)
 
 
@@ -114,7 +118,7 @@ def _name_and_password(properties: Properties, login: Login | None) -> tuple[str
     if login is not None:
         jaas = properties.spelling("sasl.jaas.config")
         if login.module not in {"PlainLoginModule", "ScramLoginModule"}:
-            raise ConfigError(jaas, f"{login.module} has no user name and password: use Plain- or ScramLoginModule")
+            raise ConfigError(jaas, "has a login module without user name and password: use Plain- or ScramLoginModule")
         if login.options.get("tokenauth", "false").lower() == "true":
             raise _Missing(jaas, "delegation tokens (tokenauth) are not supported: use a user name and password")
         theirs = login.options.get("username"), Secret(login.options.get("password", ""))
@@ -155,7 +159,7 @@ def _oauth_options(properties: Properties, login: Login | None) -> dict[str, str
         return {}
     if login.module != "OAuthBearerLoginModule":
         key = properties.spelling("sasl.jaas.config")
-        raise ConfigError(key, f"{login.module} has no token: OAUTHBEARER wants OAuthBearerLoginModule")
+        raise ConfigError(key, "has a login module without a token: OAUTHBEARER wants OAuthBearerLoginModule")
     return login.options
 
 
@@ -164,7 +168,12 @@ def _client_credentials(properties: Properties, options: dict[str, str]) -> Clie
     url_key = properties.spelling("sasl.oauthbearer.token.endpoint.url")
     endpoint = properties.text("sasl.oauthbearer.token.endpoint.url") or ""
     if not endpoint.lower().startswith(("https://", "http://")):
-        raise ConfigError(url_key, f"{endpoint!r} is no http or https address")
+        raise ConfigError(url_key, "is no http or https address")
+    if "@" in endpoint.split("/")[2]:
+        raise ConfigError(
+            url_key,
+            "holds a user name or a password: give sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
+        )
     client_id = properties.text("sasl.oauthbearer.client.id") or options.get("clientId")
     secret = properties.secret("sasl.oauthbearer.client.secret") or Secret(options.get("clientSecret", ""))
     if not client_id:
@@ -177,7 +186,7 @@ def _client_credentials(properties: Properties, options: dict[str, str]) -> Clie
         client_secret=secret,
         scope=properties.text("sasl.oauthbearer.scope") or options.get("scope"),
         extensions=_extensions(properties) + _options_after("extension_", options),
-        ca_location=properties.text("https.ca.location"),
+        ca_location=None if (location := properties.text("https.ca.location")) == "probe" else location,
     )
 
 
@@ -222,6 +231,6 @@ def _unsecured_login(key: str, options: dict[str, str]) -> UnsecuredToken:
 
 
 def _life(key: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
+    if not (text.isascii() and text.isdigit() and len(text) <= _LIFE_DIGITS and int(text) > 0):
         raise ConfigError(key, "the token's life is no whole number of seconds")
     return int(text)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Material", "Tls", "read_tls"]
 
+_SHOWN = 200
+"""Characters of a path in an error."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
@@ -92,7 +95,15 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
     location, key = properties.text(name), properties.spelling(name)
     if location is None or (name == "ssl.ca.location" and location == "probe"):
         return None
-    path = Path(location)
-    if not (path.is_file() or (name == "ssl.ca.location" and path.is_dir())):
-        raise ConfigError(key, f"there is no file {location!r}")
+    if "-----BEGIN " in location:  # a key may follow, so the text is not repeated
+        raise ConfigError(key, "is PEM text, where the path of a file belongs: see ssl.ca.pem and its like")
+    if not _is_there(Path(location), or_folder=name == "ssl.ca.location"):
+        raise ConfigError(key, f"there is no file {location[:_SHOWN]!r}")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)
+
+
+def _is_there(path: Path, *, or_folder: bool) -> bool:
+    try:
+        return path.is_file() or (or_folder and path.is_dir())
+    except OSError:  # a name that is too long for the system
+        return False

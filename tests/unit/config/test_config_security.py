@@ -1,5 +1,7 @@
 """TLS and SASL properties."""
 
+from functools import partial
+
 import pytest
 
 from featuregate.config import Callback, ClientCredentials, Secret, Settings, UnsecuredToken
@@ -306,3 +308,67 @@ def test_invariant_9_no_secret_appears_in_the_repr_of_settings():
     settings = parse(config)
     assert "hunter2" not in f"{settings!r} {settings}"
     assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": print, "sasl.oauthbearer.config": "secret=hunter2"}))
+
+
+KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize("pem", [KEY, KEY * 200])
+@pytest.mark.parametrize("name", ["ssl.key.location", "ssl.keystore.location", "ssl.ca.location"])
+def test_invariant_9_pem_text_where_a_file_belongs_is_an_error_without_the_text(file, name, pem):
+    """However long: the system refuses such a name with an error that repeats it."""
+    certificate = {} if name == "ssl.keystore.location" else {"ssl.certificate.location": str(file)}
+    error = refused({"security.protocol": "SSL", **certificate, name: pem})
+    assert error.key == name
+    assert "PEM text" in str(error)
+    assert "hunter2" not in f"{error!r} {error}"
+    assert error.__context__ is None
+
+
+def test_invariant_9_a_callback_shows_nothing_that_is_bound_to_it():
+    """The repr of a partial has its arguments."""
+    callback = partial(print, "hunter2")
+    assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": callback}))
+
+
+@pytest.mark.parametrize("url", ["https://app:hunter2@id.example/token", "app:hunter2@id.example/token"])
+def test_invariant_9_an_endpoint_with_credentials_in_it_is_an_error_without_them(url):
+    """Addresses are told in errors, and requests tells them in its own."""
+    config = {"sasl.oauthbearer.token.endpoint.url": url, **CLIENT}
+    error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config})
+    assert error.key == "sasl.oauthbearer.token.endpoint.url"
+    assert "hunter2" not in f"{error!r} {error}"
+
+
+CLIENT = {"sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": "b"}
+
+
+def test_probe_stands_for_what_the_system_trusts_at_the_token_endpoint_too():
+    """As in librdkafka."""
+    config = {"sasl.oauthbearer.token.endpoint.url": "https://x", "https.ca.location": "probe", **CLIENT}
+    assert sasl("OAUTHBEARER", config).token.ca_location is None
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "sasl.username", "client.id"])
+def test_invariant_9_a_text_that_is_no_unicode_is_an_error_without_the_text(name):
+    """As os.environ gives bytes that are no UTF-8. Encoding it would raise an error that holds it."""
+    config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "b"}
+    error = refused({**config, name: "hunter2\udcff"})
+    assert error.key == name
+    assert "hunter2" not in f"{error!r} {error}"
+    assert error.__context__ is None
+
+
+def test_invariant_9_a_login_module_that_is_none_is_not_repeated():
+    """It may be a password that lost its quotes."""
+    config = {"sasl.jaas.config": "hunter2 required username=a password=b;"}
+    error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **config})
+    assert "hunter2" not in f"{error!r} {error}"
+
+
+def test_a_life_that_is_too_long_to_be_a_number_is_an_error():
+    """Python refuses to read numbers of thousands of digits."""
+    config = {"enable.sasl.oauthbearer.unsecure.jwt": "true"}
+    config["sasl.oauthbearer.config"] = "principal=a lifeSeconds=" + "9" * 5000
+    error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config})
+    assert error.key == "sasl.oauthbearer.config"

@@ -26,6 +26,12 @@ def test_marks_within_quotes_are_part_of_the_value():
     assert parse_jaas("k", f'{MODULE} required password="a=\\"b\\";\\\\c;";').options == {"password": 'a="b";\\c;'}
 
 
+def test_single_quotes_are_quotes_too():
+    """Java's tokenizer takes both kinds, and either stands within the other."""
+    text = f"{MODULE} required username='app' password='a=\"b\";c;' note=\"it's\";"
+    assert parse_jaas("k", text).options == {"username": "app", "password": 'a="b";c;', "note": "it's"}
+
+
 def test_bare_values_parse():
     """As Java takes them."""
     assert parse_jaas("k", f"{MODULE} REQUIRED tokenauth=true;").options == {"tokenauth": "true"}
@@ -40,6 +46,7 @@ def test_bare_values_parse():
         "a required",
         "a sometimes x=1;",
         'a required x="1',
+        "a required x='1",
         "a required x;",
         "a required x=;",
         "a required =x;",
