@@ -12,6 +12,7 @@ from featuregate.errors import AuthenticationFailed, ConnectionLost, Unsupported
 from featuregate.kafka_errors import kafka_error
 from featuregate.net.threads import in_daemon_thread
 from featuregate.net.tokens import fetch_token
+from featuregate.net.words import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ _UNSUPPORTED_MECHANISM: Final = 33
 _ILLEGAL_STATE: Final = 34
 _MOST_ITERATIONS: Final = 1_000_000
 """Of SCRAM's hash, on the word of the broker: about a second of CPU. Kafka's own default is 4,096."""
-_SHOWN: Final = 200
-"""Characters of a broker's own words in an error."""
 
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
@@ -57,7 +56,7 @@ async def _handshake(connection: Connection, mechanism: str) -> int:
         raise _Problem(f"this listener knows no SASL: see security.protocol ({error})") from error
     response = await connection.request(request)
     if response.error_code == _UNSUPPORTED_MECHANISM:
-        enabled = ", ".join(response.mechanisms)[:_SHOWN] or "none"
+        enabled = shown(", ".join(response.mechanisms)) or "none"
         raise _Problem(f"the listener does not enable this mechanism; it enables: {enabled}")
     if response.error_code == _ILLEGAL_STATE:
         raise _Problem("the listener expects no authentication: set security.protocol to PLAINTEXT or SSL")
@@ -72,7 +71,7 @@ def _wrapped(connection: Connection, mechanism: str) -> Exchange:
         if response.error_code:
             name = kafka_error(response.error_code).name
             raise AuthenticationFailed(
-                connection.address, mechanism, f"the broker said {name}: {_shown(response.error_message or 'no more')}"
+                connection.address, mechanism, f"the broker said {name}: {shown(response.error_message or 'no more')}"
             )
         return response.auth_bytes
 
@@ -124,7 +123,7 @@ async def _oauthbearer(exchange: Exchange, sasl: Sasl, within: float) -> None:
         await exchange(b"\x01")
     except (AuthenticationFailed, ConnectionLost) as error:
         said = f" ({error.problem})" if error.problem else ""
-    raise _Problem(f"the broker refused the token: {_shown(_text(reply))}{said}")
+    raise _Problem(f"the broker refused the token: {shown(_text(reply))}{said}")
 
 
 _MECHANISMS: Final = {
@@ -151,9 +150,3 @@ def _text(token: bytes) -> str:
         return token.decode()
     except UnicodeDecodeError as error:
         raise _Problem("the broker's token is no text") from error
-
-
-def _shown(text: str) -> str:
-    """Make a broker's own words fit for one line of a log."""
-    printable = "".join(character if character.isprintable() else "?" for character in text[:_SHOWN])
-    return printable + ("..." if len(text) > _SHOWN else "")

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from cachetools import TLRUCache, cached
+from cachetools import TLRUCache
 
 from featuregate.config import Callback, ClientCredentials, Secret, TokenSource, UnsecuredToken
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
 from featuregate.net.threads import in_daemon_thread
+from featuregate.net.words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["BearerToken", "TokenFetcher", "fetch_token"]
 
 _KEPT: Final = 0.8
+_LONGEST_LIFE: Final = 24 * 3600
+"""Seconds that are believed: a token that is said to live longer is fetched anew each day."""
 _MOST_BYTES: Final = 1024 * 1024
+_PIECE: Final = 64 * 1024
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
 
@@ -49,11 +53,34 @@ class TokenFetcher:
 
     def __init__(self, now: Callable[[], float] = _now) -> None:
         self._now = now
-        cache: TLRUCache[Any, BearerToken] = TLRUCache(64, ttu=lambda _, token, __: token.reuse_until, timer=now)
-        self.fetch: Callable[[TokenSource, float], BearerToken] = cached(
-            cache, key=lambda source, _: source, condition=threading.Condition()
-        )(self._fetch)
-        """Give a token from a source; the number is how many seconds an endpoint may be silent."""
+        self._kept: TLRUCache[TokenSource, BearerToken] = TLRUCache(
+            64, ttu=lambda _, token, __: token.reuse_until, timer=now
+        )
+        self._turns = threading.Condition()
+        self._asked: set[TokenSource] = set()
+
+    def fetch(self, source: TokenSource, timeout: float) -> BearerToken:
+        """Give the token that is kept, or fetch one; whoever finds another at it waits for that one.
+
+        ``timeout`` is how many seconds an endpoint may be silent, and how long to wait for another: a source that
+        hangs costs one thread, however often it is asked. Raises what `fetch_token` does.
+        """
+        with self._turns:
+            if not self._turns.wait_for(lambda: source not in self._asked, timeout):
+                raise _timed_out(source, timeout)
+            if (kept := self._kept.get(source)) is not None:
+                return kept
+            self._asked.add(source)
+        token = None
+        try:
+            token = self._fetch(source, timeout)
+        finally:
+            with self._turns:
+                self._asked.discard(source)
+                if token is not None:
+                    self._kept[source] = token
+                self._turns.notify_all()
+        return token
 
     def _fetch(self, source: TokenSource, timeout: float) -> BearerToken:
         match source:
@@ -65,7 +92,7 @@ class TokenFetcher:
                 return self._make(source)
 
     def _until(self, lifetime: float) -> float:
-        return self._now() + _KEPT * lifetime
+        return self._now() + _KEPT * min(lifetime, _LONGEST_LIFE)
 
     def _call(self, source: Callback) -> BearerToken:
         """Run confluent-kafka's callback: ``(token, expiry[, principal, extensions])``, the expiry since 1970."""
@@ -111,8 +138,12 @@ async def fetch_token(source: TokenSource, within: float, fetcher: TokenFetcher 
         async with asyncio.timeout(within):
             return await in_daemon_thread(lambda: fetcher.fetch(source, within))
     except TimeoutError:
-        where = source.endpoint if isinstance(source, ClientCredentials) else "oauth_cb"
-        raise TimedOut(where, "waiting for a token", f"no answer within {within:g} s") from None
+        raise _timed_out(source, within) from None
+
+
+def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
+    where = source.endpoint if isinstance(source, ClientCredentials) else "oauth_cb"
+    return TimedOut(where, "waiting for a token", f"no answer within {seconds:g} s")
 
 
 def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
@@ -123,8 +154,8 @@ def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
         with requests.post(
             source.endpoint,
             data=form,
-            auth=(source.client_id, source.client_secret.reveal()),
-            headers={"Accept": "application/json"},
+            auth=(_utf8(source.client_id), _utf8(source.client_secret.reveal())),
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
             timeout=timeout,
             verify=source.ca_location or True,
             allow_redirects=False,
@@ -136,23 +167,38 @@ def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
         raise AuthenticationFailed(source.endpoint, "OAUTHBEARER", problem) from error
 
 
+def _utf8(text: str) -> str:
+    """Dress UTF-8 up as Latin-1, in which requests writes user names and passwords."""
+    return text.encode().decode("latin-1")
+
+
 def _answer(source: ClientCredentials, response: requests.Response) -> dict[str, Any]:
     """Read the JSON of an answer, or say why the endpoint refused, in its own words."""
-    body = response.raw.read(_MOST_BYTES, decode_content=True)
     try:
-        answer = json.loads(body)
-    except ValueError:
+        answer = json.loads(_body(response))
+    except (ValueError, RecursionError):  # of lists in lists in lists
         answer = None
     if response.status_code == _OK and isinstance(answer, dict):
         return answer
     raise _refused(source, response.status_code, answer)
 
 
+def _body(response: requests.Response) -> bytes:
+    """Read no more than is sensible; nothing of what is packed in spite of our asking, since that may become huge."""
+    body = b""
+    if response.headers.get("Content-Encoding", "identity") == "identity":
+        for piece in response.iter_content(_PIECE):
+            body += piece
+            if len(body) > _MOST_BYTES:
+                return b""
+    return body
+
+
 def _refused(source: ClientCredentials, status: int, answer: Any) -> FeatureGateError:
     if status in _REDIRECTS:
         what = "redirects, which we do not follow with a secret"
     elif isinstance(answer, dict) and "error" in answer:
-        what = ": ".join(str(answer[name])[:200] for name in ("error", "error_description") if answer.get(name))
+        what = ": ".join(shown(str(answer[name])) for name in ("error", "error_description") if answer.get(name))
     else:
         what = "and no JSON object" if status == _OK else "and nothing that says why"
     return AuthenticationFailed(source.endpoint, "OAUTHBEARER", f"the token endpoint said {status}: {what}")

@@ -300,3 +300,10 @@ async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_
         await connection.negotiate()
         await connection.authenticate()
     assert not [request for request, _ in node.asked if isinstance(request, SaslHandshakeRequest)]
+
+
+async def test_mechanisms_are_told_on_one_line(serve, fake_node, authenticate):
+    """Whatever a listener calls them."""
+    node = fake_node()
+    node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=33, mechanisms=("a\n\x1b[31m",))
+    assert (await failure(authenticate, await serve(node))).isprintable()

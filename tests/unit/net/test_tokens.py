@@ -1,6 +1,8 @@
 """Where OAUTHBEARER's tokens come from."""
 
+import asyncio
 import base64
+import gzip
 import json
 import threading
 from dataclasses import replace
@@ -90,8 +92,10 @@ def test_a_token_of_unknown_life_is_used_once(endpoint, clock):
         ({"status": 401, "json": {"error": "invalid_client", "error_description": "no"}}, "401: invalid_client: no"),
         ({"status": 500, "body": "<html>"}, "500: and nothing that says why"),
         ({"status": 200, "body": "[]"}, "200: and no JSON object"),
+        ({"status": 200, "body": "[" * 100_000}, "200: and no JSON object"),
         ({"status": 200, "json": {"token": "x"}}, "no access_token"),
         ({"status": 200, "json": {"access_token": ""}}, "no access_token"),
+        ({"status": 400, "json": {"error": "a\nb\x1b[31m"}}, "400: a?b?[31m"),
         ({"status": 302, "headers": {"Location": "https://evil.example"}}, "redirects"),
         ({"body": requests.ConnectTimeout("x")}, "cannot be reached: ConnectTimeout"),
         ({"body": requests.exceptions.SSLError("x")}, "cannot be reached: SSLError"),
@@ -107,6 +111,54 @@ def test_an_endpoint_that_gives_no_token_is_told_without_the_secret(endpoint, cl
     assert says in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert fetcher.fetch(SOURCE, 5)
+
+
+def test_a_secret_in_any_script_is_sent(endpoint, clock):
+    """In UTF-8; requests would take it for Latin-1, and fail with an error that holds it."""
+    endpoint.post(URL, json={"access_token": "t"})
+    TokenFetcher(clock).fetch(replace(SOURCE, client_secret=Secret("hunter€")), 5)
+    sent = endpoint.calls[0].request.headers["Authorization"].removeprefix("Basic ")
+    assert base64.b64decode(sent).decode() == "app:hunter€"
+
+
+def test_a_life_without_end_is_a_day(endpoint, clock):
+    """A number that is longer than any life must not keep a token until the process ends."""
+    endpoint.post(URL, body='{"access_token": "one", "expires_in": ' + "9" * 400 + "}")
+    endpoint.post(URL, json={"access_token": "two", "expires_in": 100})
+    fetcher = TokenFetcher(clock)
+    fetcher.fetch(SOURCE, 5)
+    clock.now += 24 * 3600
+    assert fetcher.fetch(SOURCE, 5).value.reveal() == "two"
+
+
+async def answering(serve, *parts):
+    """A source whose endpoint says just these bytes, and then nothing."""
+
+    async def talk(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+        await reader.read()
+
+    address = await serve(talk)
+    return replace(SOURCE, endpoint=f"http://{address}/token")
+
+
+async def test_invariant_7_an_endpoint_that_stops_in_the_middle_is_told(serve):
+    """By an error of ours, not by one of the libraries below."""
+    source = await answering(serve, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+    with pytest.raises(AuthenticationFailed, match="cannot be reached: ConnectionError"):
+        await asyncio.to_thread(TokenFetcher().fetch, source, 0.1)
+
+
+async def test_invariant_7_an_answer_is_not_unpacked(serve):
+    """A compressed one may be a thousand times as large as what came."""
+    packed = gzip.compress(b'{"access_token": "t"}')
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    source = await answering(serve, head.encode() + packed)
+    with pytest.raises(AuthenticationFailed, match="200: and no JSON object"):
+        await asyncio.to_thread(TokenFetcher().fetch, source, 30)
 
 
 def test_a_callback_tells_when_its_token_expires(clock):
@@ -153,6 +205,20 @@ async def test_invariant_7_a_callback_that_hangs_costs_one_timeout():
     with pytest.raises(TimedOut, match="oauth_cb: timed out while waiting for a token"):
         await fetch_token(source, 0.05, TokenFetcher())
     never.set()
+
+
+def test_invariant_7_whoever_waits_for_a_source_that_hangs_gives_up():
+    """Else each poll would leave one more thread behind."""
+    started, never = threading.Event(), threading.Event()
+    source = Callback(function=lambda _: (started.set(), never.wait(), 4e9)[1:], config="")
+    fetcher = TokenFetcher()
+    first = threading.Thread(target=fetcher.fetch, args=(source, 5))
+    first.start()
+    started.wait()
+    with pytest.raises(TimedOut, match="oauth_cb: timed out while waiting for a token"):
+        fetcher.fetch(source, 0.05)
+    never.set()
+    first.join()
 
 
 def test_one_token_is_fetched_however_many_want_it(clock):
