@@ -72,15 +72,16 @@ class Worker:
         """Wait until the task has ended."""
         import asyncio  # noqa: PLC0415 - see in_task
 
-        if self._task is not None:
-            with suppress(asyncio.CancelledError):
-                await self._task
+        if self._task is not None and self._thread is None:
+            # Not by awaiting the task: its cancellation could not be told from that of who waits here.
+            await asyncio.wait([self._task])
 
     def alive(self) -> bool:
         """Say whether it polls."""
         if self._thread is not None:
             return self._thread.is_alive()
-        return self._task is not None and not self._task.done()
+        ended = self._loop is not None and self._loop.is_closed()
+        return self._task is not None and not self._task.done() and not ended
 
     def is_here(self) -> bool:
         """Say whether the caller runs in the loop that polls, and would block it by waiting."""

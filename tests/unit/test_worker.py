@@ -128,6 +128,59 @@ async def test_a_task_that_hangs_is_stopped() -> None:
     assert not worker.alive()
 
 
+class Slow(Counting):
+    """A poller that takes its time to end when it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cancelled, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def poll(self) -> float:
+        await super().poll()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+            await self.may_end.wait()
+        raise AssertionError("not reached")
+
+
+async def test_who_waits_for_the_end_can_be_cancelled() -> None:
+    """The cancellation of the task that polls must not swallow that of the caller."""
+    poller = Slow()
+    worker = Worker.in_task(poller)
+    await poller.beat.wait()
+    worker.stop()
+    await poller.cancelled.wait()
+    waiting = asyncio.create_task(worker.stopped())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    poller.may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await worker.stopped()
+
+
+def test_a_task_whose_loop_is_gone_does_not_poll() -> None:
+    """Its loop was closed without a word to it."""
+    poller, loop = Counting(), asyncio.new_event_loop()
+
+    async def begin() -> Worker:
+        worker = Worker.in_task(poller)
+        await poller.beat.wait()
+        return worker
+
+    worker = loop.run_until_complete(begin())
+    task = worker._task
+    assert worker.alive()
+    loop.call_soon(task.cancel)
+    loop.call_soon(loop.stop)  # closed before the cancelled task has its turn
+    loop.run_forever()
+    loop.close()
+    assert not worker.alive()
+    task._log_destroy_pending = False  # it never ends, which is the point
+
+
 def test_ringing_after_the_end_is_harmless() -> None:
     """The loop is closed by then."""
     worker = Worker.in_thread(Counting())
