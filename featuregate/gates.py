@@ -174,6 +174,12 @@ class _ForkedGate(Gate):
         self._owner.revive()
         return self.open
 
+    @property
+    def decision(self) -> Decision:  # type: ignore[override]  # as above; a pin asks for nothing else
+        self._become_plain()
+        self._owner.revive()
+        return self.decision
+
     def settle(self, decision: Decision) -> None:
         self._become_plain()
         self.settle(decision)

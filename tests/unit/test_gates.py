@@ -152,8 +152,21 @@ def test_a_gate_in_a_forked_child_takes_a_decision(gate: Gate, owner: Owner, sto
     """Where something else has started the poll loop already, the next check need not."""
     gate.forked()
     store.offer(view(broker()))
+    assert type(gate) is Gate
+    revived = owner.revived
     assert gate.open
-    assert owner.revived == 0
+    assert owner.revived == revived
+
+
+@pytest.mark.parametrize("check", [lambda gate: gate.pin().open, lambda gate: gate.decision.open])
+def test_invariant_8_a_pin_is_a_check_too(
+    gate: Gate, owner: Owner, store: Store, check: Callable[[Gate], bool]
+) -> None:
+    """A forked worker that only takes pins must not wait for ever for a poll that nobody starts."""
+    store.offer(view(broker()))
+    gate.forked()
+    assert check(gate)
+    assert owner.revived == 1
 
 
 # ---------------------------------------------------------------------- guards
