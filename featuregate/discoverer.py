@@ -119,7 +119,7 @@ class Discoverer:
         self._roster: Roster | None = None
         self._closed = False
         self._worker: Worker | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _alive.add(self)
 
     def __repr__(self) -> str:
@@ -135,12 +135,18 @@ class Discoverer:
 
     def start(self) -> Self:
         """Start polling in a daemon thread, and return at once. Starting twice is starting once."""
-        with self._lock:
-            if self._closed:
-                raise ClosedError("this discoverer has been closed; make a new one")
-            if self._worker is None:
-                self._worker = Worker.in_thread(self)
+        self._start(Worker.in_thread)
         return self
+
+    def _start(self, begin: Callable[[Self], Worker]) -> None:
+        """Start polling where nothing polls, also where a loop that polled has ended."""
+        with self._lock:
+            if not self._closed and (self._worker is None or not self._worker.alive()):
+                self._worker = begin(self)
+            closed = self._closed  # perhaps just now: this lock lets the signal handlers of its own thread through
+        if closed:
+            self.close()
+            raise ClosedError("this discoverer has been closed; make a new one")
 
     def close(self) -> None:
         """Stop polling. What was seen and latched can still be read. Closing twice is closing once."""
@@ -160,11 +166,7 @@ class Discoverer:
         self.close()
 
     async def __aenter__(self) -> Self:
-        with self._lock:
-            if self._closed:
-                raise ClosedError("this discoverer has been closed; make a new one")
-            if self._worker is None:
-                self._worker = Worker.in_task(self)
+        self._start(Worker.in_task)
         return self
 
     async def __aexit__(
@@ -182,8 +184,8 @@ class Discoverer:
 
     def _forked(self) -> None:
         """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""
-        self._lock = threading.Lock()
-        self._store.renew_lock()
+        self._lock = threading.RLock()
+        self._store.renew_locks()
         self._worker = None
         if not self._closed:
             for gate in self._store.gates():
@@ -249,7 +251,8 @@ class Discoverer:
         ClosedError
             The discoverer is closed, so that nothing can change any more.
         """
-        if self._worker is not None and self._worker.is_here():
+        worker = self._worker  # once: another thread may close it between two looks
+        if worker is not None and worker.is_here():
             raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
         if not self._closed:
             self.revive()
@@ -277,12 +280,14 @@ class Discoverer:
         bound = 2 * self._settings.total_timeout if timeout is None else timeout
         ticket = self._polls.started + 1
         self.revive()
-        if self._worker is not None:
-            self._worker.ring()
+        worker = self._worker
+        if worker is not None:
+            worker.ring()
         if not self.wait_until(lambda: self._polls.finished >= ticket, bound):
             raise RefreshTimedOut(bound)
-        if self._polls.last_error is not None:
-            raise self._polls.last_error
+        error = self._polls.last_error
+        if error is not None:
+            raise error
         assert self._store.view is not None
         return self._store.view
 
@@ -312,7 +317,7 @@ class Discoverer:
     async def poll(self) -> float:
         """Poll once, and return the seconds until the next poll. Called by the worker; never raises."""
         polls, began = self._polls, self._clock()
-        polls.started += 1
+        polls.started = number = polls.started + 1
         try:
             event: Event = await self._look(began)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
@@ -321,7 +326,7 @@ class Discoverer:
         if polls.stale(now):
             self._store.unprove(f"nobody has answered for {polls.age(now):.0f} s")
         with self._store.settled:
-            polls.finished += 1
+            polls.finished = number  # not one more: a poll that a fork or a close cut off has no end
             self._store.settled.notify_all()
         self._store.tell(event)
         rolling = polls.rolling(self._store.view, now)
@@ -331,19 +336,19 @@ class Discoverer:
         from featuregate.discovery import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
 
         roster, answers, at = await ask(self._settings, self._roster)
-        before, now = self._store.view, self._clock()
+        before, last, now = self._store.view, self._store.last(roster.cluster_id), self._clock()
         self._roster = roster
         if not roster.registered:
             # This cluster does not list brokers that are down, so those that vanished are remembered here.
             listed = {answer.node_id for answer in answers}
-            answers += self._polls.vanished(before, roster.cluster_id, listed, now)
+            answers += self._polls.vanished(last, roster.cluster_id, listed, now)
         view = merge(
             answers,
             cluster_id=roster.cluster_id,
             controller_id=roster.controller_id,
             roster=roster.source,
             role=self._settings.role,
-            previous=before,
+            previous=last,
             seen_at=at,
         )
         self._polls.succeeded(before, view, now)

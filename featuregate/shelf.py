@@ -29,7 +29,11 @@ ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; dele
 
 
 class Shelf(Protocol):
-    """Where latches are kept. Both methods may block, and are called by the poll loop, never by a check."""
+    """Where latches are kept. Both methods may block, and are never called by a check.
+
+    The poll loop calls them, and :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What
+    they raise beside the errors below counts as a shelf that failed: the view is taken in, and no latch opens.
+    """
 
     def load(self, cluster_id: str) -> Kept | None:
         """Return what is kept of this cluster, or ``None`` where nothing is.

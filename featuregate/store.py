@@ -1,7 +1,8 @@
 """The one mutable box: the view, what is kept, and who is told.
 
 Readers never lock: ``store.view``, ``store.kept`` and ``gate.open`` are single references that are swapped whole.
-Writers take one lock. Hooks run outside it.
+Writers take turns by one lock, which they hold while the shelf works, however long that takes. What they found they
+show under another, ``settled``, which is never held for long. Hooks run outside both.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Settled", "Store"]
 
 logger = logging.getLogger("featuregate")
+
+CLUSTERS = 4
+"""So many clusters are remembered with their last view, should a bootstrap list lead to one and then another."""
 
 
 class Settled(Protocol):
@@ -85,12 +89,14 @@ class Store(Generic[G]):
         self._durable: dict[str | None, Kept] = {}
         self._damage: str | None = None
         self._trouble: str | None = None
-        self._listeners: list[OnChange] = []
+        self._last: dict[str | None, View] = {}
+        self._listeners: dict[object, OnChange] = {}
         self._gates: weakref.WeakValueDictionary[str, G] = weakref.WeakValueDictionary()
-        self.renew_lock()
+        self.renew_locks()
 
-    def renew_lock(self) -> None:
-        """Take a new lock: a forked child may have inherited the old one held."""
+    def renew_locks(self) -> None:
+        """Take new locks: a forked child may have inherited the old ones held."""
+        self._turn = threading.RLock()
         self.settled = threading.Condition(threading.RLock())
 
     @property
@@ -98,21 +104,27 @@ class Store(Generic[G]):
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
         return self._trouble or self._damage
 
+    def last(self, cluster_id: str | None) -> View | None:
+        """Return what was last seen of this cluster, also where another one was seen since."""
+        return self._last.get(cluster_id)
+
     def offer(self, seen: View) -> bool:
         """Take a view in, settle every gate, and tell the hooks. Returns whether the content is another one.
 
         A view of the same cluster with a lower epoch is refused: that is a stale broker speaking late.
         """
-        with self.settled:
-            before = self.view
-            if before is not None and before.cluster_id == seen.cluster_id and seen.epoch < before.epoch:
+        with self._turn:
+            before, last = self.view, self.last(seen.cluster_id)
+            if last is not None and seen.epoch < last.epoch:
                 return False
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
-            self.kept = self._keep(seen)
-            self.view = seen
-            events = [event for gate in self._gates.values() for event in self._settle(gate, self._decide(gate, seen))]
-            self.settled.notify_all()
+            kept = self._keep(seen)
+            self._remember(seen)
+            with self.settled:
+                self.kept, self.view = kept, seen
+                events = [event for gate in self.gates() for event in self._settle(gate, self._decide(gate, seen))]
+                self.settled.notify_all()
         changed = before is None or not before.same_content(seen)
         if changed:
             found = () if before is None else differences(before, seen)
@@ -132,30 +144,33 @@ class Store(Generic[G]):
 
     def add_gate(self, name: str, make: Callable[[], G]) -> G:
         """Return the gate of this name, made and settled by the view so far where it is new."""
-        with self.settled:
+        with self._turn:
             gate = self._gates.get(name)
             if gate is not None:
                 return gate
             gate = self._gates[name] = make()
             events: list[Event] = []
             if self.view is not None:
-                self.kept = self._keep(self.view)
-                events = self._settle(gate, self._decide(gate, self.view))
+                kept = self._keep(self.view)
+                with self.settled:
+                    self.kept = kept
+                    events = self._settle(gate, self._decide(gate, self.view))
+                    self.settled.notify_all()
         self.tell(*events)
         return gate
 
     def gates(self) -> list[G]:
-        """Return the gates that somebody still holds, by name."""
-        with self.settled:
-            return [gate for _, gate in sorted(self._gates.items())]
+        """Return the gates that somebody still holds, by name. Takes no lock: health checks and log lines ask it."""
+        held = (reference() for reference in self._gates.valuerefs())
+        return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
 
     def listen(self, listener: OnChange) -> Callable[[], None]:
         """Call ``listener`` on each change from now on; returns what takes it off again."""
-        self._listeners.append(listener)
+        place = object()  # the same listener may be told twice, and each time be taken off by itself
+        self._listeners[place] = listener
 
         def off() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            self._listeners.pop(place, None)
 
         return off
 
@@ -165,11 +180,17 @@ class Store(Generic[G]):
             if self._metrics is not None:
                 _call(self._metrics, event)
             if isinstance(event, Changed):
-                for listener in tuple(self._listeners):
+                for listener in self._listeners.copy().values():
                     _call(listener, event)
 
     def _decide(self, gate: G, view: View) -> Decision:
         return decide(self.kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+
+    def _remember(self, seen: View) -> None:
+        self._last.pop(seen.cluster_id, None)
+        self._last[seen.cluster_id] = seen
+        if len(self._last) > CLUSTERS:  # ids come over the network, and views may be large
+            del self._last[next(iter(self._last))]
 
     def _keep(self, seen: View) -> Kept:
         """Ratchet up to what was seen, on the shelf first: a gate opens only after its latch is durable."""
@@ -177,53 +198,59 @@ class Store(Generic[G]):
         shelved = self._shelf is not None and cluster_id is not None
         kept = self._kept.get(cluster_id, Kept(cluster_id=cluster_id))
         if shelved and cluster_id not in self._durable:
-            kept = join(kept, self._load(kept))
+            kept = self._load(kept)
         moved = ratchet(kept, seen, self._opening(kept, seen))
         if shelved and moved != self._durable.get(cluster_id):
             # What cannot be made durable may raise levels in memory, but opens nothing.
-            moved = self._save(moved) or ratchet(kept, seen)
+            moved = self._save(moved, ratchet(kept, seen))
         self._kept[cluster_id] = moved
         return moved
 
     def _opening(self, kept: Kept, seen: View) -> list[LatchedGate]:
         return [
             LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
-            for gate in self._gates.values()
+            for gate in self.gates()
             if gate.policy == "sticky"
             and (gate.name, text := str(gate.requirement)) not in kept.gates
             and evaluate(seen, gate.requirement).open
         ]
 
     def _load(self, kept: Kept) -> Kept:
+        """Join in what is on the shelf. A shelf of the app's own may raise anything, and must not cost us the view."""
         assert self._shelf is not None
         assert kept.cluster_id is not None
+        there = Kept(cluster_id=kept.cluster_id)
         try:
-            there = self._shelf.load(kept.cluster_id) or Kept(cluster_id=kept.cluster_id)
+            there = self._shelf.load(kept.cluster_id) or there
+            joined = join(kept, there)
         except ShelfDamaged as error:
             logger.error("%s", error)  # noqa: TRY400 - the sentence says it all, a traceback would bury it
             self._damage = str(error)
-            there = Kept(cluster_id=kept.cluster_id)
-        except ShelfError as error:
+            joined = kept
+        except Exception as error:  # noqa: BLE001 - see above
             self._report(error)
             return kept
         self._durable[kept.cluster_id] = there
-        return there
+        return joined
 
-    def _save(self, moved: Kept) -> Kept | None:
+    def _save(self, moved: Kept, proved_before: Kept) -> Kept:
+        """Return what is kept once it is durable: never less than ``proved_before``, whatever the shelf gives back."""
         assert self._shelf is not None
         try:
             saved = self._shelf.save(moved)
-        except ShelfError as error:
+            joined = join(proved_before, saved)
+        except Exception as error:  # noqa: BLE001 - see _load
             self._report(error)
-            return None
+            return proved_before
         self._durable[moved.cluster_id] = saved
         self._trouble = None
-        return saved
+        return joined
 
-    def _report(self, error: ShelfError) -> None:
-        if self._trouble != str(error):
-            logger.error("latches are not durable: %s", error)
-        self._trouble = str(error)
+    def _report(self, error: Exception) -> None:
+        said = str(error) if isinstance(error, ShelfError) else f"the shelf failed: {error!r}"
+        if self._trouble != said:
+            logger.error("latches are not durable: %s", said)
+        self._trouble = said
 
     def _settle(self, gate: G, decision: Decision) -> list[Event]:
         before = gate.decision
@@ -238,6 +265,8 @@ class Store(Generic[G]):
 def _call(hook: Callable[[Any], None], event: Event) -> None:
     try:
         hook(event)
-    except Exception:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit) and threading.current_thread() is threading.main_thread():
+            raise  # a signal handler may have raised it, and means the app
         name = getattr(hook, "__qualname__", repr(hook))
         logger.exception("hook %s failed on %s", name, type(event).__name__)

@@ -7,8 +7,10 @@ import gc
 import json
 import os
 import pickle
+import sys
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +19,12 @@ import featuregate as fg
 from featuregate.errors import ClosedError, ConfigError, DiscoveryError, NotPicklable, RefreshTimedOut
 from featuregate.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.testing import FakeCluster
+from featuregate.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from types import FrameType
 
 BOUND = 30.0
 HOUR = 3600.0
@@ -157,6 +161,28 @@ def test_a_broker_that_is_gone_for_good_is_dropped_after_a_while(old: FakeCluste
         features.refresh(BOUND)
         view = features.refresh(BOUND)
         assert [broker.node_id for broker in view.brokers] == [1, 2]
+
+
+def test_invariant_3_a_broker_that_is_down_is_remembered_while_another_cluster_answers(old: FakeCluster) -> None:
+    """A bootstrap list that leads to two clusters in turn must not make us forget the old broker of one."""
+    with FakeCluster(1, release="3.9") as other:
+        both = f"{old.bootstrap},{other.bootstrap}"
+        with fg.Discoverer(both, interval=HOUR) as features:
+            other.broker(1).stop()
+            gate = features.gate("new-txn", "TxnOffsetCommit>=5")
+            ranges = dict(features.refresh(BOUND).brokers[0].api_ranges)
+            for broker in old.brokers:
+                broker.stop()
+            other.broker(1).start()
+            assert features.refresh(BOUND).cluster_id == other.cluster_id
+            other.broker(1).stop()
+            for node_id in (1, 2):
+                old.broker(node_id).set(api_ranges={**ranges, TXN_OFFSET_COMMIT: (0, 5)})
+                old.broker(node_id).start()
+            view = features.refresh(BOUND)
+            assert view.cluster_id == old.cluster_id
+            assert [broker.node_id for broker in view.missing] == [3]
+            assert not gate.open
 
 
 def test_where_the_cluster_lists_fenced_brokers_an_unlisted_one_is_dropped_at_once(new: FakeCluster) -> None:
@@ -508,7 +534,53 @@ def test_invariant_8_a_forked_child_starts_again_at_its_first_check(new: FakeClu
         assert os.waitstatus_to_exitcode(status) == 0
 
 
+def test_a_poll_that_was_cut_off_is_not_waited_for(new: FakeCluster) -> None:
+    """As a fork in the middle of a poll cuts it off: refresh() waits for the poll that it asked for, and no more."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+    features._polls.started = 1
+    with features:
+        assert features.refresh(BOUND).cluster_id == new.cluster_id
+        assert features.refresh(BOUND).cluster_id == new.cluster_id
+
+
+def test_invariant_8_a_signal_handler_may_close_it_at_any_time(new: FakeCluster) -> None:
+    """Handlers run in the main thread, which may be inside start() just then: no dead-lock, and no thread left."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+
+    def start() -> None:
+        def interrupt(frame: FrameType, event: str, _arg: object) -> None:
+            if event == "return" and frame.f_code is Worker.in_thread.__func__.__code__:
+                sys.setprofile(None)
+                features.close()
+
+        sys.setprofile(interrupt)
+        try:
+            with suppress(ClosedError):
+                features.start()
+        finally:
+            sys.setprofile(None)
+
+    starter = threading.Thread(target=start, daemon=True)
+    starter.start()
+    starter.join(BOUND)
+    assert not starter.is_alive()
+    assert poll_threads() == []
+
+
 # ---------------------------------------------------------------------- as a task
+
+
+def test_it_starts_again_where_its_loop_has_ended(new: FakeCluster) -> None:
+    """A framework that ran it as a task has gone; the gate must not stay as it was for ever."""
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+
+    async def framework() -> None:
+        await features.__aenter__()
+
+    asyncio.run(framework())
+    assert not features.health()["polling"]
+    assert features.gate("txn", NEW_TXN).wait(BOUND)
+    features.close()
 
 
 async def test_it_polls_as_a_task_of_the_callers_loop(new: FakeCluster) -> None:
@@ -552,16 +624,13 @@ def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeClu
 def test_a_poll_that_fails_in_a_way_that_it_should_not_is_survived(
     new: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A shelf of the app's own raises what it likes; the loop logs it and goes on."""
+    """A mistake of ours is logged, and the loop goes on."""
 
-    class Broken:
-        def load(self, cluster_id: str) -> None:
-            raise ZeroDivisionError(cluster_id)
+    class Broken(fg.Discoverer):
+        async def _look(self, began: float) -> Event:
+            raise ZeroDivisionError(began)
 
-        def save(self, kept: object) -> object:
-            raise ZeroDivisionError(kept)
-
-    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=Broken()) as features:  # type: ignore[arg-type]
+    with Broken(new.bootstrap, interval=HOUR) as features:
         with pytest.raises(ZeroDivisionError):
             features.refresh(BOUND)
         assert features.health()["polling"]

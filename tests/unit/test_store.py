@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from builders import broker, deaf, view
 
 from featuregate.errors import ShelfDamaged, ShelfError
@@ -19,10 +22,9 @@ from featuregate.store import Store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
     from featuregate.ratchet import Kept, Policy
 
+BOUND = 20.0
 TXN = Api("TxnOffsetCommit") >= 3
 TV2 = Feature("transaction.version") >= 2
 
@@ -362,3 +364,156 @@ def test_damage_found_while_saving_is_reported() -> None:
     store.offer(view(broker(txn=3)))
     assert not gate.open
     assert "set aside" in str(store.shelf_error)
+
+
+def test_invariant_1_the_highest_epoch_of_a_cluster_is_remembered_while_another_one_answers() -> None:
+    """A bootstrap list that leads to two clusters in turn must not let a stale broker of one speak for it."""
+    store, _ = make()
+    store.offer(view(broker(epoch=100, transaction_version=1)))
+    store.offer(view(broker(epoch=1), cluster_id="d"))
+    assert not store.offer(view(broker(epoch=50, transaction_version=2)))
+    assert not add(store, TV2).open
+
+
+def test_only_so_many_clusters_are_remembered() -> None:
+    """Ids come over the network: another one at each poll must not fill the memory."""
+    store, _ = make()
+    for number in range(20):
+        store.offer(view(broker(), cluster_id=str(number)))
+    assert [store.last(str(number)) is None for number in (0, 15, 16, 19)] == [True, True, False, False]
+
+
+class Hanging(Shelved):
+    """A shelf on a network file system that has gone away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.back = threading.Event(), threading.Event()
+
+    def save(self, kept: Kept) -> Kept:
+        self.asked.set()
+        assert self.back.wait(BOUND)
+        return super().save(kept)
+
+
+def test_invariant_5_a_shelf_that_hangs_holds_up_only_who_writes() -> None:
+    """Health checks, pins, bounded waits and close() go on; the gate opens when the shelf is back."""
+    shelf = Hanging()
+    store, _ = make(shelf)
+    gate = add(store)
+    writer = threading.Thread(target=store.offer, args=(view(broker(txn=3)),))
+    writer.start()
+    assert shelf.asked.wait(BOUND)
+    free = store.settled.acquire(timeout=1)
+    if free:
+        store.settled.release()
+    seen_meanwhile = store.view
+    shelf.back.set()
+    writer.join(BOUND)
+    assert free
+    assert seen_meanwhile is None
+    assert gate.open
+
+
+def test_listing_gates_takes_no_lock() -> None:
+    """A log line that shows a discoverer must not wait for a poll that waits to write a log line."""
+    store, _ = make()
+    gate = add(store)
+    listed: list[Gate] = []
+    other = threading.Thread(target=lambda: listed.extend(store.gates()))
+    with store.settled:
+        other.start()
+        other.join(BOUND)
+        assert listed == [gate]
+    other.join(BOUND)
+
+
+class Rude(Shelved):
+    """A shelf of the app's own that raises what the contract does not name."""
+
+    def load(self, cluster_id: str) -> Kept | None:
+        raise ZeroDivisionError(cluster_id)
+
+    def save(self, kept: Kept) -> Kept:
+        raise ZeroDivisionError(kept.cluster_id)
+
+
+def test_a_shelf_that_raises_anything_costs_durability_and_not_the_view() -> None:
+    """Live gates go on following the cluster; sticky ones stay shut, and health says why."""
+    store, _ = make(Rude())
+    live, sticky = add(store, name="live", policy="live"), add(store)
+    store.offer(view(broker(txn=3)))
+    assert live.open
+    assert not sticky.open
+    store.offer(view(broker(txn=2)))
+    assert not live.open
+    assert "ZeroDivisionError" in str(store.shelf_error)
+
+
+class Forgetful(Shelved):
+    """A shelf that gives back an older record than it was given, as one that is copied late does."""
+
+    forgets = False
+
+    def save(self, kept: Kept) -> Kept:
+        saved = super().save(kept)
+        return replace(saved, gates={}, levels={}) if self.forgets else saved
+
+
+def test_invariant_2_a_shelf_that_forgets_closes_nothing() -> None:
+    """What was latched in this process stays; what the shelf has not kept does not open."""
+    shelf = Forgetful()
+    store, _ = make(shelf)
+    gate = add(store)
+    store.offer(view(broker(txn=3)))
+    shelf.forgets = True
+    late = add(store, Api("TxnOffsetCommit") >= 4, name="late")
+    store.offer(view(broker(txn=4)))
+    store.offer(view(broker(txn=2)))
+    assert gate.open
+    assert not late.open
+
+
+def test_taking_a_listener_off_twice_leaves_its_other_place() -> None:
+    """Two modules may listen with the same function; each takes off its own."""
+    store, _ = make()
+    heard: list[Changed] = []
+    off = store.listen(heard.append)
+    store.listen(heard.append)
+    off()
+    off()
+    store.offer(view(broker()))
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("error", [StopIteration, SystemExit, asyncio.CancelledError])
+def test_a_listener_that_raises_anything_does_not_end_the_poll_loop(error: type[BaseException]) -> None:
+    """``sys.exit()`` or the result of a cancelled future, in the thread that polls."""
+    store, _ = make()
+    ended: list[bool] = []
+
+    def broken(_change: Changed) -> None:
+        raise error
+
+    def poll() -> None:
+        store.offer(view(broker()))
+        ended.append(True)
+
+    store.listen(broken)
+    poller = threading.Thread(target=poll)
+    poller.start()
+    poller.join(BOUND)
+    assert ended == [True]
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_signal_during_a_hook_reaches_the_app(error: type[BaseException]) -> None:
+    """Signal handlers run in the main thread, wherever it is; what they raise is not the hook's."""
+    store, _ = make()
+
+    def interrupted(_change: Changed) -> None:
+        raise error
+
+    store.listen(interrupted)
+    with pytest.raises(error):
+        store.offer(view(broker()))
