@@ -74,16 +74,27 @@ class FileShelf:
         return f"FileShelf({str(self.folder)!r})"
 
     def load(self, cluster_id: str) -> Kept | None:
-        """Return what is kept of this cluster; see :meth:`Shelf.load`."""
-        with self._turn(cluster_id) as path:
-            return self._read(path, cluster_id)
+        """Return what is kept of this cluster; see :meth:`Shelf.load`.
+
+        Files are replaced whole, so a read takes no turn, and works where the folder cannot be written.
+        """
+        path = self.path(cluster_id)
+        try:
+            return _read(path, cluster_id)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ShelfError(path, error.strerror or str(error)) from error
+        except _Damage:
+            with self._turn(cluster_id):
+                return _read_or_set_aside(path, cluster_id)
 
     def save(self, kept: Kept) -> Kept:
         """Join ``kept`` with the file and make it durable; see :meth:`Shelf.save`."""
         if kept.cluster_id is None:
             raise ShelfError(self.folder, "a cluster without an id has no place on a shelf")
         with self._turn(kept.cluster_id) as path:
-            there = self._read(path, kept.cluster_id)
+            there = _read_or_set_aside(path, kept.cluster_id)
             joined = kept if there is None else join(there, kept)
             if joined != there:
                 _replace(path, _to_text(joined))
@@ -109,23 +120,33 @@ class FileShelf:
         except OSError as error:
             raise ShelfError(path, error.strerror or str(error)) from error
 
-    def _read(self, path: Path, cluster_id: str) -> Kept | None:
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        try:
-            document = json.loads(data)
-            version = document["schema_version"]
-            if type(version) is int and version > SCHEMA_VERSION:
-                raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
-            kept = _from_document(document)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            aside = _set_aside(path)
-            raise ShelfDamaged(path, aside, f"{type(error).__name__}: {error}") from error
-        if kept.cluster_id != cluster_id:
-            raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
-        return kept
+
+class _Damage(Exception):
+    """A file does not hold what we write."""
+
+
+def _read(path: Path, cluster_id: str) -> Kept:
+    data = path.read_bytes()
+    try:
+        document = json.loads(data)
+        version = document["schema_version"]
+        if type(version) is int and version > SCHEMA_VERSION:
+            raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
+        kept = _from_document(document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _Damage(f"{type(error).__name__}: {error}") from error
+    if kept.cluster_id != cluster_id:
+        raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+    return kept
+
+
+def _read_or_set_aside(path: Path, cluster_id: str) -> Kept | None:
+    try:
+        return _read(path, cluster_id)
+    except FileNotFoundError:
+        return None
+    except _Damage as damage:
+        raise ShelfDamaged(path, _set_aside(path), str(damage)) from damage
 
 
 def _set_aside(path: Path) -> Path:

@@ -414,8 +414,8 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("option", ["interval", "stale_after", "forget_after"])
-@pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_a_wrong_option_is_one_clear_error(option: str, value: float) -> None:
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "60", True])
+def test_a_wrong_option_is_one_clear_error(option: str, value: object) -> None:
     """At once, not in the poll loop."""
     with pytest.raises(ConfigError, match=option):
         fg.Discoverer("localhost:9092", **{option: value})

@@ -180,12 +180,32 @@ def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None
         FileShelf(tmp_path / "file" / "latches").save(kept("eos"))
 
 
+def test_invariant_2_what_is_latched_is_read_without_a_turn(shelf: FileShelf) -> None:
+    """On a read-only folder, and while another process holds the lock for ever."""
+    shelf.save(kept("eos"))
+    with FileLock(shelf.path(CLUSTER).with_suffix(".lock")):
+        assert shelf.load(CLUSTER) == kept("eos")
+
+
+def test_looking_at_an_empty_shelf_makes_no_folder(shelf: FileShelf) -> None:
+    """Only a latch does."""
+    assert shelf.load(CLUSTER) is None
+    assert not shelf.folder.exists()
+
+
+def test_a_file_that_cannot_be_read_is_one_clear_error(shelf: FileShelf) -> None:
+    """Whatever stands in its place."""
+    shelf.path(CLUSTER).mkdir(parents=True)
+    with pytest.raises(ShelfError, match="directory"):
+        shelf.load(CLUSTER)
+
+
 def test_a_lock_that_is_never_released_costs_a_bounded_wait(shelf: FileShelf, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may hang while it holds the lock."""
     monkeypatch.setattr(shelf_room, "LOCK_SECONDS", 0.01)
     shelf.save(kept("eos"))
     with FileLock(shelf.path(CLUSTER).with_suffix(".lock")), pytest.raises(ShelfError, match="another process"):
-        shelf.load(CLUSTER)
+        shelf.save(kept("zstd"))
 
 
 def test_a_full_disk_leaves_the_old_file_whole(shelf: FileShelf, monkeypatch: pytest.MonkeyPatch) -> None:
