@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_FRAME",
+    "MAX_HELLO",
     "FrameReader",
     "RequestHeader",
     "frame",
@@ -34,8 +35,12 @@ __all__ = [
     "write_response",
 ]
 
-MAX_FRAME: Final = 16 * 1024 * 1024
-"""The longest frame that is believed by default, in bytes: no answer that we ask for comes near it."""
+MAX_FRAME: Final = 1024 * 1024
+"""The longest frame that is believed by default, in bytes: a list of ten thousand brokers fits. A lie of that size
+takes half a second to read, while nothing else is done."""
+MAX_HELLO: Final = 64 * 1024
+"""The longest answer to ApiVersions that is believed, in bytes: fifty times what brokers say. Any number of them are
+asked at the same time, and each byte may become a hundred in memory."""
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 2**31 - 1

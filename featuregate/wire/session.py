@@ -38,6 +38,7 @@ from featuregate.kafka_errors import (
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse, fit_software
 from featuregate.wire.frames import (
     MAX_FRAME,
+    MAX_HELLO,
     FrameReader,
     frame,
     read_correlation_id,
@@ -127,7 +128,7 @@ class Session:
     """One connection's conversation.
 
     ``software`` is the name and the version that brokers see of us, made to fit Kafka's rule for them; ``max_frame``
-    is the longest answer that is believed, in bytes.
+    is the longest answer that is believed, in bytes; of ApiVersions it is `MAX_HELLO` at the most.
     """
 
     def __init__(
@@ -145,7 +146,8 @@ class Session:
             cluster_id=identity.cluster_id if identity else None,
             node_id=identity.node_id if identity else -1,
         )
-        self._frames = FrameReader(max_frame)
+        self._max_frame = max_frame
+        self._frames = FrameReader(min(max_frame, MAX_HELLO))
         self._out = bytearray()
         self._pending: deque[_Pending | None] = deque()  # None: a bare token
         self._next_id = 0
@@ -267,6 +269,7 @@ class Session:
         if response.error_code == NONE:
             self._api_ranges = response.api_ranges
             self._state = _State.READY
+            self._frames.max_frame = self._max_frame
             return Negotiated(response, version)
         if response.error_code == UNSUPPORTED_VERSION and not self._retried and asked > 0:
             advertised = response.api_ranges.get(ApiVersionsRequest.API_KEY, (0, 0))

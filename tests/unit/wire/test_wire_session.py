@@ -397,6 +397,21 @@ class TestEnding:
         with pytest.raises(RemoteWireError, match="more than the cap of 1000"):
             session.next_event()
 
+    def test_invariant_7_who_negotiates_is_not_believed_to_be_long_winded(self) -> None:
+        """Of every broker at the same time an answer is held, and tags of two bytes become objects."""
+        session = new()
+        session.negotiate()
+        session.receive_data((64 * 1024 + 1).to_bytes(4, "big"))
+        with pytest.raises(RemoteWireError, match="more than the cap of 65536"):
+            session.next_event()
+
+    def test_after_that_answers_may_be_as_long_as_the_caller_allows(self) -> None:
+        """A list of ten thousand brokers is."""
+        session = ready()
+        correlation_id = session.send(MetadataRequest())
+        brokers = tuple(Node(node_id=node_id, host="a" * 64, port=9092) for node_id in range(10_000))
+        assert isinstance(answer(session, MetadataResponse(brokers=brokers), 12, correlation_id), Reply)
+
 
 @given(chunks=st.lists(st.binary(max_size=60) | st.just(b"\0\0\0\x06\0\0\0\0\0\x23"), max_size=8), eof=st.booleans())
 def test_whatever_a_broker_sends_an_event_or_our_error_comes(chunks: list[bytes], eof: bool) -> None:  # noqa: FBT001 - hypothesis passes it by name
