@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.arguments import parse_arguments
-from featuregate.cli.exits import BROKEN_PIPE, CLOSED, INTERNAL, INTERRUPTED, UNKNOWN, USAGE, CommandError
+from featuregate.cli.exits import BROKEN_PIPE, CLOSED, INTERNAL, INTERRUPTED, UNKNOWN, UNWRITTEN, USAGE, CommandError
 from featuregate.cli.output import complain
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 
@@ -18,22 +19,35 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What befalls output. Whatever else commands do that may raise OSError, they turn into errors of ours."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Every failure becomes one line on standard error."""
     try:
-        code = _run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            if sys.stdout is not None:  # as it is where the process was started with it closed
+                sys.stdout.flush()
     except CommandError as error:
         complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The interpreter flushes once more at its end, and must not find the broken pipe again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return BROKEN_PIPE
-    return code
+    except OSError as error:
+        _discard_output()
+        complain(f"the output could not be written: {error.strerror}")
+        return UNWRITTEN
+
+
+def _discard_output() -> None:
+    """Let the interpreter, which flushes once more at its end, not find the same trouble again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -43,9 +57,9 @@ def _run(argv: Sequence[str]) -> int:
     run: Callable[[argparse.Namespace], int] = importlib.import_module(f"{__package__}.{args.command}").run
     try:
         return run(args)
-    except BrokenPipeError:
-        raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS:
+            raise
         if args.verbose and _code_of(error) == INTERNAL:
             raise
         # kafka-features knows one way to fail, and scripts count on it.

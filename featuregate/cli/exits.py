@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BROKEN_PIPE", "CLOSED", "FINE", "INTERNAL", "INTERRUPTED", "UNKNOWN", "USAGE", "CommandError"]
+__all__ = [
+    "BROKEN_PIPE",
+    "CLOSED",
+    "FINE",
+    "INTERNAL",
+    "INTERRUPTED",
+    "UNKNOWN",
+    "UNWRITTEN",
+    "USAGE",
+    "CommandError",
+]
 
 FINE: Final = 0
 """It was done; for ``check``: open; for ``doctor``: nothing is wrong."""
@@ -16,6 +26,8 @@ USAGE: Final = 64
 """The command line, the configuration or the requirement is wrong: nothing was asked (``EX_USAGE`` of sysexits.h)."""
 INTERNAL: Final = 70
 """A bug of ours (``EX_SOFTWARE``)."""
+UNWRITTEN: Final = 74
+"""The output could not be written, as on a full disk (``EX_IOERR``)."""
 INTERRUPTED: Final = 130
 """Ctrl-C, as shells number it; ``watch`` ends with 0 instead, because that is how it is meant to end."""
 BROKEN_PIPE: Final = 141

@@ -16,7 +16,8 @@ PROGRAM: Final = "featuregate"
 
 def complain(problem: str) -> None:
     """Print one line on standard error, whatever the text is made of."""
-    print(f"{PROGRAM}: {printable(' '.join(problem.split()))}", file=sys.stderr)
+    if sys.stderr is not None:  # as it is where the process was started with it closed
+        print(f"{PROGRAM}: {printable(' '.join(problem.split()))}", file=sys.stderr)
 
 
 def printable(text: str) -> str:

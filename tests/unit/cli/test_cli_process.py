@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from conftest import Start
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
+FULL = Path("/dev/full")
 
 
 @pytest.fixture
@@ -66,6 +68,31 @@ def test_ctrl_c_is_how_watch_ends(start: Start, mute: socket.socket) -> None:
     assert (code, out) == (2, "")
     assert err.startswith("featuregate: watched for ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize(("command", "unbuffered"), [("explain --list", ""), ("explain --list", "1"), ("--help", "")])
+def test_output_that_cannot_be_written_is_a_line(command: str, unbuffered: str) -> None:
+    """Whether it is found at once or when the rest is flushed: a full disk is no bug of ours, and not silence."""
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "featuregate", *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.stderr == "featuregate: the output could not be written: No space left on device\n"
+    assert done.returncode == 74
+
+
+def test_closed_standard_streams_are_no_error() -> None:
+    """As under a supervisor that gives none: what is done counts, and an error does not land in the output."""
+    command = 'exec "$0" -m featuregate'
+    for redirected, code in ((f"{command} explain --list >&-", 0), (f"{command} check '' 2>&-", 64)):
+        done = subprocess.run(["sh", "-c", redirected, sys.executable], capture_output=True, check=False, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 def test_a_reader_that_has_gone_is_no_error() -> None:
