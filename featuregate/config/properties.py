@@ -152,5 +152,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
     try:
         return javaproperties.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError("config", f"{path} is no readable .properties file: {error}") from None
+    except OSError as error:
+        raise ConfigError("config", f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError("config", f"{str(path)!r} is no .properties file in UTF-8: {error}") from None

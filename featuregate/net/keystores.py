@@ -15,6 +15,8 @@ __all__ = ["Pem", "read_material"]
 
 _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
 _JKS = b"\xfe\xed\xfe\xed"
+_ASN1_SEQUENCE = b"\x30"
+"""With which every PKCS12 store begins."""
 _LARGEST = 16 * 1024 * 1024
 
 
@@ -44,6 +46,8 @@ def read_material(source: Material) -> Pem:
         )
     if b"-----BEGIN " in content:
         return _split(content.decode("utf-8", "replace"))
+    if not content.startswith(_ASN1_SEQUENCE):
+        raise ConfigError(source.key, f"{source.location!r} is neither PEM nor a PKCS12 store")
     return _pkcs12(source, content)
 
 

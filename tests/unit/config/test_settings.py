@@ -254,4 +254,4 @@ def test_every_key_is_named_once():
 def test_a_path_is_a_file_and_a_str_a_bootstrap_list():
     """Never guessed from what is on the disk."""
     assert Settings.parse("client.properties").bootstrap == (Address("client.properties", 9092),)
-    assert "readable" in refused(Path("client.properties")).problem
+    assert "cannot be read" in refused(Path("client.properties")).problem

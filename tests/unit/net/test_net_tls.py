@@ -313,7 +313,7 @@ def test_a_certificate_without_its_key_is_an_error(client):
     ("content", "says"),
     [
         (b"\xfe\xed\xfe\xed\0\0\0\2", "keytool -importkeystore"),
-        (b"nonsense", "neither PEM nor a PKCS12 store"),
+        (b"0 nonsense", "neither PEM nor a PKCS12 store that its password opens"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "no certificate that can be read"),
         (b"-----BEGIN JUNK-----\nAAAA\n-----END JUNK-----", "no certificate that can be read"),
     ],
@@ -325,6 +325,14 @@ def test_a_truststore_that_cannot_be_read_is_an_error(tmp_path, content, says):
     error = refused(ssl_truststore_location=str(path), ssl_truststore_password="hunter2")
     assert error.key == "ssl.truststore.location"
     assert says in error.problem
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense"])
+def test_a_file_that_holds_no_store_at_all_is_told_apart(tmp_path, content):
+    """Neither a password nor another package would help, so none is asked for."""
+    path = tmp_path / "store"
+    path.write_bytes(content)
+    assert refused(ssl_truststore_location=str(path)).problem.endswith("is neither PEM nor a PKCS12 store")
 
 
 def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
