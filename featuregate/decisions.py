@@ -91,7 +91,8 @@ class Decision:
         return f"{self.verdict}: {mine[0].condition}: {mine[0].text}{more}"
 
     def __str__(self) -> str:
-        head = f"{self.held or self.verdict}: {self.requirement} (cluster {self.cluster_id}, epoch {self.epoch}"
+        where = f"cluster {self.cluster_id or 'unknown'}, {f'epoch {self.epoch}' if self.epoch >= 0 else 'no epoch'}"
+        head = f"{self.held or self.verdict}: {self.requirement} ({where}"
         head += f", {self.policy} gate)" if self.policy else ")"
         shown = self.sorted_reasons[:_LINES]
         lines = [f"  {reason.verdict:<7}  {reason.condition}: {reason.text}" for reason in shown]

@@ -263,7 +263,12 @@ class DiscoveryError(FeatureGateError):
     def __str__(self) -> str:
         if not self.causes:
             return "no broker answered: there was none to ask"
-        return "no broker answered: " + "; ".join(_at(address, str(error)) for address, error in self.causes)
+        return "no broker answered: " + "; ".join(self.texts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Each cause in words, with its address in front."""
+        return tuple(_at(address, str(error)) for address, error in self.causes)
 
 
 def _at(address: str, text: str) -> str:

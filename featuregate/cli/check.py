@@ -48,7 +48,8 @@ def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
     except DiscoveryError as error:
         unseen = Decision.unseen(requirement)
         text = unseen.requirement
-        reasons = tuple(Reason(text, None, address, "unknown", str(cause)) for address, cause in error.causes)
+        told = zip(error.causes, error.texts, strict=True)
+        reasons = tuple(Reason(text, None, address, "unknown", said) for (address, _), said in told)
         return replace(unseen, reasons=reasons or unseen.reasons)
 
 

@@ -107,6 +107,8 @@ async def _look_around(address: Address, settings: Settings, failure: FeatureGat
         return Clues()
     plain = replace(settings, protocol="PLAINTEXT", tls=None, sasl=None)
     if settings.tls is not None:
+        if settings.sasl is None and (mechanisms := await _mechanisms(address, settings)):
+            return Clues(mechanisms=mechanisms)
         return Clues(speaks_plaintext=await _answers(address, plain))
     if await _answers(address, plain):
         return Clues(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
@@ -177,6 +179,15 @@ _RULES: Final = (
             "silent",
             "Somebody accepts connections there, and says nothing.",
             "see whether the broker hangs, and whether the port is that of a Kafka listener",
+        ),
+    ),
+    _Rule(
+        TimedOut,
+        "finding",  # which ends whatever was under way, so this may be either of the others
+        _Diagnosis(
+            "unreachable",
+            "No answer came in time.",
+            "give a longer --timeout, to learn more; look for a firewall between, and see whether the broker hangs",
         ),
     ),
     _Rule(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
 from featuregate.cli.asking import configuration, quiet
-from featuregate.cli.exits import FINE, UNKNOWN
+from featuregate.cli.exits import FINE, UNKNOWN, CommandError
 from featuregate.cli.output import complain, printable
 from featuregate.cli.wanting import requirement_of
 from featuregate.discoverer import Discoverer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featuregate.events import Event
+    from featuregate.requirements import Requirement
     from featuregate.view import View
 
 __all__ = ["Happening", "Teller", "brief", "run"]
@@ -109,7 +110,7 @@ class Teller:
 def run(args: argparse.Namespace) -> int:
     """Watch until ``--for`` is over or somebody presses Ctrl-C; both are how it is meant to end."""
     quiet()
-    wanted = {name: requirement_of(text) for name, text in args.gates}
+    wanted = _wanted(args.gates)
     events: SimpleQueue[Event] = SimpleQueue()
     features = Discoverer(
         configuration(args), interval=args.interval, timeout=args.timeout, metrics=events.put, roster=args.roster
@@ -123,6 +124,15 @@ def run(args: argparse.Namespace) -> int:
         _follow(events, partial(_say, teller, args.output), None if args.duration is None else began + args.duration)
     complain(_summary(teller, time.monotonic() - began, gates))
     return FINE if teller.seen else UNKNOWN
+
+
+def _wanted(gates: Iterable[tuple[str, str]]) -> dict[str, Requirement]:
+    wanted: dict[str, Requirement] = {}
+    for name, text in gates:
+        if name in wanted:
+            raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
+        wanted[name] = requirement_of(text)
+    return wanted
 
 
 def _follow(events: SimpleQueue[Event], say: Callable[[list[Event]], None], until: float | None) -> None:

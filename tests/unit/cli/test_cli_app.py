@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import featuregate
+from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +68,30 @@ def test_a_missing_configuration_file_is_wrong_usage(run: Run, tmp_path: Path) -
     ended = run("matrix", "--bootstrap-server", NOBODY, "--command-config", missing)
     assert ended.code == 64
     assert missing in ended.err
+
+
+@pytest.mark.parametrize("content", [None, b"\x89PNG\r\n\x1a\n"])
+def test_a_configuration_file_that_cannot_be_read_is_named(run: Run, tmp_path: Path, content: bytes | None) -> None:
+    """A folder, and an image: once, and in words rather than with Python's error number."""
+    file = tmp_path / "client.properties"
+    file.mkdir() if content is None else file.write_bytes(content)
+    ended = run("matrix", "--command-config", str(file))
+    assert ended.code == 64
+    assert ended.err.startswith(f"featuregate: config: '{file}' ")
+    assert ended.err.count(str(file)) == 1
+    assert "Errno" not in ended.err
+
+
+def test_check_names_the_address_of_what_is_no_kafka(run: Run) -> None:
+    """Also where what came from there does not parse, so that the error itself knows no address."""
+    with FakeCluster(1) as cluster:
+        cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        ended = run("check", "kip447", "--bootstrap-server", cluster.bootstrap)
+    assert ended.code == 2
+    first, second = ended.out.splitlines()
+    assert first.endswith("(cluster unknown, no epoch)")
+    assert f": {cluster.bootstrap}: " in second
+    assert second.endswith("this looks like an HTTP server, not a Kafka listener")
 
 
 def test_a_file_may_say_where_the_cluster_is(run: Run, tmp_path: Path) -> None:

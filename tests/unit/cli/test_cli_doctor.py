@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
 from featuregate.cli.doctor import about_configuration, exit_code, to_json, to_text
 from featuregate.cli.findings import Finding
 from featuregate.config import Settings
+from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -74,6 +77,20 @@ def test_text_says_what_and_why_and_what_to_do() -> None:
     assert to_text([finding("error"), finding("note")]) == (
         "error: w: Problem.\n  seen  seen\n  do    do\n\nnote: w: Problem.\n  seen  seen\n  do    do\n\n1 error, 1 note"
     )
+
+
+def test_a_tls_listener_that_wants_authentication_is_named(run: Run, tmp_path: Path) -> None:
+    """It closes the connection without a word, so doctor asks which mechanisms it enables."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.ca.location={tmp_path / 'ca.pem'}\n")
+    with FakeCluster(1, tls=tls, passwords={"ada": "engine"}) as cluster:
+        ended = run("doctor", "--bootstrap-server", cluster.bootstrap, "--command-config", str(file))
+    assert ended.code == 1
+    assert "set security.protocol to SASL_SSL, and sasl.mechanism to one of PLAIN" in ended.out
 
 
 def test_no_finding_is_said() -> None:

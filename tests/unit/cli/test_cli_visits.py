@@ -46,6 +46,7 @@ def about(visit: Visit, settings: Settings = PLAINTEXT) -> Finding:
         (ConnectFailed(AT, "connecting", "Connection refused"), "refused"),
         (TimedOut(AT, "waiting for ApiVersions", "no answer within 5 s"), "silent"),
         (TimedOut(AT, "connecting", "no answer within 5 s"), "unreachable"),
+        (TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out"), "unreachable"),
         (TlsFailed(AT, "in the TLS handshake", "expired: renew it"), "tls"),
         (AuthenticationFailed(AT, "PLAIN", "refused"), "authentication"),
         (ConfigError("bootstrap.servers", "b1:9092 is a controller: use bootstrap.controllers"), "wrong-endpoint"),
@@ -60,6 +61,14 @@ def test_each_failure_has_a_code(failure, code: str) -> None:
     finding = about(Visit(address=AT, failure=failure))
     assert (finding.code, finding.where, finding.evidence) == (code, "b1:9092", str(failure))
     assert finding.advice
+
+
+def test_time_that_ran_out_is_no_proof_of_a_firewall() -> None:
+    """The connection may well be there: what was under way is not known."""
+    failure = TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out")
+    finding = about(Visit(address=AT, failure=failure))
+    assert finding.problem == "No answer came in time."
+    assert "--timeout" in finding.advice
 
 
 def test_what_a_failure_advises_is_passed_on() -> None:

@@ -82,6 +82,13 @@ def test_watch_bounds_each_poll(run: Run) -> None:
     assert "0.2 s" in done.out
 
 
+def test_a_gate_is_not_given_twice(run: Run) -> None:
+    """Or the first would be dropped without a word."""
+    done = run("watch", "--gate", "a=kip447", "--gate", "a=kip848", "--bootstrap-server", "127.0.0.1:1", "--for", "1")
+    assert (done.code, done.out) == (64, "")
+    assert "'a' is given twice" in done.err
+
+
 def test_polls_that_bring_nothing_are_not_told() -> None:
     """One line for each change, not for each poll."""
     assert lines(Teller(), POLLED, POLLED) == []
