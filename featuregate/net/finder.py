@@ -24,6 +24,7 @@ from featuregate.errors import (
 from featuregate.kafka_errors import broker_error
 from featuregate.net.connection import Connection
 from featuregate.net.race import race
+from featuregate.net.words import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, MetadataRequest, Node
 from featuregate.wire.session import Identity
 
@@ -40,6 +41,8 @@ _STAGGER: Final = 0.5
 _KNOWN_FIRST: Final = 3
 """So many known nodes are tried before the bootstrap list, and the others after it: all may be gone."""
 _MOST_NODES: Final = 10_000
+_LONGEST_NAME: Final = 255
+"""Characters: of a host as DNS has it, and more than any cluster id has."""
 _BROKER_NOT_AVAILABLE: Final = 8
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _FENCED_FROM: Final = 2
@@ -182,7 +185,7 @@ async def _describe(connection: Connection, role: str) -> Roster:
     if response.error_code == _MISMATCHED_ENDPOINT_TYPE:
         raise _wrong_endpoint(connection.address, role)
     if response.error_code:
-        raise broker_error(response.error_code, response.error_message)
+        raise broker_error(response.error_code, shown(response.error_message or ""))
     return _roster(response.cluster_id, response.controller_id, response.brokers, registered=with_fenced)
 
 
@@ -198,6 +201,11 @@ def _roster(cluster_id: str | None, controller_id: int, nodes: tuple[Node, ...],
         raise broker_error(_BROKER_NOT_AVAILABLE, "it knows of no brokers yet, so it is probably starting")
     if len(nodes) > _MOST_NODES:
         raise RemoteWireError(f"{len(nodes)} nodes are more than any cluster has", "brokers", 0)
+    if not _is_name(cluster_id or ""):
+        raise RemoteWireError("this is no cluster id", "cluster_id", 0)
+    for node in nodes:
+        if not _is_name(node.host) or " " in node.host:
+            raise RemoteWireError(f"the host of node {node.node_id} is none", "brokers.host", 0)
     by_id = {node.node_id: node for node in sorted(nodes, key=lambda node: node.node_id)}
     return Roster(
         cluster_id=cluster_id or None,
@@ -206,3 +214,8 @@ def _roster(cluster_id: str | None, controller_id: int, nodes: tuple[Node, ...],
         source="cluster",
         registered=registered,
     )
+
+
+def _is_name(text: str) -> bool:
+    """Tell what may be one from what would bloat the resolver, or garble a log or a terminal."""
+    return len(text) <= _LONGEST_NAME and text.isprintable()

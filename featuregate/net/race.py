@@ -24,8 +24,9 @@ async def race(
     """
     waiting = iter(attempts)
     running: set[asyncio.Future[T | None]] = set()
+    winner: asyncio.Future[T | None] | None = None
     try:
-        while True:
+        while winner is None:
             start = next(waiting, None)
             if start is not None:
                 running.add(asyncio.ensure_future(start()))
@@ -36,15 +37,23 @@ async def race(
             finished = {task for task in running if task.done()}
             winner = next((task for task in finished if task.result() is not None), None)
             running -= {winner} if winner is not None else finished
-            if winner is not None:
-                return winner.result()
     finally:
-        await _stop(running, dispose)
+        try:
+            await _stop(running, dispose)
+        except asyncio.CancelledError:  # whoever waited for the winner has gone
+            if winner is not None:
+                _dispose(winner, dispose)
+            raise
+    return winner.result()
 
 
 async def _stop(running: set[asyncio.Future[T | None]], dispose: Callable[[T], object]) -> None:
     for task in running:
+        task.add_done_callback(lambda done: _dispose(done, dispose))  # though nobody may be here any more
         task.cancel()
-    for result in await asyncio.gather(*running, return_exceptions=True):
-        if result is not None and not isinstance(result, BaseException):
-            dispose(result)
+    await asyncio.gather(*running, return_exceptions=True)
+
+
+def _dispose(task: asyncio.Future[T | None], dispose: Callable[[T], object]) -> None:
+    if not task.cancelled() and task.exception() is None and (result := task.result()) is not None:
+        dispose(result)

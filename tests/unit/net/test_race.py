@@ -1,6 +1,7 @@
 """Several attempts, of which the first that works is taken."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -96,3 +97,23 @@ async def test_cancelling_the_race_cancels_all():
         async with asyncio.timeout(0.01):
             await race([attempt], stagger=NEVER, dispose=print)
     assert cancelled.is_set()
+
+
+async def test_nothing_is_lost_when_the_race_is_cancelled_at_its_end():
+    """It has a winner, and waits for another that ends in its own time; nobody takes either."""
+    cancelled, go_on, disposed = asyncio.Event(), asyncio.Event(), []
+
+    async def stubborn():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        cancelled.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await go_on.wait()
+        return "late"
+
+    task = asyncio.ensure_future(race([stubborn, giving("b")], stagger=0.001, dispose=disposed.append))
+    await cancelled.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert set(disposed) == {"b", "late"}

@@ -1,9 +1,13 @@
 """A whole cluster: who belongs to it, and what each says."""
 
 import asyncio
+import gc
+import itertools
+from pathlib import Path
 
 import pytest
 
+import featuregate.net
 from featuregate.config import Address
 from featuregate.errors import (
     AuthenticationFailed,
@@ -27,6 +31,7 @@ from featuregate.wire.cluster import (
 )
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 
+NET = str(Path(featuregate.net.__file__).parent)
 CONTROLLER_APIS = {1: (4, 17), 18: (0, 4), 52: (0, 2), 60: (0, 2), 62: (0, 4)}
 
 
@@ -471,3 +476,55 @@ async def test_cancelling_a_survey_leaves_nothing_behind(cluster, settings_for):
     with pytest.raises(asyncio.CancelledError):
         await task
     await gone.wait()
+
+
+@pytest.mark.parametrize("host", ["a\n2026 ERROR", "\x1b[31m", "a b", "a" * 256])
+async def test_invariant_7_a_host_that_is_none_is_refused(cluster, settings_for, host):
+    """It would reach logs and terminals, and the resolver, which takes seconds for a name of a million letters."""
+    address = await cluster.add(1)
+    cluster.list(2, Address(host, 9092))
+    with pytest.raises(DiscoveryError) as caught:
+        await survey(settings_for(address), None)
+    assert isinstance(caught.value.causes[0][1], RemoteWireError)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("cluster_id", ["a\n2026 ERROR", "a" * 256])
+async def test_invariant_7_a_cluster_id_that_is_none_is_refused(cluster, settings_for, cluster_id):
+    """It is logged when it changes."""
+    address = await cluster.add(1)
+    cluster.cluster_id = cluster_id
+    with pytest.raises(DiscoveryError, match="this is no cluster id"):
+        await survey(settings_for(address), None)
+
+
+async def test_invariant_7_a_brokers_own_words_fit_on_one_line(cluster, settings_for):
+    """However long they are and whatever is in them."""
+    address = await cluster.add(1)
+    said = DescribeClusterResponse(error_code=31, error_message="line\nline\x1b[31m" + "x" * 1000)
+    cluster.nodes[1].says[DescribeClusterRequest] = lambda *_: said
+    with pytest.raises(DiscoveryError) as caught:
+        await survey(settings_for(address), None)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+async def test_invariant_7_a_survey_can_be_cancelled_at_any_step(cluster, settings_for, serve, silent):
+    """No task is left, and no connection: that would be a warning, and warnings are errors here."""
+    stuck = await serve(silent)
+    addresses = [await cluster.add(node_id) for node_id in (1, 2)]
+    settings = settings_for(Address("localhost", addresses[0].port), stuck)
+    for steps in itertools.count():
+        task = asyncio.ensure_future(survey(settings, None))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if task.done():
+            break
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        mine = [one for one in asyncio.all_tasks() if one.get_coro().cr_code.co_filename.startswith(NET)]
+        assert mine == []
+    assert answered(await task) == [1, 2]
+    gc.collect()
