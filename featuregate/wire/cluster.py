@@ -4,8 +4,8 @@ Every broker since 0.10.0 answers Metadata; DescribeCluster (KIP-700) came with 
 v1 (KIP-919) and fenced brokers in v2 (KIP-1073). Source: ``MetadataRequest.json``, ``DescribeClusterRequest.json`` and
 their responses of Apache Kafka 4.4.0.
 
-Only the cluster is asked about: never topics, never authorized operations, so neither is kept. Metadata v0 is not
-spoken, because there an empty list of topics means all of them.
+Only the cluster is asked about: never topics, never authorized operations. Metadata v0 is not spoken, because there
+an empty list of topics means all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONTROLLERS: Final = 2
 """``EndpointType``: describe, or was described from, the controllers."""
 
 _NOT_ASKED: Final = -(2**31)
-"""What brokers answer for authorized operations that were not asked for."""
+"""What brokers answer for authorized operations that were not asked for; in Metadata 2.4 says 0."""
 _SMALLEST_NODE: Final = 10
 """Bytes: two numbers, an empty host, no rack."""
 
@@ -83,6 +83,8 @@ class MetadataResponse(Response):
     """In KRaft a broker names some broker that is alive, not the controller."""
     throttle_time_ms: int = 0
     """v3 and newer."""
+    cluster_authorized_operations: int = _NOT_ASKED
+    """v8 to v10."""
     error_code: int = 0
     """v13 and newer."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
@@ -95,14 +97,14 @@ class MetadataResponse(Response):
         cluster_id = reader.nullable_string("cluster_id") if version >= _CLUSTER_ID_FROM else None
         controller_id = reader.int32("controller_id")
         _read_no_topics(reader)
-        if version in _CLUSTER_OPERATIONS:
-            reader.int32("cluster_authorized_operations")
+        operations = reader.int32("cluster_authorized_operations") if version in _CLUSTER_OPERATIONS else _NOT_ASKED
         error_code = reader.int16("error_code") if version >= _ERROR_CODE_FROM else 0
         return cls(
             brokers=brokers,
             cluster_id=cluster_id,
             controller_id=controller_id,
             throttle_time_ms=throttle_time_ms,
+            cluster_authorized_operations=operations,
             error_code=error_code,
             unknown_tags=reader.tags(),
         )
@@ -116,7 +118,7 @@ class MetadataResponse(Response):
         writer.int32(self.controller_id, "controller_id")
         writer.length(0)
         if version in _CLUSTER_OPERATIONS:
-            writer.int32(_NOT_ASKED, "cluster_authorized_operations")
+            writer.int32(self.cluster_authorized_operations, "cluster_authorized_operations")
         if version >= _ERROR_CODE_FROM:
             writer.int16(self.error_code, "error_code")
         writer.tags(self.unknown_tags)
@@ -176,6 +178,7 @@ class DescribeClusterResponse(Response):
     """Of a controller: the leader. Of a broker: some broker that is alive."""
     brokers: tuple[Node, ...] = ()
     """The nodes, controllers too where those were asked for."""
+    cluster_authorized_operations: int = _NOT_ASKED
     throttle_time_ms: int = 0
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
     """Tagged fields that are newer than this code, as they came."""
@@ -190,7 +193,7 @@ class DescribeClusterResponse(Response):
         controller_id = reader.int32("controller_id")
         fenced = version >= _FENCED_FROM
         brokers = reader.array("brokers", _SMALLEST_NODE, lambda: _read_node(reader, fenced=fenced))
-        reader.int32("cluster_authorized_operations")
+        operations = reader.int32("cluster_authorized_operations")
         return cls(
             error_code=error_code,
             error_message=error_message,
@@ -198,6 +201,7 @@ class DescribeClusterResponse(Response):
             cluster_id=cluster_id,
             controller_id=controller_id,
             brokers=brokers,
+            cluster_authorized_operations=operations,
             throttle_time_ms=throttle_time_ms,
             unknown_tags=reader.tags(),
         )
@@ -214,7 +218,7 @@ class DescribeClusterResponse(Response):
         writer.int32(self.controller_id, "controller_id")
         fenced = version >= _FENCED_FROM
         writer.array(self.brokers, lambda node: _write_node(writer, node, fenced=fenced))
-        writer.int32(_NOT_ASKED, "cluster_authorized_operations")
+        writer.int32(self.cluster_authorized_operations, "cluster_authorized_operations")
         writer.tags(self.unknown_tags)
 
 
