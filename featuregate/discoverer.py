@@ -20,7 +20,7 @@ from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPi
 from featuregate.events import Polled, PollFailed
 from featuregate.gates import Gate
 from featuregate.polls import Polls
-from featuregate.requirements import parse
+from featuregate.requirements import Requirement, parse
 from featuregate.schedule import next_delay
 from featuregate.shelf import FileShelf
 from featuregate.store import Store
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from featuregate.gates import Pin
     from featuregate.net.survey import Roster
     from featuregate.ratchet import Policy
-    from featuregate.requirements import Requirement
     from featuregate.shelf import Shelf
     from featuregate.view import View
 
@@ -221,10 +220,14 @@ class Discoverer:
             There is a gate of this name with another requirement or policy.
         RequirementError
             The text does not parse.
+        TypeError
+            It is neither a requirement nor a text.
         """
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
         wanted = parse(requirement) if isinstance(requirement, str) else requirement
+        if not isinstance(wanted, Requirement):  # it would spoil each poll, and so every other gate
+            raise TypeError(f"{wanted!r} is not a requirement")
         gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
         if (str(gate.requirement), gate.policy) != (str(wanted), policy):
             raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")

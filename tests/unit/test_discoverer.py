@@ -361,6 +361,16 @@ def test_presets_make_gates(new: FakeCluster) -> None:
         assert features.gate("eos-v2", fg.presets.kip447).wait(BOUND)
 
 
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_what_is_no_requirement_is_refused_at_once(new: FakeCluster, wrong: object) -> None:
+    """In the poll it would spoil every other gate too."""
+    with fg.Discoverer(new.bootstrap) as features:
+        with pytest.raises(TypeError, match="is not a requirement"):
+            features.gate("x", wrong)  # type: ignore[arg-type]  # as an app does whose configuration lacks it
+        gate = features.gate("y", fg.presets.kip447)
+        assert gate.wait(BOUND)
+
+
 def test_pins_are_taken_at_one_instant(new: FakeCluster) -> None:
     """All gates by name."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
