@@ -143,6 +143,9 @@ async def _mechanisms(address: Address, settings: Settings) -> tuple[str, ...]:
     return response.mechanisms if response.error_code == _UNSUPPORTED_MECHANISM else ()
 
 
+_CONFIGURATION: Final = "docs/reference/configuration lists the properties and what they may say"
+
+
 class _Diagnosis(NamedTuple):
     """The part of a finding that does not depend on what was seen."""
 
@@ -267,4 +270,5 @@ def _diagnosis(failure: FeatureGateError) -> _Diagnosis:
     found = next(rule.diagnosis for rule in _RULES if isinstance(failure, rule.kind) and rule.where in where)
     # What net and config say reads "what is wrong: what to do".
     said = getattr(failure, "problem", "")
-    return found if found.advice else found._replace(advice=said.rpartition(": ")[2] or str(failure))
+    _, colon, advice = said.rpartition(": ")
+    return found if found.advice else found._replace(advice=advice if colon else _CONFIGURATION)

@@ -76,8 +76,9 @@ def _trust(context: ssl.SSLContext, source: Material) -> None:
     if source.location and Path(source.location).is_dir():
         context.load_verify_locations(capath=source.location)
         return
+    certificates = read_material(source).certificates
     try:
-        context.load_verify_locations(cadata=read_material(source).certificates)
+        context.load_verify_locations(cadata=certificates)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(source.key, f"holds no certificate that can be read: {_reason(error)}") from None
 

@@ -77,6 +77,12 @@ def test_what_a_failure_advises_is_passed_on() -> None:
     assert about(Visit(address=AT, failure=failure)).advice == "renew it at the broker"
 
 
+def test_what_is_wrong_is_not_repeated_as_advice() -> None:
+    """Where a failure only says what is wrong."""
+    failure = ConfigError("ssl.ca.location", "'/nope' cannot be read")
+    assert "docs/reference/configuration" in about(Visit(address=AT, failure=failure)).advice
+
+
 def test_a_tls_listener_behind_a_plaintext_setting_is_named() -> None:
     """A handshake succeeded, so this is proved."""
     finding = about(Visit(address=AT, failure=LOST, clues=Clues(speaks_tls=True)))

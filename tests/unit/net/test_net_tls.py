@@ -332,7 +332,7 @@ def test_a_file_that_holds_no_store_at_all_is_told_apart(tmp_path, content):
     """Neither a password nor another package would help, so none is asked for."""
     path = tmp_path / "store"
     path.write_bytes(content)
-    assert refused(ssl_truststore_location=str(path)).problem.endswith("is neither PEM nor a PKCS12 store")
+    assert refused(ssl_truststore_location=str(path)).problem == f"{str(path)!r} is neither PEM nor a PKCS12 store"
 
 
 def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
