@@ -102,7 +102,8 @@ class Discoverer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
-            if value is not None and not (type(value) in {int, float} and 0 < value < float("inf")):
+            endless = name != "interval" and value == float("inf")  # never stale, never forgotten
+            if value is not None and not (type(value) in {int, float} and (0 < value < float("inf") or endless)):
                 raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
         from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
 

@@ -35,12 +35,11 @@ __all__ = [
     "write_response",
 ]
 
-MAX_FRAME: Final = 1024 * 1024
-"""The longest frame that is believed by default, in bytes: a list of ten thousand brokers fits. A lie of that size
-takes half a second to read, while nothing else is done."""
-MAX_HELLO: Final = 64 * 1024
-"""The longest answer to ApiVersions that is believed, in bytes: fifty times what brokers say. Any number of them are
-asked at the same time, and each byte may become a hundred in memory."""
+MAX_FRAME: Final = 16 * 1024 * 1024
+"""The longest frame that is believed by default, in bytes: no answer that we ask for comes near it."""
+MAX_HELLO: Final = 1024 * 1024
+"""The longest answer to ApiVersions that is believed, in bytes: a thousand times what brokers say. Many of them are
+asked at the same time, and before anybody is authenticated."""
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 2**31 - 1

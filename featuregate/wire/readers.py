@@ -28,19 +28,25 @@ _INT64: Final = struct.Struct(">q")
 _VARINT_BITS: Final = 32
 _CONTINUES: Final = 0x80
 """The bit that says that another byte of a varint follows."""
+MOST_ELEMENTS: Final = 65_536
+"""Of one array. API keys are 16 bits, and no cluster has so many brokers."""
+MOST_TAGS: Final = 16_384
+"""Tagged fields in one message, elements of arrays included. An empty one is two bytes on the wire and a hundred in
+memory: without this bound a frame of the allowed length could be a minute's work."""
 _NULL: Final = "null, which it must not be"
 
 
 class Reader(ABC):
     """A cursor over ``buffer[at:end]``; ``message`` names what is being read, in errors."""
 
-    __slots__ = ("at", "buffer", "end", "message")
+    __slots__ = ("at", "buffer", "end", "message", "tags_left")
 
     def __init__(self, buffer: bytes, message: str, at: int = 0, end: int | None = None) -> None:
         self.buffer = buffer
         self.message = message
         self.at = at
         self.end = len(buffer) if end is None else end
+        self.tags_left = MOST_TAGS
 
     def error(self, problem: str, field: str, at: int | None = None) -> RemoteWireError:
         """Make the error for a field that begins at ``at``, by default where the cursor stands."""
@@ -151,6 +157,8 @@ class Reader(ABC):
             raise self.error(_NULL if count == -1 else f"negative count {count}", field, start)
         if count * smallest > self.end - self.at:
             raise self.error(f"{count} elements cannot fit into {_bytes(self.end - self.at)}", field, start)
+        if count > MOST_ELEMENTS:
+            raise self.error(f"{count} elements, more than the {MOST_ELEMENTS} that are believed", field, start)
         return count
 
     def array(self, field: str, smallest: int, element: Callable[[], T]) -> tuple[T, ...]:
@@ -203,7 +211,11 @@ class FlexibleReader(Reader):
         """Read the tagged fields, which must come in ascending order, each once."""
         fields: dict[int, Reader] = {}
         previous = -1
-        for _ in range(self.uvarint("tags")):  # bounded by the bytes: each round reads two or raises
+        count = self.uvarint("tags")
+        self.tags_left -= count
+        if self.tags_left < 0:
+            raise self.error(f"more than the {MOST_TAGS} tagged fields that are believed of one message", "tags")
+        for _ in range(count):
             start = self.at
             tag = self.uvarint("tags")
             if tag <= previous:

@@ -424,11 +424,18 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("option", ["interval", "stale_after", "forget_after"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "60", True])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), "60", True])
 def test_a_wrong_option_is_one_clear_error(option: str, value: object) -> None:
     """At once, not in the poll loop."""
     with pytest.raises(ConfigError, match=option):
         fg.Discoverer("localhost:9092", **{option: value})
+
+
+def test_a_broker_may_be_remembered_for_ever() -> None:
+    """But nobody can poll once in an eternity."""
+    fg.Discoverer("localhost:9092", forget_after=float("inf"), stale_after=float("inf")).close()
+    with pytest.raises(ConfigError, match="interval"):
+        fg.Discoverer("localhost:9092", interval=float("inf"))
 
 
 # ---------------------------------------------------------------------- life and death

@@ -21,11 +21,11 @@ def refused(config, **options):
 
 
 def test_the_defaults_are_those_of_the_reference():
-    """5 s to connect, 5 s a request, 15 s in all, 1 MiB frames, 32 at a time."""
+    """5 s to connect, 5 s a request, 15 s in all, 16 MiB frames, 32 at a time."""
     settings = Settings.parse("a:1")
     assert settings == Settings(bootstrap=(Address("a", 1),))
     bounds = (settings.connect_timeout, settings.request_timeout, settings.total_timeout)
-    assert (*bounds, settings.max_frame, settings.concurrency) == (5, 5, 15, 1024 * 1024, 32)
+    assert (*bounds, settings.max_frame, settings.concurrency) == (5, 5, 15, 16 * 1024 * 1024, 32)
 
 
 def test_librdkafka_and_java_and_spark_spellings_mean_the_same():

@@ -166,7 +166,7 @@ async def test_a_whole_answer_counts_although_the_peer_hangs_up(serve, settings_
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP server"),
         (b"\x15\x03\x03\x00\x02\x02\x50", "TLS listener"),
-        (b"\x7f\xff\xff\xff", "more than the cap of 65536"),
+        (b"\x7f\xff\xff\xff", "more than the cap of 1048576"),
         (b"\xff\xff\xff\xff", "negative length"),
         (answer_of(ApiVersionsResponse(error_code=0, api_ranges={}), 5, correlation_id=9), "correlation_id"),
         (GOOD[:4] + GOOD[4:8] + b"\xff" * (len(GOOD) - 8), "ApiVersionsResponse v5"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.errors import RemoteWireError
-from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
+from featuregate.wire.readers import MOST_ELEMENTS, MOST_TAGS, ClassicReader, FlexibleReader, Reader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def test_classic_versions_have_no_tags() -> None:
         ("01", "wanted 1 byte, 0 left", 1),
         ("01 00", "wanted 1 byte, 0 left", 2),
         ("01 00 05 0102", "wanted 5 bytes, 2 left", 3),
-        ("ffffffff0f 00", "wanted 1 byte, 0 left", 6),
+        ("ffffffff0f 00", "more than the 16384 tagged fields that are believed of one message", 5),
     ],
 )
 def test_tags_that_do_not_parse_are_refused(hex_: str, problem: str, offset: int) -> None:
@@ -407,3 +407,30 @@ def test_a_reader_gives_a_value_or_raises_our_error(data: bytes, operations: lis
 def test_the_examples_are_those_of_struct() -> None:
     """Big-endian, as everywhere in Kafka."""
     assert ClassicReader(struct.pack(">q", -5), "message").int64("field") == -5
+
+
+def test_invariant_7_a_message_of_nothing_but_tags_is_refused() -> None:
+    """Two bytes each on the wire, a hundred in memory, and the budget is that of the whole message."""
+    many = MOST_TAGS // 2 + 1
+    tags = b"".join(uvarint(tag) + b"\0" for tag in range(many))
+    struct_of_tags = uvarint(many) + tags
+    reader = FlexibleReader(struct_of_tags * 2, "message")
+    assert len(reader.tagged()) == many
+    with pytest.raises(RemoteWireError, match="more than the 16384 tagged fields"):
+        reader.tagged()
+
+
+def test_invariant_7_an_array_of_more_elements_than_anybody_has_is_refused() -> None:
+    """Although they would fit."""
+    reader = FlexibleReader(uvarint(MOST_ELEMENTS + 2) + b"\0" * (MOST_ELEMENTS + 1), "message")
+    with pytest.raises(RemoteWireError, match="65537 elements, more than the 65536"):
+        reader.count("things", 1)
+
+
+def uvarint(value: int) -> bytes:
+    """Write an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*out, value))

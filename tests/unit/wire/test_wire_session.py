@@ -401,8 +401,8 @@ class TestEnding:
         """Of every broker at the same time an answer is held, and tags of two bytes become objects."""
         session = new()
         session.negotiate()
-        session.receive_data((64 * 1024 + 1).to_bytes(4, "big"))
-        with pytest.raises(RemoteWireError, match="more than the cap of 65536"):
+        session.receive_data((1024 * 1024 + 1).to_bytes(4, "big"))
+        with pytest.raises(RemoteWireError, match="more than the cap of 1048576"):
             session.next_event()
 
     def test_after_that_answers_may_be_as_long_as_the_caller_allows(self) -> None:
