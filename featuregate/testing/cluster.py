@@ -129,8 +129,10 @@ class FakeCluster:
             self._closed, loop, self._loop = True, self._loop, None
             nodes = self._everybody()
         if loop is not None:
-            loop.run(_all(node.listener.release() for node in nodes))
-            loop.close()
+            try:
+                loop.run(_all(node.listener.release() for node in nodes))
+            finally:
+                loop.close()
 
     def __enter__(self) -> Self:
         return self.start()

@@ -182,7 +182,10 @@ class _Connection(asyncio.Protocol):
     def hang_up(self) -> None:
         """Reset the connection. Closed in the usual way, it would keep the port busy for a minute after its end."""
         if self._transport is not None:
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            # Under TLS the client may have gone already, and the socket with it, before anybody told us.
+            accepted = self._transport.get_extra_info("socket")
+            if accepted is not None and accepted.fileno() >= 0:
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
 
     def _pump(self) -> None:
