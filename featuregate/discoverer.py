@@ -24,7 +24,6 @@ from featuregate.requirements import Requirement, parse
 from featuregate.schedule import next_delay
 from featuregate.shelf import FileShelf
 from featuregate.store import Store
-from featuregate.view import merge
 from featuregate.worker import Worker
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from featuregate.answers import BrokerAnswer
     from featuregate.config import RosterSource
     from featuregate.events import Event, MetricsHook, OnChange
     from featuregate.gates import Pin
@@ -339,22 +339,15 @@ class Discoverer:
     async def _look(self, began: float) -> Event:
         from featuregate.discovery import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
 
-        roster, answers, at = await ask(self._settings, self._roster)
+        asked = await ask(self._settings, self._roster)
+        self._roster = roster = asked.roster
         before, last, now = self._store.view, self._store.last(roster.cluster_id), self._clock()
-        self._roster = roster
+        unlisted: tuple[BrokerAnswer, ...] = ()
         if not roster.registered:
             # This cluster does not list brokers that are down, so those that vanished are remembered here.
-            listed = {answer.node_id for answer in answers}
-            answers += self._polls.vanished(last, roster.cluster_id, listed, now)
-        view = merge(
-            answers,
-            cluster_id=roster.cluster_id,
-            controller_id=roster.controller_id,
-            roster=roster.source,
-            role=self._settings.role,
-            previous=last,
-            seen_at=at,
-        )
+            listed = {answer.node_id for answer in asked.answers}
+            unlisted = self._polls.vanished(last, roster.cluster_id, listed, now)
+        view = asked.view(self._settings.role, previous=last, unlisted=unlisted)
         self._polls.succeeded(before, view, now)
         self._store.offer(view)
         return Polled(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from featuregate.answers import BrokerAnswer
+    from featuregate.answers import BrokerAnswer, Role
     from featuregate.config import RosterSource, Settings
     from featuregate.net.survey import Roster
     from featuregate.view import View
@@ -33,6 +33,18 @@ class Asked(NamedTuple):
     answers: tuple[BrokerAnswer, ...]
     at: float
     """Seconds since the Unix epoch."""
+
+    def view(self, role: Role, *, previous: View | None = None, unlisted: tuple[BrokerAnswer, ...] = ()) -> View:
+        """Merge it, with the view before and with brokers that are known but not listed."""
+        return merge(
+            (*self.answers, *unlisted),
+            cluster_id=self.roster.cluster_id,
+            controller_id=self.roster.controller_id,
+            roster=self.roster.source,
+            role=role,
+            previous=previous,
+            seen_at=self.at,
+        )
 
 
 async def ask(settings: Settings, known: Roster | None = None) -> Asked:
@@ -69,14 +81,7 @@ async def adiscover(
 
     settings = Settings.parse(config, roster=roster, total_timeout=timeout)
     asked = await ask(settings)
-    return merge(
-        asked.answers,
-        cluster_id=asked.roster.cluster_id,
-        controller_id=asked.roster.controller_id,
-        roster=asked.roster.source,
-        role=settings.role,
-        seen_at=asked.at,
-    )
+    return asked.view(settings.role)
 
 
 def discover(

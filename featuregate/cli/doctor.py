@@ -15,14 +15,11 @@ from featuregate.cli.visits import about_visits, visit_all
 from featuregate.config import Settings
 from featuregate.discovery import DISCOVER_SECONDS, ask
 from featuregate.errors import ConfigError, DiscoveryError
-from featuregate.view import merge
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from featuregate.discovery import Asked
-    from featuregate.view import View
 
 __all__ = ["about_configuration", "exit_code", "run", "to_json", "to_text"]
 
@@ -59,7 +56,7 @@ async def _examine(settings: Settings) -> list[Finding]:
         second = await ask(settings, first.roster)
     except DiscoveryError as error:
         return [*findings, _gone(error)]
-    views = _view(first, settings), _view(second, settings)
+    views = first.view(settings.role), second.view(settings.role)
     # What is said of a broker need not be said of its address too.
     silent = {broker.address for broker in views[1].missing}
     findings = [finding for finding in findings if finding.where not in silent]
@@ -151,15 +148,4 @@ def _gone(error: DiscoveryError) -> Finding:
         problem="The cluster answered at first, and then no more.",
         evidence=str(error),
         advice="see whether it is being restarted, and look again",
-    )
-
-
-def _view(asked: Asked, settings: Settings) -> View:
-    return merge(
-        asked.answers,
-        cluster_id=asked.roster.cluster_id,
-        controller_id=asked.roster.controller_id,
-        roster=asked.roster.source,
-        role=settings.role,
-        seen_at=asked.at,
     )
