@@ -1,0 +1,112 @@
+"""What can go wrong in the switch, drawn once.
+
+.. code-block:: text
+
+    featuregate.FeatureGateError
+    ├── featuregate.ConfigError
+    │   └── SettingsContradict     the app's own property contradicts exactly-once
+    └── SwitchError                the base of what follows
+        ├── ModelRefused           the model that was pinned is not safe in this group or on this cluster
+        ├── UnknownMark            the group is latched in a format or at a model that is newer than this software
+        ├── CommitRefused          the offsets were not sent; ``remedy`` says what helps
+        ├── Aborted                the transaction was aborted and the consumer rewound: nothing of it counts, go on
+        ├── MustRejoin             this member owns nothing any more: leave the group and join again
+        ├── TakeoverTimedOut       the offsets of new partitions did not settle in time
+        ├── TransformFailed        the app's transform raised; nothing of its batch counts
+        ├── MirrorError            the topic that mirrors the latch cannot be used
+        └── SwitchFatal            going on would not help: rights, settings, another process of this name
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.errors import ConfigError, FeatureGateError
+
+if TYPE_CHECKING:
+    from featuregate_confluent.models import Model
+    from featuregate_confluent.remedies import Remedy
+
+__all__ = [
+    "Aborted",
+    "CommitRefused",
+    "MirrorError",
+    "ModelRefused",
+    "MustRejoin",
+    "SettingsContradict",
+    "SwitchError",
+    "SwitchFatal",
+    "TakeoverTimedOut",
+    "TransformFailed",
+    "UnknownMark",
+]
+
+
+class SettingsContradict(ConfigError):
+    """A property of the app contradicts what exactly-once needs; it is named, and never overridden in silence."""
+
+
+class SwitchError(FeatureGateError):
+    """The base of what can go wrong in the switch."""
+
+
+class ModelRefused(SwitchError):
+    """The pinned ``model`` is not safe here; ``why`` says what was seen, and what to do."""
+
+    def __init__(self, model: Model, why: str) -> None:
+        super().__init__(model, why)
+        self.model = model
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"model {self.model.label} is refused: {self.why}"
+
+
+class UnknownMark(SwitchError):
+    """The mark ``text`` in a committed offset was written by newer software, and may mean more than we know."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return (
+            f"a committed offset carries {self.text!r}, which newer software wrote; "
+            "upgrade featuregate in this member before it joins the group"
+        )
+
+
+class CommitRefused(SwitchError):
+    """The offsets were not sent, or not accepted. ``remedy`` says what helps, ``why`` what was seen."""
+
+    def __init__(self, remedy: Remedy, why: str) -> None:
+        super().__init__(remedy, why)
+        self.remedy = remedy
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"offsets were not committed ({self.remedy.value}): {self.why}"
+
+
+class Aborted(SwitchError):
+    """The transaction was aborted and its messages will be consumed again. Nothing of it counts; go on."""
+
+
+class MustRejoin(SwitchError):
+    """A member owns nothing any more: it has to leave the group and join it again."""
+
+
+class TakeoverTimedOut(SwitchError):
+    """The committed offsets of new partitions did not settle within their bound."""
+
+
+class TransformFailed(SwitchError):
+    """The app's transform raised. Nothing of its batch counts; the cause is ``__cause__``."""
+
+
+class MirrorError(SwitchError):
+    """The topic that mirrors the latch cannot be used as it is."""
+
+
+class SwitchFatal(SwitchError):
+    """Going on would not help: rights are missing, a setting is wrong, or another process has this one's name."""

@@ -1,0 +1,55 @@
+"""The three models in which an app that consumes, transforms and produces can be exactly-once."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from featuregate.errors import ConfigError
+
+__all__ = ["Model", "Wish", "parse_wish"]
+
+
+class Model(IntEnum):
+    """A model, in the order of the migration. Neighbours may share a group; legacy and v2 must not."""
+
+    LEGACY = 1
+    """One transactional producer for each input partition; brokers are too old to check the group's generation."""
+    BRIDGE = 2
+    """The same producers, and every broker checks the group's generation."""
+    V2 = 3
+    """One transactional producer for each process (KIP-447)."""
+
+    @property
+    def label(self) -> str:
+        """The name that people, logs and committed offsets see."""
+        return self.name.lower()
+
+    @property
+    def per_partition(self) -> bool:
+        """Whether each input partition has a producer of its own."""
+        return self is not Model.V2
+
+
+Wish = Model | None
+"""What the operator asked for: a pinned model, or None for the highest that cluster and group allow."""
+
+_BY_LABEL: Final = {model.label: model for model in Model}
+
+
+def parse_wish(text: str | Model | None) -> Wish:
+    """Read ``"auto"``, ``"legacy"``, ``"bridge"`` or ``"v2"``.
+
+    Raises
+    ------
+    ConfigError
+        It is none of these.
+    """
+    if text is None or text == "auto":
+        return None
+    if isinstance(text, Model):
+        return text
+    try:
+        return _BY_LABEL[text]
+    except (KeyError, TypeError):
+        raise ConfigError("model", f"must be auto, {', '.join(_BY_LABEL)}, not {text!r}") from None
