@@ -1,14 +1,26 @@
-"""Each error by name, and what helps: retry, abort and rewind, rejoin, or nothing."""
+"""Each error by name, and what helps: retry, abort and rewind, rejoin, or nothing.
+
+The name decides, and librdkafka's flags set the least that it takes: a *fatal* error ends the producer, so that
+retrying and aborting are no answer to it, and an error that *requires an abort* is not retried. Names come first
+because the flags speak of the producer alone: that a member was thrown out of its group is to librdkafka one more
+error that an abort cures (``rdkafka_txnmgr.c``: ``rd_kafka_txn_handle_TxnOffsetCommit``), and that a record is too
+large one more again, for ever.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-__all__ = ["Remedy"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["BY_FLAG", "BY_NAME", "ClientError", "Remedy", "Row", "explain", "remedy"]
 
 
 class Remedy(Enum):
-    """What helps after an error in a transaction."""
+    """What helps after an error in a transaction, the mildest first."""
 
     RETRY = "retry"
     """The same call again: nothing was done, or it can be done twice."""
@@ -18,3 +30,201 @@ class Remedy(Enum):
     """This member or its producer was replaced: drop the producer, leave the group and join again."""
     FATAL = "fatal"
     """Going on would not help: rights, settings, software."""
+
+
+class ClientError(Protocol):
+    """What a ``confluent_kafka.KafkaError`` tells of itself."""
+
+    def name(self) -> str:
+        """Kafka's name of it; librdkafka's own begin with an underscore."""
+        ...
+
+    def fatal(self) -> bool:
+        """Whether the client that gave it is done for."""
+        ...
+
+    def txn_requires_abort(self) -> bool:
+        """Whether the transaction can only be aborted."""
+        ...
+
+    def retriable(self) -> bool:
+        """Whether the same call may be made again."""
+        ...
+
+
+class Row(NamedTuple):
+    """What helps, and why just that."""
+
+    remedy: Remedy
+    reason: str
+
+
+_WAIT: Final = "librdkafka goes on in the background, and the same call resumes it"
+_COORDINATOR: Final = "the coordinator is moving, loading or away: it is there again soon"
+_REPLACED: Final = (
+    "another producer has taken the transactional id, or the transaction took longer than transaction.timeout.ms: "
+    "this producer can do nothing more, and what it had consumed may be another's by now"
+)
+_LOST: Final = "the producer and its coordinator disagree on where they are: a new producer settles what is open"
+_RIGHTS: Final = "a right is missing: no attempt succeeds before an administrator grants it"
+_LOGIN: Final = "the broker refused the credentials"
+_RECORD: Final = "the broker refuses what the app writes, and would refuse it each time it is written"
+_SETTINGS: Final = "a setting of this client is wrong for this broker"
+_SOFTWARE: Final = "broker and client have no way in common to do this"
+_UNSENT: Final = "a message was not delivered, so that the transaction would be incomplete"
+
+BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
+    {
+        # the network, and coordinators that move
+        "_TIMED_OUT": Row(Remedy.RETRY, _WAIT),
+        "_TIMED_OUT_QUEUE": Row(Remedy.RETRY, _WAIT),
+        "_TRANSPORT": Row(Remedy.RETRY, "a connection broke, and is made again"),
+        "_ALL_BROKERS_DOWN": Row(Remedy.RETRY, "no broker can be reached now; librdkafka keeps trying"),
+        "_WAIT_COORD": Row(Remedy.RETRY, _COORDINATOR),
+        "REQUEST_TIMED_OUT": Row(Remedy.RETRY, "the broker was too slow, and has said so"),
+        "COORDINATOR_LOAD_IN_PROGRESS": Row(Remedy.RETRY, _COORDINATOR),
+        "COORDINATOR_NOT_AVAILABLE": Row(Remedy.RETRY, _COORDINATOR),
+        "NOT_COORDINATOR": Row(Remedy.RETRY, _COORDINATOR),
+        "CONCURRENT_TRANSACTIONS": Row(
+            Remedy.RETRY, "the transaction before it, maybe a dead process's, is still being completed"
+        ),
+        "UNSTABLE_OFFSET_COMMIT": Row(Remedy.RETRY, "a pending transaction holds the offset: it commits, or times out"),
+        # the transaction cannot be completed; its producer can go on
+        "ILLEGAL_GENERATION": Row(
+            Remedy.ABORT,
+            "the group has rebalanced since its metadata was taken: the next poll brings the new assignment",
+        ),
+        "STALE_MEMBER_EPOCH": Row(
+            Remedy.ABORT, "the group has moved on since its metadata was taken: the next poll brings its new epoch"
+        ),
+        "REBALANCE_IN_PROGRESS": Row(Remedy.ABORT, "the group is being rebalanced: the next poll takes part in it"),
+        "TRANSACTION_ABORTABLE": Row(
+            Remedy.ABORT, "the broker asks for it, and leaves the producer as it is (KIP-890)"
+        ),
+        "UNKNOWN_PRODUCER_ID": Row(
+            Remedy.ABORT, "the broker has forgotten the producer; the abort renews it (KIP-360)"
+        ),
+        "INVALID_PRODUCER_ID_MAPPING": Row(
+            Remedy.ABORT, "the coordinator has forgotten the producer; the abort renews it (KIP-360)"
+        ),
+        "OUT_OF_ORDER_SEQUENCE_NUMBER": Row(Remedy.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"),
+        "UNKNOWN_TOPIC_OR_PART": Row(Remedy.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
+        "_UNKNOWN_TOPIC": Row(Remedy.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
+        "_UNKNOWN_PARTITION": Row(
+            Remedy.ABORT, "the partition is not there; a new one takes a moment to be everywhere"
+        ),
+        "_INCONSISTENT": Row(Remedy.ABORT, _UNSENT),
+        "_MSG_TIMED_OUT": Row(Remedy.ABORT, _UNSENT),
+        "_PURGE_QUEUE": Row(Remedy.ABORT, "the message was dropped because its transaction had failed before"),
+        "_PURGE_INFLIGHT": Row(Remedy.ABORT, "the message was dropped because its transaction had failed before"),
+        "_STATE": Row(
+            Remedy.ABORT, "the transaction is not where this call is due: it may have failed in the background"
+        ),
+        # somebody else is in this place now
+        "_FENCED": Row(Remedy.REJOIN, _REPLACED),
+        "PRODUCER_FENCED": Row(Remedy.REJOIN, _REPLACED),
+        "INVALID_PRODUCER_EPOCH": Row(Remedy.REJOIN, _REPLACED),
+        "UNKNOWN_MEMBER_ID": Row(
+            Remedy.REJOIN,
+            "the group has removed this member: its partitions, and their producers' ids, are others' now",
+        ),
+        "FENCED_MEMBER_EPOCH": Row(
+            Remedy.REJOIN, "the group has removed this member and given its partitions away (KIP-848)"
+        ),
+        "_MAX_POLL_EXCEEDED": Row(
+            Remedy.REJOIN, "no poll within max.poll.interval.ms: this member has left the group, and owns nothing"
+        ),
+        "INVALID_TXN_STATE": Row(Remedy.REJOIN, _LOST),
+        "_CONFLICT": Row(
+            Remedy.REJOIN,
+            "a call that was given up before still occupies the producer, and only that call could resume it",
+        ),
+        "_FATAL": Row(
+            Remedy.REJOIN, "the producer had failed before; a new one says what stands in its way, if anything"
+        ),
+        # nothing that this process does would help
+        "FENCED_INSTANCE_ID": Row(
+            Remedy.FATAL, "another process runs with this group.instance.id: joining again would throw that one out"
+        ),
+        "UNRELEASED_INSTANCE_ID": Row(Remedy.FATAL, "another process runs with this group.instance.id"),
+        "TOPIC_AUTHORIZATION_FAILED": Row(Remedy.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"),
+        "GROUP_AUTHORIZATION_FAILED": Row(Remedy.FATAL, f"{_RIGHTS} (READ on the group)"),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Row(
+            Remedy.FATAL, f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)"
+        ),
+        "CLUSTER_AUTHORIZATION_FAILED": Row(Remedy.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"),
+        "_AUTHENTICATION": Row(Remedy.FATAL, _LOGIN),
+        "SASL_AUTHENTICATION_FAILED": Row(Remedy.FATAL, _LOGIN),
+        "OFFSET_METADATA_TOO_LARGE": Row(
+            Remedy.FATAL, "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take"
+        ),
+        "MSG_SIZE_TOO_LARGE": Row(Remedy.FATAL, f"{_RECORD}: it is larger than message.max.bytes allows"),
+        "RECORD_LIST_TOO_LARGE": Row(Remedy.FATAL, f"{_RECORD}: the batch is larger than the broker allows"),
+        "INVALID_RECORD": Row(Remedy.FATAL, f"{_RECORD}: a compacted topic wants a key, for example"),
+        "UNSUPPORTED_COMPRESSION_TYPE": Row(Remedy.FATAL, f"{_SETTINGS}: compression.type"),
+        "INVALID_TRANSACTION_TIMEOUT": Row(
+            Remedy.FATAL, f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms"
+        ),
+        "UNSUPPORTED_VERSION": Row(Remedy.FATAL, _SOFTWARE),
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Row(
+            Remedy.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
+        ),
+        "_UNSUPPORTED_FEATURE": Row(Remedy.FATAL, _SOFTWARE),
+        "_NOT_CONFIGURED": Row(Remedy.FATAL, "the producer has no transactional.id"),
+        "_INVALID_ARG": Row(Remedy.FATAL, "the call itself is wrong, and would be wrong again"),
+    }
+)
+"""Every error that has a remedy of its own. A name that is not here goes by :data:`BY_FLAG`."""
+
+BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
+    {
+        "fatal": Row(
+            Remedy.FATAL, "the producer is done for, and nothing is known that cures it: a stop is seen, a loop is not"
+        ),
+        "txn_requires_abort": Row(Remedy.ABORT, "librdkafka asks for it, and leaves the producer as it is"),
+        "retriable": Row(Remedy.RETRY, "librdkafka says that the same call may be made again"),
+        "": Row(
+            Remedy.ABORT,
+            "nothing is known of it. An abort commits nothing and the input is read again; and where a commit had got "
+            "through, the broker refuses the abort with INVALID_TXN_STATE, and a new producer reads what is committed",
+        ),
+    }
+)
+"""What an error without a row of its own goes by: the first flag that it carries; the last row where it has none."""
+
+_SEVERITY: Final = {remedy: rank for rank, remedy in enumerate(Remedy)}
+
+
+def remedy(error: ClientError) -> Remedy:
+    """Return what helps. Total: every error has a remedy, and none has one that could lose or double a message."""
+    return explain(error).remedy
+
+
+def explain(error: ClientError) -> Row:
+    """Return what helps, and why.
+
+    A fatal error of a known name asks for a new producer at least, even where the name alone would be cured by less:
+    INVALID_PRODUCER_ID_MAPPING is abortable in ``EndTxn``, and fatal in ``TxnOffsetCommit``.
+    """
+    row = BY_NAME.get(error.name()) or BY_FLAG[_flag(error)]
+    floor = _floor(error)
+    if _SEVERITY[row.remedy] >= _SEVERITY[floor.remedy]:
+        return row
+    return Row(floor.remedy, f"{row.reason}; {floor.reason}")
+
+
+def _flag(error: ClientError) -> str:
+    if error.fatal():
+        return "fatal"
+    if error.txn_requires_abort():
+        return "txn_requires_abort"
+    return "retriable" if error.retriable() else ""
+
+
+def _floor(error: ClientError) -> Row:
+    """Return the least that the flags allow."""
+    if error.fatal():
+        return Row(Remedy.REJOIN, "but the producer is done for")
+    if error.txn_requires_abort():
+        return Row(Remedy.ABORT, "but the transaction has failed, and can only be aborted")
+    return Row(Remedy.RETRY, "")
