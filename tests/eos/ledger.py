@@ -1,0 +1,237 @@
+"""The ledger: what went into a pipe, what came out of it for readers of committed data, and whether that balances."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from eos.pipes import BOUND, Input, came_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from confluent_kafka import Message
+
+    from eos.pipes import Pipe
+
+__all__ = ["Balance", "Ledger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The difference between what went in and what came out."""
+
+    inputs: int
+    outputs: int
+    lost: tuple[Input, ...] = field(repr=False)
+    duplicated: tuple[Input, ...] = field(repr=False)
+    changed: tuple[Input, ...] = field(repr=False)
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether each input came out once, as it went in, and nothing else did."""
+        return self.outputs == self.inputs and not (self.lost or self.duplicated or self.changed)
+
+    def __str__(self) -> str:
+        worst = {"lost": self.lost, "duplicated": self.duplicated, "changed": self.changed}
+        rows = [f"{len(inputs)} {what}, first {inputs[:5]}" for what, inputs in worst.items() if inputs]
+        return "; ".join([f"{self.inputs} in, {self.outputs} out", *rows])
+
+
+class Ledger:
+    """Feeds a pipe in the background, and counts its committed outputs as they come."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe = pipe
+        self._fed: dict[Input, bytes] = {}
+        self._seen: Counter[Input] = Counter()
+        self._changed: set[Input] = set()
+        self._ends: dict[int, int] = {}
+        self._moved = threading.Condition()
+        self._closing = threading.Event()
+        self._failure: Exception | None = None
+        self._serial = 0
+        self._threads = [threading.Thread(target=self._guarded, args=(self._read,), name="ledger reader")]
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        for thread in self._threads:
+            thread.join(BOUND)
+
+    # ------------------------------------------------------------ what goes in
+
+    def feed(self, inputs: int, *, rate: float | None = None) -> threading.Thread:
+        """Feed that many inputs in the background, ``rate`` of them in a second or as fast as they go."""
+        first, self._serial = self._serial, self._serial + inputs
+        numbers = range(first, self._serial)
+        thread = threading.Thread(target=self._guarded, args=(self._feed, numbers, rate), name="ledger feeder")
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def feed_now(self, inputs: int) -> None:
+        """Feed that many inputs, and return when they are there."""
+        thread = self.feed(inputs)
+        thread.join(BOUND)
+        self._check()
+        assert not thread.is_alive(), f"{inputs} inputs were not delivered within {BOUND:.0f} s"
+
+    def _feed(self, numbers: range, rate: float | None) -> None:
+        config = {"enable.idempotence": True, "linger.ms": 20, "delivery.timeout.ms": 300_000}
+        producer = Producer({**self.pipe.client, **config})
+        began = time.monotonic()
+        for done, number in enumerate(numbers):
+            if rate is not None and self._closing.wait(max(0.0, began + done / rate - time.monotonic())):
+                return
+            self._produce(producer, number)
+            producer.poll(0)
+        while producer.flush(0.2) and not self._closing.is_set():
+            pass
+
+    def _produce(self, producer: Producer, number: int) -> None:
+        partition = number % self.pipe.partitions
+        value = b"input %d" % number
+        while not self._closing.is_set():
+            try:
+                producer.produce(
+                    self.pipe.source, value, b"key %d" % partition, partition=partition, on_delivery=self._delivered
+                )
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                return
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:  # which input was lost on the way in is no business of the app
+            self._failure = self._failure or KafkaException(error)
+            return
+        with self._moved:
+            self._fed[message.partition(), message.offset()] = message.value()
+            self._moved.notify_all()
+
+    # ------------------------------------------------------------ what comes out
+
+    def _read(self) -> None:
+        config = {
+            "group.id": "ledger",  # never joined
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+        }
+        with Consumer({**self.pipe.client, **config}) as consumer:
+            consumer.assign([TopicPartition(self.pipe.sink, each, 0) for each in range(self.pipe.partitions)])
+            while not self._closing.is_set():
+                messages = consumer.consume(1000, 0.05)
+                with self._moved:
+                    for message in messages:
+                        self._count(message)
+                    self._moved.notify_all()
+
+    def _count(self, message: Message) -> None:
+        if (error := message.error()) is None:
+            source = came_from(message)
+            self._seen[source] += 1
+            self._ends[message.partition()] = message.offset() + 1
+            if message.value() != self._fed.get(source, message.value()):
+                self._changed.add(source)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._ends[message.partition()] = message.offset()
+        elif error.fatal():
+            raise KafkaException(error)
+
+    # ------------------------------------------------------------ what it says
+
+    @property
+    def fed(self) -> int:
+        """How many inputs are in the input topic."""
+        return len(self._fed)
+
+    @property
+    def outputs(self) -> int:
+        """How many committed outputs were read so far."""
+        return self._seen.total()
+
+    def wait_for(self, outputs: int, timeout: float = BOUND) -> None:
+        """Wait until that many *different* inputs have come out."""
+        with self._moved:
+            reached = self._moved.wait_for(lambda: self._failure or len(self._seen) >= outputs, timeout)
+        self._check()
+        assert reached, f"no {outputs} inputs came out within {timeout:.0f} s: {self._balance()}"
+
+    def transaction_is_open(self) -> bool:
+        """Ask whether the output topic ends, for readers of committed data, before its end."""
+        try:
+            return self._ends_of("read_committed") != self._ends_of("read_uncommitted")
+        except KafkaException:  # a broker is away: nobody knows
+            return False
+
+    def balance(self, timeout: float = BOUND) -> Balance:
+        """Wait until every input has come out and no transaction is open, or the time is up; then compare.
+
+        Whoever writes must have been stopped, or the end moves on.
+        """
+        self._at_end(timeout, self._all_out)
+        return self._balance()
+
+    def settled(self, timeout: float = BOUND) -> Balance:
+        """Compare as soon as the reader is at the end of the outputs, though inputs may have been lost."""
+        assert self._at_end(timeout), f"a transaction of {self.pipe.sink} stayed open for {timeout:.0f} s"
+        return self._balance()
+
+    def _at_end(self, timeout: float, and_also: Callable[[], bool] = lambda: True) -> bool:
+        until = time.monotonic() + timeout
+        reached = False
+        while not reached and time.monotonic() < until:
+            ends = self._end()
+            with self._moved:
+                reached = self._moved.wait_for(lambda ends=ends: self._ends == ends and and_also(), 0.5)
+            self._check()
+        return reached
+
+    def _all_out(self) -> bool:
+        return len(self._fed) == self._serial and self._seen.keys() >= self._fed.keys()
+
+    def _balance(self) -> Balance:
+        with self._moved:
+            return Balance(
+                inputs=len(self._fed),
+                outputs=self.outputs,
+                lost=tuple(sorted(self._fed.keys() - self._seen.keys())),
+                duplicated=tuple(sorted(source for source, times in self._seen.items() if times > 1)),
+                changed=tuple(sorted(self._changed)),
+            )
+
+    def _end(self) -> dict[int, int] | None:
+        try:
+            return self._ends_of("read_uncommitted")
+        except KafkaException:
+            return None
+
+    def _ends_of(self, isolation: str) -> dict[int, int]:
+        config = {**self.pipe.client, "group.id": "ledger", "isolation.level": isolation}
+        with Consumer(config) as consumer:
+            partitions = [TopicPartition(self.pipe.sink, each) for each in range(self.pipe.partitions)]
+            return {each.partition: consumer.get_watermark_offsets(each, 10.0)[1] for each in partitions}
+
+    def _guarded(self, work: object, *arguments: object) -> None:
+        """Keep what a thread raised for whoever waits."""
+        try:
+            work(*arguments)  # type: ignore[operator]
+        except Exception as failure:  # noqa: BLE001 - raised again in the test's own thread
+            with self._moved:
+                self._failure = failure
+                self._moved.notify_all()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure

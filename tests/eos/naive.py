@@ -1,0 +1,195 @@
+"""Exactly-once apps as people write them by hand, step by step, so that a zombie can be made on purpose.
+
+A member stalls by not being told to go on: nobody polls its consumer, and librdkafka leaves the group when
+``max.poll.interval.ms`` has passed. Its transaction stays open and knows nothing of that.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from eos.pipes import BOUND, provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import KafkaError, Message
+
+    from eos.pipes import Pipe
+
+__all__ = ["COMMITTED", "Model", "NaiveApp", "Outcome", "Stall"]
+
+Model = Literal["legacy", "bridge", "v2"]
+"""``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""
+
+Stall = Literal["before send_offsets", "after send_offsets"]
+"""Where in its transaction a member stalls."""
+
+CLASSIC = {"session.timeout.ms": 1500, "heartbeat.interval.ms": 300, "max.poll.interval.ms": 1500}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a transaction ended: by a commit, or by an error with what librdkafka says of it."""
+
+    code: str = ""
+    fatal: bool = False
+    abortable: bool = False
+
+    @classmethod
+    def of(cls, error: KafkaError) -> Outcome:
+        """Say what an error was."""
+        return cls(error.name(), error.fatal(), error.txn_requires_abort())
+
+
+COMMITTED = Outcome()
+
+
+class NaiveApp:
+    """One member of a group in one of the three models, without featuregate."""
+
+    def __init__(self, model: Model, name: str, pipe: Pipe, *, consumer: Mapping[str, object] | None = None) -> None:
+        self.model: Model = model
+        self.name = name
+        self.pipe = pipe
+        self.assigned_at: float | None = None
+        self._batch: list[Message] = []
+        self._producers: dict[int | str, Producer] = {}
+        config = {
+            **pipe.client,
+            "group.id": pipe.group,
+            "client.id": name,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+        }
+        if (consumer or {}).get("group.protocol") != "consumer":
+            config |= CLASSIC
+        self._unsubscribed = Consumer({**pipe.client, "group.id": pipe.group})
+        self._consumer = Consumer({**config, **(consumer or {})})
+        if model == "v2":
+            self._take_id(name)
+        self._consumer.subscribe([pipe.source], on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._producers.clear()
+        self._consumer.close()
+        self._unsubscribed.close()
+
+    # ------------------------------------------------------------ the steps
+
+    def take(self, count: int, *, patience: float = BOUND) -> list[Message]:
+        """Poll until that many inputs are there; what came is this round's batch.
+
+        It gives up when this member has had its partitions for ``patience`` seconds, or never got any.
+        """
+        until = time.monotonic() + BOUND
+        self._batch = []
+        while len(self._batch) < count and time.monotonic() < min(until, (self.assigned_at or until) + patience):
+            message = self._consumer.poll(0.05)
+            if message is None:
+                continue
+            if error := message.error():
+                raise KafkaException(error)
+            self._batch.append(message)
+        return self._batch
+
+    def produce(self) -> None:
+        """Begin, and write an output for each input of the batch."""
+        for id_ in self._ids():
+            self._producers[id_].begin_transaction()
+        for message in self._batch:
+            producer = self._producers[self._id_of(message.partition())]
+            producer.produce(self.pipe.sink, message.value(), message.key(), headers=provenance(message))
+        for id_ in self._ids():
+            self._producers[id_].flush(BOUND)
+
+    def send_offsets(self) -> None:
+        """Make the batch's offsets part of the transaction."""
+        member = self._unsubscribed if self.model == "legacy" else self._consumer
+        for id_, offsets in self._offsets().items():
+            self._producers[id_].send_offsets_to_transaction(offsets, member.consumer_group_metadata(), BOUND)
+
+    def commit(self) -> None:
+        """End the transaction."""
+        for id_ in self._ids():
+            self._producers[id_].commit_transaction(BOUND)
+
+    # ------------------------------------------------------------ several at once
+
+    def stall(self, count: int, where: Stall) -> None:
+        """Take that many inputs, and stop where it was said in the middle of their transaction."""
+        taken = self.take(count)
+        assert len(taken) == count, f"{self.name} was given {len(taken)} of {count} inputs"
+        self.produce()
+        if where == "after send_offsets":
+            self.send_offsets()
+
+    def go_on(self, where: Stall) -> Outcome:
+        """Finish what was stalled, knowing nothing of what has happened since; an error is aborted where it can be."""
+        try:
+            if where == "before send_offsets":
+                self.send_offsets()
+            self.commit()
+        except KafkaException as failure:
+            error: KafkaError = failure.args[0]
+            if error.txn_requires_abort():
+                for id_ in self._ids():
+                    self._producers[id_].abort_transaction(BOUND)
+            return Outcome.of(error)
+        return COMMITTED
+
+    def run(self, count: int, *, patience: float = BOUND) -> int:
+        """Take, produce and commit in one transaction; how many inputs came in time."""
+        if taken := self.take(count, patience=patience):
+            self.produce()
+            self.send_offsets()
+            self.commit()
+        return len(taken)
+
+    def leave(self) -> None:
+        """Leave the group, as a member does that was unsubscribed; its transaction stays as it is."""
+        self._consumer.unsubscribe()
+
+    # ------------------------------------------------------------ ids
+
+    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        # The id before the offset: librdkafka asks for offsets when this has returned.
+        self.assigned_at = time.monotonic()
+        if self.model != "v2":
+            for each in partitions:
+                self._take_id(each.partition)
+
+    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self.assigned_at = None
+        if self.model != "v2":
+            for each in partitions:
+                self._producers.pop(each.partition, None)
+
+    def _take_id(self, id_: int | str) -> None:
+        name = id_ if isinstance(id_, str) else f"{self.pipe.group}-{self.pipe.source}-{id_}"
+        config = {"transactional.id": name, "transaction.timeout.ms": 30_000, "linger.ms": 0}
+        self._producers[id_] = Producer({**self.pipe.client, **config})
+        self._producers[id_].init_transactions(BOUND)
+
+    def _id_of(self, partition: int) -> int | str:
+        return self.name if self.model == "v2" else partition
+
+    def _ids(self) -> set[int | str]:
+        return {self._id_of(message.partition()) for message in self._batch}
+
+    def _offsets(self) -> dict[int | str, list[TopicPartition]]:
+        """Say where each partition of the batch goes on, by the id that commits it."""
+        nexts = {message.partition(): message.offset() + 1 for message in self._batch}
+        offsets: dict[int | str, list[TopicPartition]] = {}
+        for partition, offset in nexts.items():
+            offsets.setdefault(self._id_of(partition), []).append(TopicPartition(self.pipe.source, partition, offset))
+        return offsets

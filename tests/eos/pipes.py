@@ -1,0 +1,96 @@
+"""One pipe: where an exactly-once app reads, where it writes, and in which group."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import Message
+
+    from featuregate.testing import LocalKafka
+
+__all__ = ["BOUND", "QUIET", "SHORT_GROUPS", "Input", "Pipe", "came_from", "provenance"]
+
+BOUND = 60.0
+"""Seconds that anything may take which usually takes less than one."""
+
+SILENT = logging.getLogger("eos.silent")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+
+QUIET: dict[str, object] = {"logger": SILENT, "log_level": 0, "error_cb": lambda _error: None}
+"""Clients that are fenced, or of which brokers are killed, have much to say."""
+
+SHORT_GROUPS = {"group.min.session.timeout.ms": 500}
+"""What brokers need to be told so that a stalled member is out of its group within seconds."""
+
+Input = tuple[int, int]
+"""Where an input is: its partition and offset."""
+
+_serials = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """The input topic, the output topic and the group of one app, on one cluster."""
+
+    client: Mapping[str, object] = field(repr=False)
+    group: str
+    source: str
+    sink: str
+    partitions: int = 1
+
+    @classmethod
+    def on(cls, kafka: LocalKafka, name: str = "pipe", *, partitions: int = 1) -> Pipe:
+        """Make both topics, replicated as far as the cluster can, under names that nobody else has."""
+        name = f"{name}-{next(_serials)}"
+        pipe = cls(kafka.client_config(QUIET), f"{name}-group", f"{name}-in", f"{name}-out", partitions)
+        replicas = min(3, len(kafka.nodes))
+        config = {"min.insync.replicas": str(max(1, replicas - 1))}
+        admin = AdminClient(dict(pipe.client))
+        topics = [NewTopic(topic, partitions, replicas, config=config) for topic in (pipe.source, pipe.sink)]
+        for made in admin.create_topics(topics, operation_timeout=BOUND).values():
+            made.result(BOUND)
+        return pipe
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the cluster is."""
+        return str(self.client["bootstrap.servers"])
+
+    def in_group(self, group: str) -> Pipe:
+        """Give the same topics to another group."""
+        return replace(self, group=group)
+
+    def members(self) -> dict[str, str]:
+        """Ask the group's coordinator who is in it: client ids by member id."""
+        admin = AdminClient(dict(self.client))
+        described = admin.describe_consumer_groups([self.group], request_timeout=BOUND)[self.group].result(BOUND)
+        return {member.member_id: member.client_id for member in described.members}
+
+    def is_member(self, client_id: str) -> bool | None:
+        """Ask whether a client with such a name, tagged or not, is in the group; None where nobody could say."""
+        try:
+            return any(name.startswith(client_id) for name in self.members().values())
+        except KafkaException:
+            return None
+
+
+def provenance(message: Message) -> list[tuple[str, bytes]]:
+    """Write down, as headers of an output, which input it came from."""
+    told = {"fg.topic": message.topic(), "fg.partition": message.partition(), "fg.offset": message.offset()}
+    return [(name, str(value).encode()) for name, value in told.items()]
+
+
+def came_from(message: Message) -> Input:
+    """Read from the headers of an output which input it came from."""
+    headers = dict(message.headers() or ())
+    return int(headers["fg.partition"]), int(headers["fg.offset"])
