@@ -161,6 +161,20 @@ class Ledger:
         """How many committed outputs were read so far."""
         return self._seen.total()
 
+    @property
+    def different(self) -> int:
+        """How many different inputs have come out so far."""
+        return len(self._seen)
+
+    @property
+    def planned(self) -> int:
+        """How many inputs there will be when all feeding is done."""
+        return self._serial
+
+    def glance(self) -> Balance:
+        """Compare what is known now, while everything goes on."""
+        return self._balance()
+
     def wait_for(self, outputs: int, timeout: float = BOUND) -> None:
         """Wait until that many *different* inputs have come out."""
         with self._moved:

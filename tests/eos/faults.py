@@ -1,0 +1,156 @@
+"""Harm that is done to members and brokers under load: chosen by a seed, written down, and survived before the next."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
+
+from eos.pipes import BOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from eos.fleets import App, Fleet
+    from eos.ledger import Ledger
+    from featuregate.testing import LocalKafka
+
+__all__ = ["Faults", "Kind", "Line", "until"]
+
+Kind = Literal["kill", "pause", "restart", "broker"]
+
+PROGRESS = 100
+"""Inputs that a line has to bring out after each fault, before the next one."""
+
+
+def until(what: str, condition: Callable[[], bool], timeout: float = BOUND) -> None:
+    """Wait until a condition that asks brokers or files holds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"within {timeout:.0f} s it did not come true that {what}"
+        time.sleep(0.1)
+
+
+class Line:
+    """A pipe that is fed, the members that work on it, and those that are away for the moment."""
+
+    def __init__(self, ledger: Ledger, fleet: Fleet) -> None:
+        self.ledger = ledger
+        self.fleet = fleet
+        self.pipe = fleet.pipe
+        self.down: list[App] = []
+        self.asleep: list[App] = []
+
+    def wake(self) -> list[App]:
+        """Resume the members that the group has given up: each is a zombie now."""
+        zombies = [app for app in self.asleep if self.pipe.is_member(app.name) is False]
+        for app in zombies:
+            self.asleep.remove(app)
+            app.resume()
+        return zombies
+
+    def revive(self) -> list[App]:
+        """Start again who was killed."""
+        back, self.down = self.down, []
+        for app in back:
+            app.start()
+        return back
+
+    def is_whole(self) -> bool:
+        """Ask whether every member that runs is in the group."""
+        self.fleet.check()
+        return all(self.pipe.is_member(app.name) for app in self.fleet.running)
+
+
+class Faults:
+    """Does harm to the members of all lines, and to the brokers under them."""
+
+    def __init__(self, kafka: LocalKafka, lines: list[Line], seed: int) -> None:
+        self.seed = seed
+        self.count = 0
+        self._kafka = kafka
+        self._lines = lines
+        self._random = random.Random(seed)
+        self._began = time.monotonic()
+        self._log: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Write down what happens, and when."""
+        self._log.append(f"{time.monotonic() - self._began:6.1f} s  {text}")
+
+    def tell(self) -> str:
+        """Say what was done, how to do it again, and how each member fared."""
+        fleets = "\n".join(line.fleet.tell() for line in self._lines)
+        ledgers = "\n".join(f"{line.pipe.group}: {line.ledger.glance()}" for line in self._lines)
+        return "\n".join([f"{self.count} faults, seed {self.seed}", *self._log, fleets, ledgers])
+
+    # ------------------------------------------------------------ harm
+
+    def strike(self, *kinds: Kind) -> None:
+        """Do one kind of harm after the other, in any order, and wait each time until every line goes on."""
+        for kind in self._random.sample(kinds, len(kinds)):
+            self.end_harm()
+            if kind == "broker":
+                self.kill_broker()
+            else:
+                self._harm_a_member(kind)
+            self.count += 1
+            self.go_on()
+
+    def _harm_a_member(self, kind: Kind) -> None:
+        line = self._random.choice(self._lines)
+        app = self._random.choice(line.fleet.running)
+        if (kind == "pause" and len(line.fleet.running) < 2) or (kind == "restart" and app.status is None):
+            kind = "kill"  # somebody has to take over from a paused one; one that has just begun cannot stop nicely
+        self.note(f"{kind} {app.name}, which has told {app.status}")
+        if kind == "pause":
+            app.pause()
+            line.asleep.append(app)
+        elif kind == "restart":
+            app.stop()
+            app.start()
+        else:
+            app.kill()
+            line.down.append(app)
+            if len(line.fleet.running) == 0 or self._random.random() < 0.5:
+                line.revive()
+
+    def kill_broker(self, node: int | None = None) -> None:
+        """Kill a broker while a transaction is open, and start it again when the lines go on without it."""
+        node = node or self._random.choice(self._kafka.nodes)
+        with suppress(AssertionError):  # a line that has nothing to do has none open
+            until("a transaction is open", self._lines[0].ledger.transaction_is_open, 5.0)
+        self.note(f"kill broker {node}, {self._kafka.node(node).version}")
+        self._kafka.kill(node)
+        self.go_on()
+        self._kafka.start(node)
+        self.note(f"broker {node} is back")
+
+    # ------------------------------------------------------------ and its end
+
+    def end_harm(self) -> None:
+        """Start again who was killed, and resume who was given up by its group."""
+        for line in self._lines:
+            for app in line.revive():
+                self.note(f"start {app.name}")
+            for app in line.wake():
+                self.note(f"resume {app.name}, which is a zombie now")
+
+    def heal(self) -> None:
+        """End all harm, and wait until every member is in its group again."""
+        until("every paused member is given up by its group", self._nobody_sleeps)
+        for line in self._lines:
+            until(f"every member of {line.pipe.group} is back", line.is_whole)
+        self.go_on()
+
+    def _nobody_sleeps(self) -> bool:
+        self.end_harm()
+        return not any(line.asleep for line in self._lines)
+
+    def go_on(self) -> None:
+        """Wait until every line has brought out more of what it was given."""
+        for line in self._lines:
+            line.fleet.check()
+            ledger = line.ledger
+            ledger.wait_for(min(ledger.different + PROGRESS, ledger.planned), 2 * BOUND)

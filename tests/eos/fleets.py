@@ -1,0 +1,217 @@
+"""App processes that are killed, stopped, resumed and started again, and what they tell of themselves."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from eos.pipes import BOUND
+from featuregate.testing.processes import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eos.pipes import Pipe
+    from featuregate.testing.processes import Child
+
+__all__ = ["APP", "App", "Fleet", "Status", "Term"]
+
+APP = Path(__file__).parents[2] / "examples" / "exactly_once_app.py"
+
+LEVELS = {"legacy": 1, "bridge": 2, "v2": 3}
+
+Status = dict[str, Any]
+"""A line of a status file: time, model, gate, latch, generation, committed, aborted."""
+
+
+@dataclass
+class Term:
+    """One life of an app, from a start to its end."""
+
+    child: Child
+    status_file: Path
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def statuses(self) -> list[Status]:
+        """What it has told so far, oldest first; a line that is half written is left for later."""
+        if not self.status_file.exists():
+            return []
+        *lines, _ = self.status_file.read_text().split("\n")
+        return [json.loads(line) for line in lines]
+
+    @property
+    def committed_in(self) -> list[str]:
+        """In which models it has committed, oldest first."""
+        models: list[str] = []
+        for status in self.statuses:
+            if status["committed"] and status["model"] not in models[-1:]:
+                models.append(status["model"])
+        return models
+
+
+class App:
+    """One member of a fleet, over all its lives; its name, its slot and its settings stay."""
+
+    def __init__(self, family: Family, name: str, command: list[str]) -> None:
+        self.name = name
+        self.terms: list[Term] = []
+        self._family = family
+        self._command = command
+        self.start()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, life {len(self.terms)}, {self.child.state}>"
+
+    @property
+    def child(self) -> Child:
+        """Its process now."""
+        return self.terms[-1].child
+
+    @property
+    def status(self) -> Status | None:
+        """The last that it told in this life."""
+        return next(reversed(self.terms[-1].statuses), None)
+
+    def start(self) -> None:
+        """Begin a life."""
+        stem = self._family.folder / f"{self.name}.{len(self.terms) + 1}"
+        status_file = stem.with_name(f"{stem.name}.status")
+        command = [*self._command, "--status-file", str(status_file)]
+        self.terms.append(Term(self._family.start(command, log=self.log), status_file))
+
+    @property
+    def log(self) -> Path:
+        """What it printed, over all lives."""
+        return self._family.folder / f"{self.name}.log"
+
+    def kill(self) -> None:
+        """End it now, with SIGKILL."""
+        self.child.kill()
+
+    def pause(self) -> None:
+        """Stop it in its tracks: no heartbeat, no poll, its transaction open."""
+        self.child.pause()
+
+    def resume(self) -> None:
+        """Let it go on; it knows nothing of what has happened since."""
+        self.child.resume()
+
+    def stop(self, timeout: float = BOUND) -> None:
+        """Ask it to end, and see that it does so by itself and without a complaint."""
+        self.child.ask_to_end()
+        ended = self.child.wait(timeout)
+        assert ended, f"{self.name} did not stop within {timeout:.0f} s:\n{self.child.last_lines(40)}"
+        assert self.child.exit_code == 0, f"{self!r} ended with {self.child.exit_code}:\n{self.child.last_lines(40)}"
+
+    def check(self) -> None:
+        """Raise where it has ended by itself."""
+        assert self.child.state != "exited", (
+            f"{self!r} ended by itself with {self.child.exit_code}:\n{self.child.last_lines(40)}"
+        )
+
+
+class Fleet:
+    """The app processes of one group; however the owner ends, they end with it."""
+
+    def __init__(self, pipe: Pipe, *, script: Path = APP) -> None:
+        self.pipe = pipe
+        self.apps: list[App] = []
+        self._script = script
+        self._family = Family("fleet")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._family.close()
+
+    def start(
+        self,
+        name: str,
+        *,
+        model: str = "auto",
+        work_ms: float = 0.0,
+        consumer: Mapping[str, object] | None = None,
+        producer: Mapping[str, object] | None = None,
+    ) -> App:
+        """Start one more member; its client id begins with its name."""
+        pipe = self.pipe
+        name = f"{pipe.group}-{name}"
+        options = {
+            "--bootstrap": pipe.bootstrap,
+            "--group": pipe.group,
+            "--input": pipe.source,
+            "--output": pipe.sink,
+            "--app-id": pipe.group,
+            "--instance-id": name,
+            "--model": model,
+            "--state-dir": self._family.folder / "state",
+            "--work-ms": work_ms,
+        }
+        command = [sys.executable, "-W", "error", str(self._script)]
+        command += [str(word) for pair in options.items() for word in pair]
+        for key, value in {"client.id": name, **(consumer or {})}.items():
+            command += ["--consumer", f"{key}={value}"]
+        for key, value in (producer or {}).items():
+            command += ["--producer", f"{key}={value}"]
+        app = App(self._family, name, command)
+        self.apps.append(app)
+        return app
+
+    @property
+    def running(self) -> list[App]:
+        """The members that run now."""
+        return [app for app in self.apps if app.child.state == "running"]
+
+    def check(self) -> None:
+        """Raise where a member has ended by itself."""
+        for app in self.apps:
+            app.check()
+
+    def stop(self) -> None:
+        """Stop all members that run, side by side."""
+        running = self.running
+        for app in running:
+            app.child.ask_to_end()
+        for app in running:
+            app.stop()
+
+    def terms(self) -> list[Term]:
+        """Every life of every member, by its beginning."""
+        return sorted((term for app in self.apps for term in app.terms), key=lambda term: term.began)
+
+    def first_v2(self) -> float | None:
+        """When a member first told that it had committed in v2; None: not yet."""
+        times = [
+            status["time"]
+            for term in self.terms()
+            for status in term.statuses
+            if status["model"] == "v2" and status["committed"]
+        ]
+        return min(times, default=None)
+
+    def steps_back(self) -> list[str]:
+        """Say where a member went to a lower model, or began below v2 when the group had been in v2."""
+        latched = self.first_v2()
+        found = []
+        for app in self.apps:
+            for number, term in enumerate(app.terms, 1):
+                levels = [LEVELS[model] for model in term.committed_in]
+                late = latched is not None and term.began > latched
+                if levels != sorted(levels) or (late and levels and levels[0] < LEVELS["v2"]):
+                    found.append(f"{app.name}, life {number}{', begun after v2' if late else ''}: {term.committed_in}")
+        return found
+
+    def tell(self) -> str:
+        """Say of every life how it went, for a test that failed."""
+        rows = []
+        for app in self.apps:
+            for number, term in enumerate(app.terms, 1):
+                last = next(reversed(term.statuses), None)
+                rows.append(f"{app.name} life {number}: {' -> '.join(term.committed_in) or 'no commit'}; last {last}")
+        return "\n".join(rows)
