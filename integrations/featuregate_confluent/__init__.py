@@ -9,24 +9,76 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featuregate_confluent.models import Model as Model
+    from featuregate_confluent.advice import Advice, advise, with_advice
+    from featuregate_confluent.errors import (
+        Aborted,
+        CommitRefused,
+        ModelRefused,
+        MustRejoin,
+        SettingsContradict,
+        SwitchError,
+        SwitchFatal,
+        TransformFailed,
+    )
+    from featuregate_confluent.models import Model
+    from featuregate_confluent.offsets import safe_send_offsets
+    from featuregate_confluent.processor import DeadLetter, ExactlyOnceProcessor, Record
+    from featuregate_confluent.remedies import Remedy
+    from featuregate_confluent.switch import ProducerSwitch
 
 __all__ = [
+    "Aborted",
+    "Advice",
+    "CommitRefused",
+    "DeadLetter",
+    "ExactlyOnceProcessor",
     "Model",
+    "ModelRefused",
+    "MustRejoin",
+    "ProducerSwitch",
+    "Record",
+    "Remedy",
+    "SettingsContradict",
+    "SwitchError",
+    "SwitchFatal",
+    "TransformFailed",
+    "advise",
+    "safe_send_offsets",
+    "with_advice",
 ]
 
 _ROOMS = {
-    "Model": "models",
+    "advice": ("Advice", "advise", "with_advice"),
+    "errors": (
+        "Aborted",
+        "CommitRefused",
+        "ModelRefused",
+        "MustRejoin",
+        "SettingsContradict",
+        "SwitchError",
+        "SwitchFatal",
+        "TransformFailed",
+    ),
+    "models": ("Model",),
+    "offsets": ("safe_send_offsets",),
+    "processor": ("DeadLetter", "ExactlyOnceProcessor", "Record"),
+    "remedies": ("Remedy",),
+    "switch": ("ProducerSwitch",),
 }
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    room = _ROOMS.get(name)
-    if room is None:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{room}"), name)
-    globals()[name] = value
-    return value
+    try:
+        found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name == "confluent_kafka":
+            raise ImportError("featuregate_confluent needs confluent-kafka: install featuregate[confluent]") from error
+        raise
+    globals()[name] = found  # the next read is that of any module attribute
+    return found
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@
         ├── CommitRefused          the offsets were not sent; ``remedy`` says what helps
         ├── Aborted                the transaction was aborted and the consumer rewound: nothing of it counts, go on
         ├── MustRejoin             this member owns nothing any more: leave the group and join again
-        ├── TakeoverTimedOut       the offsets of new partitions did not settle in time
+        │   └── TakeoverTimedOut   the offsets of new partitions did not settle in time
         ├── TransformFailed        the app's transform raised; nothing of its batch counts
         ├── MirrorError            the topic that mirrors the latch cannot be used
         └── SwitchFatal            going on would not help: rights, settings, another process of this name
@@ -96,7 +96,7 @@ class MustRejoin(SwitchError):
     """A member owns nothing any more: it has to leave the group and join it again."""
 
 
-class TakeoverTimedOut(SwitchError):
+class TakeoverTimedOut(MustRejoin):
     """The committed offsets of new partitions did not settle within their bound."""
 
 

@@ -1,0 +1,172 @@
+"""What happened in the switch, as values: the one argument of the metrics hook, and what the log lines say.
+
+Each event is logged once, as ``key=value`` pairs behind its name, to the logger ``featuregate.confluent``.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate_confluent.models import Model
+
+__all__ = [
+    "Committed",
+    "Event",
+    "Fenced",
+    "LatchRead",
+    "MetricsHook",
+    "ModelChanged",
+    "Poisoned",
+    "Refused",
+    "Rejoining",
+    "RolledBack",
+    "Stopped",
+    "TookOver",
+    "teller",
+]
+
+logger = logging.getLogger("featuregate.confluent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChanged:
+    """The model of this member is another one from the next transaction on."""
+
+    before: Model | None
+    after: Model
+    why: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatchRead:
+    """The latch of the group was read, and is higher than it was known to be."""
+
+    latch: Model
+    source: str
+    """Where it was found: ``own``, ``peeked`` or ``mirror``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TookOver:
+    """New partitions were assigned, their ids taken, their offsets read."""
+
+    partitions: int
+    seconds: float
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A transaction was committed."""
+
+    model: Model
+    messages: int
+    seconds: float
+    """From the beginning of the transaction to the end of its commit."""
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """A transaction was aborted, and its messages will be consumed again."""
+
+    model: Model
+    messages: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fenced:
+    """A member or its producer was replaced by another one."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Nothing is processed for now, because it would not be safe."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poisoned:
+    """A message that the transform could not take was sent to the dead-letter topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejoining:
+    """A member leaves the group and joins it again."""
+
+    why: str
+    attempt: int
+    """How many in a row, without a commit in between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The member has left the group."""
+
+    committed: int
+    aborted: int
+
+
+Event = ModelChanged | LatchRead | TookOver | Committed | RolledBack | Fenced | Refused | Poisoned | Rejoining | Stopped
+
+_LEVELS: dict[type, int] = {
+    Committed: logging.DEBUG,
+    RolledBack: logging.WARNING,
+    Fenced: logging.WARNING,
+    Refused: logging.WARNING,
+    Poisoned: logging.WARNING,
+    Rejoining: logging.WARNING,
+}
+
+
+class MetricsHook(Protocol):
+    """What a metrics library plugs in: one call for each event, in the thread of the loop."""
+
+    def __call__(self, event: Event, /) -> None:
+        """Count the event; a hook that raises is logged, and the loop goes on."""
+
+
+def teller(hook: MetricsHook | None) -> Callable[[Event], None]:
+    """Give the function that logs an event, and hands it to the hook."""
+
+    def tell(event: Event) -> None:
+        level = _LEVELS.get(type(event), logging.INFO)
+        if logger.isEnabledFor(level):
+            logger.log(level, "%s", _line(event))
+        if hook is not None:
+            try:
+                hook(event)
+            except Exception:
+                logger.exception("the metrics hook failed; the loop goes on")
+
+    return tell
+
+
+def _line(event: Event) -> str:
+    values = ((field.name, getattr(event, field.name)) for field in fields(event))
+    return " ".join([type(event).__name__, *(f"{name}={_word(value)}" for name, value in values)])
+
+
+def _word(value: object) -> str:
+    label = getattr(value, "label", None)
+    if label is not None:
+        return str(label)
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = str(value)
+    return repr(text) if " " in text else text

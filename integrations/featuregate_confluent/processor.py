@@ -1,0 +1,262 @@
+"""Consume, transform, produce, exactly once: the loop, so that an app brings only its transform.
+
+.. code-block:: python
+
+    def transform(messages):
+        return [Record("bills", bill(message.value()), key=message.key()) for message in messages]
+
+
+    ExactlyOnceProcessor(
+        consumer={"bootstrap.servers": "localhost:9092", "group.id": "billing"},
+        producer={"bootstrap.servers": "localhost:9092"},
+        topics=["orders"],
+        app_id="billing",
+        transform=transform,
+    ).run()
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from confluent_kafka import Consumer
+
+from featuregate.errors import ClosedError, ConfigError
+from featuregate_confluent.errors import MustRejoin, TransformFailed
+from featuregate_confluent.events import Poisoned, Rejoining
+from featuregate_confluent.switch import ProducerSwitch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from confluent_kafka import Message
+
+    from featuregate_confluent.transaction import Transaction
+
+__all__ = ["DeadLetter", "ExactlyOnceProcessor", "Record", "Transform"]
+
+logger = logging.getLogger("featuregate.confluent")
+
+BACKOFF_SECONDS: Final = (0.1, 10.0)
+"""Before joining again: the first time, and at the most."""
+
+
+class Record(NamedTuple):
+    """What a transform gives: a record to produce."""
+
+    topic: str
+    value: bytes | str | None = None
+    key: bytes | str | None = None
+    headers: Sequence[tuple[str, bytes | str | None]] | None = None
+    partition: int = -1
+    """-1: by the key, as the producer's partitioner says."""
+    timestamp: int = 0
+    """Milliseconds since the Unix epoch; 0: now."""
+
+
+class Transform(Protocol):
+    """The app's code: messages in, records out.
+
+    It is called within the transaction, once for each batch: of one partition in the models with a producer for each,
+    else of all. It may be called again with messages that it has had before, whose records then did not count: it
+    should have no effect but what it returns.
+    """
+
+    def __call__(self, messages: Sequence[Message], /) -> Iterable[Record]:
+        """Give the records for these messages."""
+        ...
+
+
+class DeadLetter(NamedTuple):
+    """Where messages go that the transform cannot take: in the same transaction, with headers that say why.
+
+    The transform is called again for each message of the batch by itself, to find which.
+    """
+
+    topic: str
+
+
+class ExactlyOnceProcessor:
+    """Runs a transform exactly once for each message, in the model that cluster and group allow.
+
+    Parameters
+    ----------
+    transform
+        The app's code.
+    poison
+        What happens to a batch that the transform raises at: ``"raise"`` aborts it and ends :meth:`run` with
+        :class:`~featuregate_confluent.errors.TransformFailed`; a :class:`DeadLetter` goes on without the messages.
+    batch_size
+        Messages in one round, at the most.
+    linger
+        Seconds to wait for a round to fill.
+    switch
+        Everything else is given to :class:`~featuregate_confluent.switch.ProducerSwitch`: ``consumer``, ``producer``,
+        ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``mirror``, ``metrics`` and more.
+
+    Raises
+    ------
+    ConfigError
+        A property or parameter cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        transform: Transform,
+        poison: DeadLetter | str = "raise",
+        batch_size: int = 500,
+        linger: float = 0.2,
+        **switch: Any,
+    ) -> None:
+        if poison != "raise" and not isinstance(poison, DeadLetter):
+            raise ConfigError("poison", f'must be "raise" or a DeadLetter, not {poison!r}')
+        if not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
+            raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
+        self._transform = transform
+        self._dead_letter = poison if isinstance(poison, DeadLetter) else None
+        self._batch_size = batch_size
+        self._linger = linger
+        self._switch = ProducerSwitch(**switch)
+        self._stopping = threading.Event()
+        self._state = "starting"
+        self._error: str | None = None
+        self._attempts = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._switch.close()
+
+    def __repr__(self) -> str:
+        return f"<ExactlyOnceProcessor of {', '.join(self._switch.topics)}: {self._state}, {self._switch.model.label}>"
+
+    @property
+    def switch(self) -> ProducerSwitch:
+        """What decides on the model."""
+        return self._switch
+
+    def run(self) -> None:
+        """Process until :meth:`stop`, in the calling thread; then leave the group and close everything.
+
+        Raises
+        ------
+        TransformFailed
+            The transform raised, and ``poison`` is ``"raise"``.
+        ModelRefused, UnknownMark, SwitchFatal
+            This member must not take part as it is; the message says what to do.
+        """
+        if self._state != "starting":
+            raise ClosedError("a processor runs once; make a new one")
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._take_part()
+                except MustRejoin as why:
+                    self._wait_to_rejoin(why)
+            self._state = "stopped"
+        except BaseException as error:
+            self._state, self._error = "failed", f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self._switch.close()
+
+    def stop(self) -> None:
+        """Ask :meth:`run` to end after the transaction that is open; from any thread, and from signal handlers."""
+        self._stopping.set()
+
+    def health(self) -> dict[str, Any]:
+        """Return the state for a periodic health check, as plain JSON-able values.
+
+        ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now: see ``why``),
+        ``rejoining``, ``stopping``, ``stopped`` or ``failed`` (see ``error``). The rest is as
+        :meth:`ProducerSwitch.health <featuregate_confluent.switch.ProducerSwitch.health>` says.
+        """
+        found = self._switch.health()
+        status = self._state
+        if status == "ok" and self._stopping.is_set():
+            status = "stopping"
+        elif status == "ok" and found["waiting"]:
+            status = "waiting"
+        return {"status": status, "error": self._error, "rejoins": self._attempts, **found}
+
+    # ------------------------------------------------------------------ the loop
+
+    def _take_part(self) -> None:
+        """Be a member of the group until the processor is stopped, or the member is replaced."""
+        consumer = Consumer(self._switch.consumer_config, logger=logging.getLogger("featuregate.confluent.consumer"))
+        try:
+            self._switch.subscribe(consumer)
+            while not self._stopping.is_set():
+                self._round()
+        finally:
+            consumer.close()
+
+    def _round(self) -> None:
+        messages = self._switch.consume(self._batch_size, self._linger)
+        if self._switch.generation >= 0:
+            self._state = "ok"
+        for transaction in self._switch.transactions(messages):
+            with transaction:
+                for record in self._records(transaction):
+                    transaction.produce(
+                        record.topic,
+                        record.value,
+                        key=record.key,
+                        partition=record.partition,
+                        timestamp=record.timestamp,
+                        headers=record.headers,
+                    )
+            self._attempts = 0
+            if self._stopping.is_set():
+                return  # whatever is left of the round was not begun, and comes again
+
+    def _wait_to_rejoin(self, why: MustRejoin) -> None:
+        self._state = "rejoining"
+        self._attempts += 1
+        self._switch.tell(Rejoining(why=str(why), attempt=self._attempts))
+        first, most = BACKOFF_SECONDS
+        self._stopping.wait(min(first * 2 ** min(self._attempts - 1, 10), most))
+
+    # ------------------------------------------------------------------ the app's code
+
+    def _records(self, transaction: Transaction) -> Iterable[Record]:
+        """Run the transform to its end before anything is produced: what it raises must not leave half a batch."""
+        try:
+            return list(self._transform(transaction.messages))
+        except Exception as error:
+            if self._dead_letter is None:
+                first, last = transaction.messages[0], transaction.messages[-1]
+                raise TransformFailed(
+                    f"{type(error).__name__}: {error}, for {len(transaction.messages)} messages from {_where(first)} "
+                    f"to {_where(last)}; nothing of them counts"
+                ) from error
+            return [record for message in transaction.messages for record in self._single(message, self._dead_letter)]
+
+    def _single(self, message: Message, dead_letter: DeadLetter) -> list[Record]:
+        try:
+            return list(self._transform([message]))
+        except Exception as error:  # noqa: BLE001 - this is what the policy is for
+            words = f"{type(error).__name__}: {error}"
+            topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+            self._switch.tell(Poisoned(topic=topic, partition=partition, offset=offset, error=words))
+            headers = [
+                *(message.headers() or []),
+                ("featuregate.error", words),
+                ("featuregate.topic", topic),
+                ("featuregate.partition", str(partition)),
+                ("featuregate.offset", str(offset)),
+            ]
+            return [Record(dead_letter.topic, message.value(), key=message.key(), headers=headers)]
+
+
+def _where(message: Message) -> str:
+    return f"{message.topic()}[{message.partition()}]@{message.offset()}"

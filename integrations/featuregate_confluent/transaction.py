@@ -1,0 +1,212 @@
+"""One transaction: begin, produce, send the offsets, commit; or abort and rewind.
+
+A transaction never spans a poll of the consumer, so that no rebalance callback runs while one is open.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchFatal
+from featuregate_confluent.offsets import send_offsets
+from featuregate_confluent.remedies import Remedy, remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+    from featuregate_confluent.models import Model
+    from featuregate_confluent.protocol import Partition
+
+__all__ = ["Keeper", "Transaction"]
+
+END_SECONDS: Final = 60.0
+_ROOM_SECONDS: Final = 0.05
+
+
+class Keeper(Protocol):
+    """Who is told how a transaction ended: the switch."""
+
+    def metadata_of(self, partition: Partition) -> str:
+        """Give the text that goes with the offset of a partition."""
+        ...
+
+    def before_commit(self, transaction: Transaction) -> None:
+        """Produce what else belongs to it."""
+        ...
+
+    def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
+        """Everything of the transaction counts."""
+        ...
+
+    def on_aborted(self, transaction: Transaction, why: str) -> None:
+        """Nothing of it counts: rewind the consumer."""
+        ...
+
+    def on_lost(self, producer: Producer, why: str) -> None:
+        """Drop a producer that cannot be used any more."""
+        ...
+
+
+class Transaction:
+    """Messages that are processed as one, with the producer that they belong to.
+
+    Use it as a context: it begins on entering; on leaving it commits, or aborts and rewinds where the block raised.
+    A commit that is refused because of a rebalance is no error of the app: the messages come again, to whoever owns
+    their partition then.
+
+    Attributes
+    ----------
+    messages : sequence of confluent_kafka.Message
+        Of one partition in the models with a producer for each, else of all.
+    producer : confluent_kafka.Producer
+        For what :meth:`produce` does not offer. Never begin, commit or abort on it.
+    model : Model
+        The model that it runs in.
+    """
+
+    __slots__ = ("_began", "_consumer", "_keeper", "_only_in", "messages", "model", "offsets", "producer")
+
+    def __init__(
+        self,
+        *,
+        keeper: Keeper,
+        consumer: Consumer,
+        producer: Producer,
+        model: Model,
+        messages: Sequence[Message],
+        offsets: Mapping[Partition, int],
+        only_in: int | None = None,
+    ) -> None:
+        self.messages = messages
+        self.producer = producer
+        self.model = model
+        self.offsets = offsets
+        self._keeper = keeper
+        self._consumer = consumer
+        self._only_in = only_in
+        self._began = 0.0
+
+    def __enter__(self) -> Self:
+        self.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._abort(f"{type(error).__name__} in the app's code")
+            return
+        try:
+            self.commit()
+        except Aborted:
+            return  # the messages come again
+
+    def begin(self) -> None:
+        """Begin the transaction.
+
+        Raises
+        ------
+        MustRejoin
+            The producer was fenced meanwhile.
+        SwitchFatal
+            Going on would not help.
+        """
+        self._began = time.monotonic()
+        try:
+            self.producer.begin_transaction()
+        except KafkaException as failure:
+            raise self._lost(failure.args[0]) from failure
+
+    def produce(self, topic: str, value: bytes | str | None = None, **options: Any) -> None:
+        """Produce a record in the transaction; waits where the producer's queue is full.
+
+        Takes what :meth:`confluent_kafka.Producer.produce` takes.
+        """
+        deadline = time.monotonic() + END_SECONDS
+        while True:
+            try:
+                self.producer.produce(topic, value, **options)
+            except BufferError:
+                if time.monotonic() > deadline:
+                    raise
+                self.producer.poll(_ROOM_SECONDS)
+            else:
+                return
+
+    def commit(self) -> None:
+        """Send the offsets with the group's metadata of now, and commit.
+
+        Raises
+        ------
+        Aborted
+            It was refused, and the consumer is rewound: the messages come again.
+        MustRejoin
+            This member or its producer was replaced: make a new consumer.
+        SwitchFatal
+            Going on would not help.
+        """
+        sent = [
+            TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
+            for (topic, number), offset in self.offsets.items()
+        ]
+        self._keeper.before_commit(self)
+        try:
+            generation = send_offsets(self.producer, self._consumer, sent, generation=self._only_in)
+        except CommitRefused as refused:
+            self._give_up(refused.remedy, refused.why, refused)
+        self._end(self.producer.commit_transaction, "committed")
+        self._keeper.on_committed(self, generation, time.monotonic() - self._began)
+
+    def abort(self) -> None:
+        """Abort the transaction and rewind the consumer to where its messages began.
+
+        Raises
+        ------
+        MustRejoin, SwitchFatal
+            As :meth:`commit`.
+        """
+        self._abort("the app asked for it")
+
+    def _abort(self, why: str) -> None:
+        self._end(self.producer.abort_transaction, "aborted")
+        self._keeper.on_aborted(self, why)
+
+    def _end(self, end: Callable[[float], None], word: str) -> None:
+        """Commit or abort, again while that helps."""
+        deadline = time.monotonic() + END_SECONDS
+        while True:
+            try:
+                end(max(deadline - time.monotonic(), 0.1))
+            except KafkaException as failure:
+                error: KafkaError = failure.args[0]
+                helps = remedy(error)
+                if helps is Remedy.RETRY and time.monotonic() < deadline:
+                    continue
+                if helps is Remedy.ABORT and word == "committed":
+                    self._give_up(helps, _words(error), failure)
+                # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
+                raise self._lost(error) from failure
+            return
+
+    def _give_up(self, helps: Remedy, why: str, cause: BaseException) -> NoReturn:
+        if helps is Remedy.REJOIN:
+            self._keeper.on_lost(self.producer, why)
+            raise MustRejoin(why) from cause
+        self._abort(why)
+        raise (SwitchFatal if helps is Remedy.FATAL else Aborted)(why) from cause
+
+    def _lost(self, error: KafkaError) -> MustRejoin | SwitchFatal:
+        why = _words(error)
+        self._keeper.on_lost(self.producer, why)
+        return SwitchFatal(why) if remedy(error) is Remedy.FATAL else MustRejoin(why)
+
+
+def _words(error: KafkaError) -> str:
+    return f"{error.name()} ({error.str()})"
