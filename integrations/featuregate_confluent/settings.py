@@ -8,21 +8,20 @@ refuses by itself, and in words that help, is left to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
 from featuregate_confluent.errors import SettingsContradict
+from featuregate_confluent.properties import given, last, number, text
 from featuregate_confluent.tags import tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from featuregate_confluent.models import Model
+    from featuregate_confluent.properties import Config
 
 __all__ = ["consumer_config", "producer_config", "require_one_cluster"]
-
-Config = Mapping[str, Any]
 
 _CONSUMER_DEFAULTS: Final = {
     "isolation.level": "read_committed",
@@ -40,7 +39,6 @@ _WITHIN_THE_TRANSACTION: Final = (
 _MAX_IN_FLIGHT: Final = 5  # rdkafka_idempotence.h: RD_KAFKA_IDEMP_MAX_INFLIGHT
 
 _BOOTSTRAP: Final = ("bootstrap.servers", "metadata.broker.list")
-_TOPIC_CONFIG: Final = "default.topic.config"
 
 
 class _Rule(NamedTuple):
@@ -54,13 +52,13 @@ class _Rule(NamedTuple):
 _CONSUMER_RULES: Final = (
     _Rule(
         ("isolation.level",),
-        lambda value: _text(value) != "read_uncommitted",
+        lambda value: text(value) != "read_uncommitted",
         "which reads messages of aborted transactions, and offsets that are still pending: a v2 zombie's outputs would "
         "be there twice. Remove it, or set read_committed",
     ),
     _Rule(
         ("enable.auto.commit",),
-        lambda value: _text(value) not in {"true", "t", "1"},
+        lambda value: text(value) not in {"true", "t", "1"},
         "but offsets are committed in the transaction of the outputs, or a crash loses or repeats messages, and an "
         "automatic commit wipes the group's latch. Remove it, or set false",
     ),
@@ -74,17 +72,17 @@ _PRODUCER_RULES: Final = (
     ),
     _Rule(
         ("enable.idempotence",),
-        lambda value: _text(value) not in {"false", "f", "0"},
+        lambda value: text(value) not in {"false", "f", "0"},
         "but transactions need the idempotent producer. Remove it, or set true",
     ),
     _Rule(
         ("acks", "request.required.acks"),
-        lambda value: _text(value) == "all" or _number(value) == -1,
+        lambda value: text(value) == "all" or number(value) == -1,
         "but a transaction counts only what all in-sync replicas have. Remove it, or set all",
     ),
     _Rule(
         ("max.in.flight", "max.in.flight.requests.per.connection"),
-        lambda value: (_number(value) or 0) <= _MAX_IN_FLIGHT,
+        lambda value: (number(value) or 0) <= _MAX_IN_FLIGHT,
         f"but brokers remember {_MAX_IN_FLIGHT} batches of a producer to tell repeated ones. Remove it, or lower it",
     ),
 )
@@ -161,13 +159,13 @@ def require_one_cluster(consumer: Config, producer: Config) -> None:
 
 def _judge(user: Config, rules: tuple[_Rule, ...]) -> None:
     for rule in rules:
-        for key, value in _given(user, rule.spellings):
+        for key, value in given(user, rule.spellings):
             if not rule.allows(value):
                 raise SettingsContradict(key, f"is {value!r}, {rule.problem}")
 
 
 def _transaction_timeout(value: object) -> int:
-    timeout = _number(value)
+    timeout = number(value)
     if timeout is None:
         raise SettingsContradict("transaction.timeout.ms", f"is {value!r}, which is no number of milliseconds")
     return timeout
@@ -177,8 +175,8 @@ def _judge_timeouts(config: Config, *, whose: str) -> None:
     """Refuse what outlasts the transaction. librdkafka does so, too, but cannot say that the bound may be ours."""
     transaction = config["transaction.timeout.ms"]
     for spellings, slack in _WITHIN_THE_TRANSACTION:
-        for key, value in _given(config, spellings):
-            if (_number(value) or 0) > transaction + slack:
+        for key, value in given(config, spellings):
+            if (number(value) or 0) > transaction + slack:
                 raise SettingsContradict(
                     key,
                     f"is {value!r}, but the broker aborts the transaction after transaction.timeout.ms "
@@ -187,39 +185,11 @@ def _judge_timeouts(config: Config, *, whose: str) -> None:
 
 
 def _demand(user: Config, spellings: tuple[str, ...]) -> None:
-    if not str(_last(user, spellings) or "").strip():
+    if not str(last(user, spellings) or "").strip():
         raise SettingsContradict(spellings[0], "is missing or empty. Set it")
 
 
 def _brokers(config: Config) -> set[str]:
     """Return ``host:port`` of each bootstrap broker, as librdkafka reads the list."""
-    listed = (part.strip().rpartition("://")[2].lower() for part in str(_last(config, _BOOTSTRAP) or "").split(","))
+    listed = (part.strip().rpartition("://")[2].lower() for part in str(last(config, _BOOTSTRAP) or "").split(","))
     return {part if re.search(r":\d+\Z", part) else f"{part}:9092" for part in listed if part}
-
-
-def _last(config: Config, spellings: tuple[str, ...]) -> object:
-    """Return what librdkafka goes by where a property is given in more than one spelling; None: it is not given."""
-    return next((value for _key, value in reversed(list(_given(config, spellings)))), None)
-
-
-def _given(config: Config, spellings: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    """Yield each place in which a property is given, as the app spelled it, with its value."""
-    for key, value in config.items():
-        if key == _TOPIC_CONFIG and isinstance(value, Mapping):
-            yield from ((f"{key}: {inner}", found) for inner, found in _given(value, spellings))
-        elif key.removeprefix("topic.") in spellings:
-            yield key, value
-
-
-def _text(value: object) -> str:
-    return str(value).strip().lower()
-
-
-def _number(value: object) -> int | None:
-    """Read an integer, as text or not, decimal or ``0x..``; None: it is none, which librdkafka refuses itself."""
-    for base in (0, 10):
-        try:
-            return int(str(value), base)
-        except ValueError:
-            continue
-    return None
