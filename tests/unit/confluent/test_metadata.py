@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from featuregate_confluent.errors import UnknownMark
-from featuregate_confluent.metadata import LIMIT, Mark, read, write
-from featuregate_confluent.models import Model
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
+from featuregate_confluent.errors import UnknownMark
+from featuregate_confluent.metadata import LIMIT, Mark, read, write
+from featuregate_confluent.models import Model
 
 any_text = st.text(st.characters(), max_size=60)  # surrogates and NULs included
 pieces = st.sampled_from(["fg", "1", "2", ";", "|", "=", "model", "v2", "bridge", "legacy", "\0", "ü", " "])

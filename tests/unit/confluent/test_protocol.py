@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from featuregate_confluent import tags
 from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.protocol import Choice, Member, Seen, decide, ids_to_take, latch
-from hypothesis import given
-from hypothesis import strategies as st
 
 P0, P1 = ("in", 0), ("in", 1)
 LEGACY, BRIDGE, V2 = Model

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 from confluent_kafka import KafkaError
+
 from featuregate_confluent.remedies import BY_FLAG, BY_NAME, Remedy, explain, remedy
 
 HIGHEST_CODE = 200

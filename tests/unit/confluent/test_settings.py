@@ -7,13 +7,13 @@ import logging
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from featuregate_confluent import settings
-from featuregate_confluent.errors import SettingsContradict
-from featuregate_confluent.models import Model
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
+from featuregate_confluent import settings
+from featuregate_confluent.errors import SettingsContradict
+from featuregate_confluent.models import Model
 
 NOWHERE = "127.0.0.1:1"
 QUIET = logging.getLogger("tests.settings")

@@ -9,11 +9,11 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from featuregate_confluent.slots import LONGEST, _numbered, claim
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
+from featuregate_confluent.slots import LONGEST, _numbered, claim
 
 if TYPE_CHECKING:
     from pathlib import Path

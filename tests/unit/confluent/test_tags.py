@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from featuregate_confluent import tags
-from featuregate_confluent.models import Model
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from featuregate_confluent import tags
+from featuregate_confluent.models import Model
 
 models = st.sampled_from(list(Model))
 client_ids = st.text(st.characters(), max_size=20) | st.lists(
