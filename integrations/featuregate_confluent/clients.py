@@ -1,0 +1,77 @@
+"""Clients of our own beside the app's: the same brokers and rights, and no word on standard error."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import KafkaError
+
+__all__ = ["admin", "connection", "reader"]
+
+_logger = logging.getLogger("featuregate.confluent.client")
+
+_CONNECTION: Final = (
+    "api.version.",
+    "bootstrap.",
+    "broker.address.",
+    "broker.version.fallback",
+    "client.dns.lookup",
+    "client.id",
+    "connections.max.idle.ms",
+    "enable.sasl.",
+    "enable.ssl.",
+    "https.",
+    "metadata.broker.list",
+    "metadata.recovery.",
+    "oauth_cb",
+    "receive.message.max.bytes",
+    "reconnect.backoff.",
+    "retry.backoff.",
+    "sasl.",
+    "security.protocol",
+    "socket.",
+    "ssl.",
+)
+"""How the properties begin that say where the cluster is and who we are; all else is the app's own business."""
+
+
+def connection(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a client's properties that any other client needs to reach the same brokers as the same user.
+
+    ``oauth_cb`` is one of them. The app's other callbacks are not: they are about the app's own client.
+    """
+    return {name: value for name, value in config.items() if name.startswith(_CONNECTION)}
+
+
+def admin(config: Mapping[str, Any]) -> AdminClient:
+    """Return an admin client. Keep it until what it was asked has been answered; ``poll(0)`` serves its log."""
+    ours: dict[str, Any] = {**connection(config), "error_cb": _log_error}
+    return AdminClient(ours, logger=_logger)
+
+
+def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
+    """Return a consumer that reads what it is assigned, to each partition's end, and never joins or commits.
+
+    librdkafka wants a group id of every consumer. Offsets that it asks for are those of ``group_id``.
+    """
+    ours = {
+        "group.id": group_id,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "error_cb": _log_error,
+    }
+    return Consumer({**connection(config), **ours}, logger=_logger)
+
+
+def _log_error(error: KafkaError) -> None:
+    _logger.debug("%s", error)

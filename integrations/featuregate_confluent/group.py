@@ -1,0 +1,345 @@
+"""Asks the group: who is in it, and what its committed offsets say.
+
+Two ways lead to committed offsets. :func:`stable_read` goes by the app's own consumer, waits for transactions that
+hold an offset, and is for the partitions that a member has just been given (R1). :meth:`GroupReader.peek` waits for
+nothing, and is for all input partitions (R3).
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
+
+from featuregate.errors import ClosedError
+from featuregate_confluent import clients, metadata
+from featuregate_confluent.errors import SwitchError, TakeoverTimedOut
+from featuregate_confluent.patterns import matcher
+from featuregate_confluent.protocol import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from confluent_kafka import Consumer
+    from confluent_kafka.admin import AdminClient
+
+    from featuregate_confluent.protocol import Partition
+
+__all__ = ["Asked", "Committed", "Coordinator", "GroupReader", "GroupSeen", "GroupUnread", "named", "stable_read"]
+
+Committed = tuple[int | None, metadata.Mark]
+"""The committed offset of a partition, None where there is none, and the mark beside it."""
+
+T = TypeVar("T")
+
+_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
+_FIRST_ROUND: Final = 2.0  # seconds; each round waits twice as long as the one before
+_PAUSE: Final = 0.1
+_NAMED: Final = 8
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+class GroupUnread(SwitchError):
+    """The group could not be read. ``error`` is the client's own, or None where no answer came in time."""
+
+    def __init__(self, what: str, error: KafkaError | None) -> None:
+        super().__init__(what, error)
+        self.what = what
+        self.error = error
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: {'no answer in time' if self.error is None else f'{self.error.name()}: {self.error.str()}'}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The broker that keeps the group."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSeen:
+    """A group, as its coordinator describes it."""
+
+    members: tuple[Member, ...]
+    """Whoever the coordinator takes for alive. A static member counts until its session times out, closed or not."""
+    coordinator: Coordinator
+    state: str
+    """``stable``, ``empty``, ``dead`` (there is no such group), ``preparing-rebalancing``, ``completing-rebalancing``,
+    or ``unknown``: what librdkafka calls a group of KIP-848 while it reconciles."""
+    kind: str
+    """``classic``, ``consumer`` (KIP-848) or ``unknown``."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody is in the group, and nobody is on the way."""
+        return not self.members and self.state in {"empty", "dead"}
+
+
+class Asked(Generic[T]):
+    """An answer on its way. It comes, or fails, within the seconds that it was asked with."""
+
+    def __init__(
+        self, client: AdminClient, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
+    ) -> None:
+        self._client = client  # collected before the answer, the client would fail it
+        self._future = future
+        self._what = what
+        self._read = read
+        self._until = time.monotonic() + timeout + _GRACE
+
+    @property
+    def done(self) -> bool:
+        """Whether :meth:`result` returns or raises at once."""
+        return self._future.done() or time.monotonic() >= self._until
+
+    def result(self) -> T:
+        """Wait for the answer and return it.
+
+        Raises
+        ------
+        GroupUnread
+            There is none.
+        UnknownMark
+            An offset carries a mark of newer software.
+        """
+        try:
+            answer = self._future.result(max(0.0, self._until - time.monotonic()))
+        except FutureTimeout:
+            raise GroupUnread(self._what, None) from None
+        except KafkaException as error:
+            raise GroupUnread(self._what, error.args[0]) from error
+        return self._read(answer)
+
+
+class GroupReader:
+    """Reads one group with a client of its own, which has the connection and the rights of the app's consumer.
+
+    Parameters
+    ----------
+    config
+        The app's consumer properties, as confluent-kafka takes them; only those about the connection are used.
+    group_id
+        The group.
+
+    Notes
+    -----
+    Needs the rights DESCRIBE on the group and DESCRIBE on its topics; READ implies both. One thread at a time.
+    """
+
+    def __init__(self, config: Mapping[str, Any], group_id: str) -> None:
+        self._group_id = group_id
+        self._admin: AdminClient | None = clients.admin(config)
+
+    def ask(self, timeout: float = 10.0) -> Asked[GroupSeen]:
+        """Ask who is in the group, and return at once."""
+        admin = self._client()
+        future = admin.describe_consumer_groups([self._group_id], request_timeout=timeout)[self._group_id]
+        return Asked(admin, future, f"who is in group {self._group_id!r}", _seen, timeout)
+
+    def members(self, timeout: float = 10.0) -> GroupSeen:
+        """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnread`."""
+        return _patiently(self.ask, timeout)
+
+    def ask_peek(
+        self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
+    ) -> Asked[dict[Partition, Committed]]:
+        """Ask for committed offsets as they are, pending transactions left aside, and return at once.
+
+        Without partitions, for all in which the group has committed anything.
+        """
+        admin = self._client()
+        what = f"what group {self._group_id!r} has committed"
+        wanted = None if partitions is None else sorted(set(partitions))
+        listed = None if wanted is None else [TopicPartition(*partition) for partition in wanted]
+        request = ConsumerGroupTopicPartitions(self._group_id, listed)
+        if listed == []:  # which librdkafka would take for all
+            future: Future[Any] = Future()
+            future.set_result(request)
+        else:
+            future = admin.list_consumer_group_offsets([request], require_stable=False, request_timeout=timeout)[
+                self._group_id
+            ]
+        return Asked(admin, future, what, lambda answer: _peeked(what, wanted, answer.topic_partitions), timeout)
+
+    def peek(self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0) -> dict[Partition, Committed]:
+        """Return committed offsets as :meth:`ask_peek` does, within so many seconds; asks again while the group moves.
+
+        Raises
+        ------
+        GroupUnread
+            They cannot be read, or one of them cannot.
+        UnknownMark
+            An offset carries a mark of newer software.
+        """
+        return _patiently(lambda left: self.ask_peek(partitions, left), timeout)
+
+    def input_partitions(self, topics: Iterable[str], timeout: float = 10.0) -> tuple[Partition, ...]:
+        """Return all partitions of what a consumer subscribes to: names, and patterns that begin with ``^``.
+
+        A topic that does not exist has none. Patterns are matched generously: with one partition too many a peek is
+        slower, with one too few it is wrong. Raises `GroupUnread`.
+        """
+        wanted = set(topics)
+        patterns = {topic for topic in wanted if topic.startswith("^")}
+        found = self._partitions_of(sorted(wanted - patterns), timeout)
+        if patterns:
+            found |= self._partitions_like(patterns, timeout)
+        return tuple(sorted(found))
+
+    def _partitions_of(self, names: list[str], timeout: float) -> set[Partition]:
+        if not names:
+            return set()
+        admin = self._client()
+        futures = admin.describe_topics(TopicCollection(names), request_timeout=timeout)
+        found: set[Partition] = set()
+        for name in names:
+            asked = Asked(admin, futures[name], f"the partitions of topic {name!r}", lambda answer: answer, timeout)
+            try:
+                found.update((name, partition.id) for partition in asked.result().partitions)
+            except GroupUnread as error:
+                if error.error is None or error.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        return found
+
+    def _partitions_like(self, patterns: set[str], timeout: float) -> set[Partition]:
+        try:
+            topics = self._client().list_topics(timeout=timeout).topics
+        except KafkaException as error:
+            raise GroupUnread("the topics of this cluster", error.args[0]) from error
+        tests = [matcher(pattern) for pattern in patterns]
+        return {
+            (name, number)
+            for name, topic in topics.items()
+            if any(test(name) for test in tests)
+            for number in topic.partitions
+        }
+
+    def close(self) -> None:
+        """Hang up. What was asked before is still answered; asking again raises `ClosedError`."""
+        self._admin = None
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            raise ClosedError("this GroupReader is closed")
+        self._admin.poll(0)  # nobody else serves its log
+        return self._admin
+
+
+def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: float) -> dict[Partition, Committed]:
+    """Return the committed offsets of partitions once no transaction holds any of them.
+
+    ``consumer`` is the app's own, with ``isolation.level=read_committed``: librdkafka asks for stable offsets only
+    then. It answers a pending transaction by timing out, as it does where the coordinator moves; both are asked again.
+
+    Raises
+    ------
+    TakeoverTimedOut
+        They did not settle within ``timeout`` seconds.
+    GroupUnread
+        They cannot be read.
+    UnknownMark
+        An offset carries a mark of newer software.
+    """
+    wanted = sorted(set(partitions))
+    if not wanted:
+        return {}
+    until = time.monotonic() + timeout
+    patience = _FIRST_ROUND
+    while True:
+        left = max(until - time.monotonic(), _PAUSE)
+        try:
+            found = consumer.committed(
+                [TopicPartition(*partition) for partition in wanted], timeout=min(left, patience)
+            )
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING:
+                raise GroupUnread(f"the committed offsets of {named(wanted)}", error.args[0]) from error
+            if time.monotonic() >= until:
+                raise TakeoverTimedOut(_unsettled(wanted, timeout)) from error
+            time.sleep(_PAUSE)
+            patience *= 2
+        else:
+            return _peeked("committed offsets", wanted, found)
+
+
+def named(partitions: Iterable[Partition]) -> str:
+    """Name partitions for a sentence: ``orders[0], orders[1] and 30 more``."""
+    names = [f"{topic}[{number}]" for topic, number in sorted(partitions)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _unsettled(partitions: list[Partition], timeout: float) -> str:
+    return (
+        f"the committed offsets of {named(partitions)} did not settle within {timeout:g} s. Usually a transaction "
+        "holds them that a member left open when it died: the broker ends it transaction.timeout.ms after it began, "
+        "at most 10 s late; that member ends it at once when it is started again under its own name. "
+        "If it lasts longer, the group's coordinator does not answer"
+    )
+
+
+def _patiently(ask: Callable[[float], Asked[T]], timeout: float) -> T:
+    """Ask until there is an answer, or an error that will not pass, or no time left."""
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return ask(max(until - time.monotonic(), _PAUSE)).result()
+        except GroupUnread as error:
+            if error.error is None or error.error.code() not in _PASSING or time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which is not exported for type checkers
+    node = group.coordinator
+    return GroupSeen(
+        members=tuple(
+            Member(
+                member_id=member.member_id,
+                client_id=member.client_id,
+                instance_id=member.group_instance_id,
+                host=member.host,
+            )
+            for member in group.members
+        ),
+        coordinator=Coordinator(node.id, node.host, node.port),
+        state=group.state.name.lower().replace("_", "-"),
+        kind=group.type.name.lower(),
+    )
+
+
+def _peeked(what: str, wanted: list[Partition] | None, found: Iterable[TopicPartition]) -> dict[Partition, Committed]:
+    """Read what was answered; whatever was asked and not answered is an error, not an offset that is not there."""
+    read: dict[Partition, Committed] = {}
+    for partition in found:
+        place = (partition.topic, partition.partition)
+        if partition.error is not None:
+            raise GroupUnread(f"{what} in {named([place])}", partition.error)
+        read[place] = (partition.offset if partition.offset >= 0 else None, metadata.read(partition.metadata))
+    missing = set(wanted or ()) - read.keys()
+    if missing:
+        raise GroupUnread(f"{what} in {named(missing)}", None)
+    return read
