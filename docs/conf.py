@@ -48,6 +48,7 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(argparse|asyncio|collections|concurrent|datetime|enum|logging|os|pathlib|ssl|subprocess|types|typing)\..*",
     ),
+    (r"py:.*", r"(confluent_kafka\..*|Consumer|Message|Producer|TopicPartition)"),
     (r"py:.*", r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])"),
 ]
 

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Committed",
-    "Event",
     "Fenced",
     "LatchRead",
-    "MetricsHook",
     "ModelChanged",
     "Poisoned",
     "Refused",
     "Rejoining",
     "RolledBack",
     "Stopped",
+    "SwitchEvent",
+    "SwitchHook",
     "TookOver",
     "teller",
 ]
@@ -122,7 +122,9 @@ class Stopped:
     aborted: int
 
 
-Event = ModelChanged | LatchRead | TookOver | Committed | RolledBack | Fenced | Refused | Poisoned | Rejoining | Stopped
+SwitchEvent = (
+    ModelChanged | LatchRead | TookOver | Committed | RolledBack | Fenced | Refused | Poisoned | Rejoining | Stopped
+)
 
 _LEVELS: dict[type, int] = {
     Committed: logging.DEBUG,
@@ -134,17 +136,17 @@ _LEVELS: dict[type, int] = {
 }
 
 
-class MetricsHook(Protocol):
+class SwitchHook(Protocol):
     """What a metrics library plugs in: one call for each event, in the thread of the loop."""
 
-    def __call__(self, event: Event, /) -> None:
+    def __call__(self, event: SwitchEvent, /) -> None:
         """Count the event; a hook that raises is logged, and the loop goes on."""
 
 
-def teller(hook: MetricsHook | None) -> Callable[[Event], None]:
+def teller(hook: SwitchHook | None) -> Callable[[SwitchEvent], None]:
     """Give the function that logs an event, and hands it to the hook."""
 
-    def tell(event: Event) -> None:
+    def tell(event: SwitchEvent) -> None:
         level = _LEVELS.get(type(event), logging.INFO)
         if logger.isEnabledFor(level):
             logger.log(level, "%s", _line(event))
@@ -157,7 +159,7 @@ def teller(hook: MetricsHook | None) -> Callable[[Event], None]:
     return tell
 
 
-def _line(event: Event) -> str:
+def _line(event: SwitchEvent) -> str:
     values = ((field.name, getattr(event, field.name)) for field in fields(event))
     return " ".join([type(event).__name__, *(f"{name}={_word(value)}" for name, value in values)])
 

@@ -83,7 +83,7 @@ def safe_send_offsets(
     offsets
         The next offset to consume of each partition, which must still be assigned to the consumer.
     gate
-        On :data:`featuregate.presets.kip447`.
+        On ``featuregate.presets.kip447``.
     mark
         What the offsets' metadata says; nothing by default.
     timeout

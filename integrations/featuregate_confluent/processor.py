@@ -178,7 +178,7 @@ class ExactlyOnceProcessor:
 
         ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now: see ``why``),
         ``rejoining``, ``stopping``, ``stopped`` or ``failed`` (see ``error``). The rest is as
-        :meth:`ProducerSwitch.health <featuregate_confluent.switch.ProducerSwitch.health>` says.
+        :meth:`ProducerSwitch.health <featuregate_confluent.ProducerSwitch.health>` says.
         """
         found = self._switch.health()
         status = self._state

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from featuregate import Gate
-    from featuregate_confluent.events import Event
+    from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.group import Asked, Committed, GroupReader, GroupSeen
     from featuregate_confluent.metadata import Mark
     from featuregate_confluent.mirror import Mirror
@@ -57,7 +57,7 @@ class Standing:
         reader: GroupReader,
         mirror: Mirror | None,
         topics: Sequence[str],
-        tell: Callable[[Event], None],
+        tell: Callable[[SwitchEvent], None],
         every: float,
     ) -> None:
         self.latch: Model | None = None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-    from featuregate_confluent.events import MetricsHook
+    from featuregate_confluent.events import SwitchHook
     from featuregate_confluent.protocol import Partition
 
 __all__ = ["ProducerSwitch"]
@@ -85,7 +85,7 @@ class ProducerSwitch:
     mirror
         A compacted topic that keeps the group's latch too, against offsets that expire or are reset.
     metrics
-        Called with each :data:`~featuregate_confluent.events.Event`.
+        Called with each :data:`~featuregate_confluent.events.SwitchEvent`.
     interval
         Seconds between polls of the cluster, where ``features`` is not given.
     group_interval
@@ -111,7 +111,7 @@ class ProducerSwitch:
         instance_id: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
         mirror: str | None = None,
-        metrics: MetricsHook | None = None,
+        metrics: SwitchHook | None = None,
         interval: float = 15.0,
         group_interval: float = 3.0,
         name_of: Callable[[str, Partition], str] = partition_id,
@@ -162,7 +162,7 @@ class ProducerSwitch:
     # ------------------------------------------------------------------ the loop
 
     def subscribe(self, consumer: Consumer) -> None:
-        """Subscribe a consumer, which was made of :attr:`consumer_config`, and follow its assignments."""
+        """Subscribe a consumer, which was made of ``consumer_config``, and follow its assignments."""
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
         self._ownership = Ownership()

@@ -63,9 +63,9 @@ class Transaction:
 
     Attributes
     ----------
-    messages : sequence of confluent_kafka.Message
+    messages : Sequence
         Of one partition in the models with a producer for each, else of all.
-    producer : confluent_kafka.Producer
+    producer : Producer
         For what :meth:`produce` does not offer. Never begin, commit or abort on it.
     model : Model
         The model that it runs in.

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sybil.document import Document
-from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
+from doc_pages import PAGES, REAL, ROOT, parsed
 
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ROOT = Path(__file__).parents[2]
-PAGES = [
-    page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if "_build" not in page.parts and "```python" in page.read_text()
-]
-
-
-def parsed(page: Path, bootstrap: str) -> Document:
-    """Parse a page in which brokers live at ``bootstrap``; line numbers stay those of the page."""
-    document = Document(page.read_text().replace("localhost:9092", bootstrap), str(page))
-    for parser in (PythonCodeBlockParser(), SkipParser()):
-        for region in parser(document):
-            document.add(region)
-    return document
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -48,13 +31,13 @@ def quiet_root_logger() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("in_a_folder_of_its_own", "quiet_root_logger")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in REAL], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_every_python_block_of_the_page_runs(page: Path) -> None:
     """What users copy works, in the order in which the page shows it."""
     with FakeCluster() as cluster:
-        document = parsed(page, cluster.bootstrap)
-        document.namespace["__name__"] = "page"
-        for example in document.examples():
+        for example in parsed(page, cluster.bootstrap).examples():
             example.evaluate()
 
 

@@ -1,0 +1,28 @@
+"""The pages whose Python blocks are run by tests, and how they are parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sybil.document import Document
+from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if "_build" not in page.parts and "```python" in page.read_text()
+]
+REAL = [
+    page for page in PAGES if "<!-- the Python blocks of this page run against a real broker -->" in page.read_text()
+]
+
+
+def parsed(page: Path, bootstrap: str) -> Document:
+    """Parse a page in which brokers live at ``bootstrap``; line numbers stay those of the page."""
+    document = Document(page.read_text().replace("localhost:9092", bootstrap), str(page))
+    for parser in (PythonCodeBlockParser(), SkipParser()):
+        for region in parser(document):
+            document.add(region)
+    document.namespace["__name__"] = "page"
+    return document
