@@ -124,8 +124,8 @@ class Standing:
     def read(self, own: Mapping[Partition, Mark], generation: int) -> None:
         """Take in the marks of the new partitions, which were read stably (R1)."""
         found = latch(own, {}, None)
-        if found is not None and (self.latch is None or found > self.latch):
-            self._note(found, "own")
+        self._note(found, "own")
+        if found is not None and found > self.model:
             self._choose(generation, members=None)
 
     # ------------------------------------------------------------------ between transactions

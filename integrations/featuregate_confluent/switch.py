@@ -184,6 +184,8 @@ class ProducerSwitch:
         consumer, ownership = self._subscribed(), self._ownership
         if len(ownership):
             self._generation = identity(consumer.consumer_group_metadata()).generation
+            if self._standing.only_in not in {None, self._generation}:
+                self._take_over(consumer, [])  # the group moved on before the first commit in v2: decide again (R5)
             self._standing.look(self._generation)
             self._settle_producers()
         waiting = self._standing.danger() is not None
@@ -290,13 +292,18 @@ class ProducerSwitch:
             self._take_over(consumer, new)
             assign = consumer.incremental_assign if self._incremental else consumer.assign
             assign(self._ownership.places(new))
-        except GroupUnread as unread:
-            refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
-            self._failure = (SwitchFatal if refused else MustRejoin)(str(unread))
         except Exception as error:  # noqa: BLE001 - consume() raises it, once the callback has returned
             self._failure = error
 
     def _take_over(self, consumer: Consumer, new: list[Partition]) -> None:
+        """Take over new partitions; where the group cannot be read, nothing is, and the member joins again."""
+        try:
+            self._take(consumer, new)
+        except GroupUnread as unread:
+            refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
+            raise (SwitchFatal if refused else MustRejoin)(str(unread)) from unread
+
+    def _take(self, consumer: Consumer, new: list[Partition]) -> None:
         """Take the ids of new partitions, then read where to go on (R8)."""
         began, standing = time.monotonic(), self._standing
         self._generation = generation = identity(consumer.consumer_group_metadata()).generation
