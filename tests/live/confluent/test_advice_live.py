@@ -1,0 +1,212 @@
+"""Advice against real clusters, old and new: what is switched on works, and what is held back would not."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+import featuregate as fg
+from featuregate.testing import LocalKafka
+from featuregate_confluent.advice import State, advise, with_advice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.live
+
+BOUND = 60.0
+SOON = 15.0
+"""Many times what the same consumer takes where it works."""
+MESSAGES = 500
+ZSTD = 4
+NOBODY = -1
+BY_BROKER = "4.2.0"
+QUIET = logging.getLogger("tests.advice")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+
+
+class Place(NamedTuple):
+    """A cluster of one broker."""
+
+    version: str
+    kafka: LocalKafka
+    data: Path
+
+
+@pytest.fixture(scope="module", params=["2.4.1", "3.9.2", BY_BROKER])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    data = tmp_path_factory.mktemp("data")
+    with LocalKafka(request.param, properties={"group.initial.rebalance.delay.ms": 0, "log.dirs": data}) as kafka:
+        yield Place(request.param, kafka, data)
+
+
+@pytest.fixture
+def features(place: Place) -> Iterator[fg.Discoverer]:
+    with fg.Discoverer(place.kafka.client_config()) as found:
+        assert found.wait(BOUND)
+        yield found
+
+
+@pytest.fixture
+def topic(place: Place, request: pytest.FixtureRequest) -> str:
+    """Make a topic of one partition that is this test's own."""
+    name = str(request.node.originalname)
+    admin = AdminClient(place.kafka.client_config(), logger=QUIET)
+    for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
+        made.result(BOUND)
+    return name
+
+
+@pytest.fixture
+def member(place: Place) -> Iterator[Callable[..., Consumer]]:
+    """Let a consumer join the group that is called like its topic; all leave at the end of the test."""
+    members: list[Consumer] = []
+
+    def join(topic: str, config: dict[str, Any]) -> Consumer:
+        consumer = Consumer(config, logger=QUIET)
+        members.append(consumer)
+        consumer.subscribe([topic])
+        return consumer
+
+    yield join
+    for consumer in members:
+        consumer.close()
+
+
+def of_group(place: Place, topic: str) -> dict[str, Any]:
+    return {
+        **place.kafka.client_config(),
+        "group.id": topic,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+
+
+def produce(config: dict[str, Any], topic: str) -> None:
+    """Deliver the messages, of which the last says how many there are."""
+    producer = Producer(config, logger=QUIET)
+    failed: list[KafkaError] = []
+    for number in range(MESSAGES):
+        producer.produce(topic, f"{number}" * 20, on_delivery=lambda error, _: failed.append(error) if error else None)
+    assert producer.flush(BOUND) == 0
+    assert failed == []
+
+
+def consume(consumer: Consumer, seconds: float = BOUND) -> tuple[int, set[str]]:
+    """Count messages until all are there, an error came, or the time is over; return the errors too."""
+    count, errors = 0, set()
+    end = time.monotonic() + seconds
+    while count < MESSAGES and not errors and time.monotonic() < end:
+        message = consumer.poll(1.0)
+        if message is not None and (error := message.error()):
+            errors.add(error.name())
+        elif message is not None:
+            count += 1
+    return count, errors
+
+
+def owning(*consumers: Consumer) -> bool:
+    """Poll the members until one of them owns the partition; False at the bound."""
+    end = time.monotonic() + BOUND
+    while time.monotonic() < end:
+        for consumer in consumers:
+            consumer.poll(0.2)
+        if any(consumer.assignment() for consumer in consumers):
+            return True
+    return False
+
+
+def group_type(place: Place, group: str) -> ConsumerGroupType:
+    admin = AdminClient(place.kafka.client_config(), logger=QUIET)
+    described = admin.describe_consumer_groups([group], request_timeout=BOUND)
+    return described[group].result(BOUND).type
+
+
+def first_batch(place: Place, topic: str) -> tuple[int, int]:
+    """Return the codec and the producer id of the first batch that the broker has on its disk."""
+    (segment,) = place.data.glob(f"{topic}-0/*.log")
+    head = segment.read_bytes()[:61]
+    (attributes,) = struct.unpack_from(">h", head, 21)
+    (producer_id,) = struct.unpack_from(">q", head, 43)
+    return attributes & 0b111, producer_id
+
+
+def test_a_producer_with_advice_compresses_and_is_idempotent(place: Place, features: fg.Discoverer, topic: str) -> None:
+    """On every one of these clusters; the broker's own file says so, and says otherwise without the advice."""
+    config = place.kafka.client_config()
+    advised = with_advice(config, role="producer", features=features)
+    assert advised == {**config, "compression.type": "zstd", "enable.idempotence": "true"}
+    produce(advised, topic)
+    codec, producer_id = first_batch(place, topic)
+    assert (codec, producer_id >= 0) == (ZSTD, True)
+
+
+def test_a_producer_without_advice_does_neither(place: Place, topic: str) -> None:
+    """The file tells the two apart."""
+    produce(place.kafka.client_config(), topic)
+    assert first_batch(place, topic) == (0, NOBODY)
+
+
+def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advised(
+    place: Place, features: fg.Discoverer, topic: str, member: Callable[..., Consumer]
+) -> None:
+    """4.2 has finalized group.version: the group is driven by the broker. The older ones stay classic."""
+    produce(place.kafka.client_config(), topic)
+    config = with_advice(of_group(place, topic), role="consumer", features=features)
+    by_broker = place.version == BY_BROKER
+    assert config.get("group.protocol") == ("consumer" if by_broker else None)
+    consumer = member(topic, config)
+    assert consume(consumer) == (MESSAGES, set())
+    assert (group_type(place, topic) is ConsumerGroupType.CONSUMER) == by_broker
+
+
+def test_what_is_held_back_would_not_work(place: Place, topic: str, member: Callable[..., Consumer]) -> None:
+    """Where advice says "not yet", a consumer that insists on the new protocol waits without a word."""
+    view = fg.discover(place.kafka.client_config())
+    (found,) = (each for each in advise(view, "consumer", {}) if each.name == "group-protocol")
+    produce(place.kafka.client_config(), topic)
+    consumer = member(topic, {**of_group(place, topic), "group.protocol": "consumer"})
+    if place.version == BY_BROKER:
+        assert found.state is State.MAY
+        assert consume(consumer) == (MESSAGES, set())
+    else:
+        assert found.state is State.NOT_YET
+        assert consume(consumer, SOON) == (0, set())
+        assert consumer.assignment() == []
+
+
+def test_the_switch_of_producers_may_be_taken_where_every_broker_checks(place: Place) -> None:
+    """2.4.1 accepts a zombie's offsets in silence; 3.9 and 4.2 do not."""
+    view = fg.discover(place.kafka.client_config())
+    states = {each.name: each.state for each in advise(view, "producer", {})}
+    assert states["one-producer-per-process"] is (State.NOT_YET if place.version == "2.4.1" else State.MAY)
+    assert states["transactions-v2"] is State.NO_EFFECT
+
+
+@pytest.mark.parametrize("place", [BY_BROKER], indirect=True)
+def test_a_live_classic_group_turns_over_with_its_first_new_member(
+    place: Place, topic: str, member: Callable[..., Consumer]
+) -> None:
+    """The note says so, and that 4.2 lets members of both kinds share the group by default."""
+    admin = AdminClient(place.kafka.client_config(), logger=QUIET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    described = admin.describe_configs([resource])[resource].result(BOUND)
+    assert described["group.consumer.migration.policy"].value.upper() == "BIDIRECTIONAL"
+    old = member(topic, of_group(place, topic))
+    assert owning(old)
+    assert group_type(place, topic) is ConsumerGroupType.CLASSIC
+    new = member(topic, {**of_group(place, topic), "group.protocol": "consumer"})
+    end = time.monotonic() + BOUND
+    while group_type(place, topic) is not ConsumerGroupType.CONSUMER and time.monotonic() < end:
+        old.poll(0.2)
+        new.poll(0.2)
+    assert group_type(place, topic) is ConsumerGroupType.CONSUMER
+    assert owning(old, new)
