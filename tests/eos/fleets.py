@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,14 +19,19 @@ if TYPE_CHECKING:
     from eos.pipes import Pipe
     from featuregate.testing.processes import Child
 
-__all__ = ["APP", "App", "Fleet", "Status", "Term"]
+__all__ = ["APP", "App", "Fleet", "Status", "Term", "now"]
 
 APP = Path(__file__).parents[2] / "examples" / "exactly_once_app.py"
 
 LEVELS = {"legacy": 1, "bridge": 2, "v2": 3}
 
 Status = dict[str, Any]
-"""A line of a status file: time, model, gate, latch, generation, committed, aborted."""
+"""A line of a status file: time, model, gate, latch, generation, committed, aborted, and more."""
+
+
+def now() -> datetime:
+    """Read the clock by which apps write their status."""
+    return datetime.now(UTC)
 
 
 @dataclass
@@ -34,7 +40,7 @@ class Term:
 
     child: Child
     status_file: Path
-    began: float = field(default_factory=time.monotonic)
+    began: datetime = field(default_factory=now)
 
     @property
     def statuses(self) -> list[Status]:
@@ -45,13 +51,9 @@ class Term:
         return [json.loads(line) for line in lines]
 
     @property
-    def committed_in(self) -> list[str]:
-        """In which models it has committed, oldest first."""
-        models: list[str] = []
-        for status in self.statuses:
-            if status["committed"] and status["model"] not in models[-1:]:
-                models.append(status["model"])
-        return models
+    def models(self) -> list[str]:
+        """The models that it has told, oldest first."""
+        return [model for model, _ in groupby(status["model"] for status in self.statuses)]
 
 
 class App:
@@ -152,6 +154,7 @@ class Fleet:
             "--model": model,
             "--state-dir": self._family.folder / "state",
             "--work-ms": work_ms,
+            "--interval": 1,
         }
         command = [sys.executable, "-W", "error", str(self._script)]
         command += [str(word) for pair in options.items() for word in pair]
@@ -185,26 +188,20 @@ class Fleet:
         """Every life of every member, by its beginning."""
         return sorted((term for app in self.apps for term in app.terms), key=lambda term: term.began)
 
-    def first_v2(self) -> float | None:
-        """When a member first told that it had committed in v2; None: not yet."""
-        times = [
-            status["time"]
-            for term in self.terms()
-            for status in term.statuses
-            if status["model"] == "v2" and status["committed"]
-        ]
-        return min(times, default=None)
+    def first_told(self, key: str, value: object) -> datetime | None:
+        """When a member first told that; None: not yet."""
+        times = [status["time"] for term in self.terms() for status in term.statuses if status[key] == value]
+        return datetime.fromisoformat(min(times)) if times else None
 
     def steps_back(self) -> list[str]:
-        """Say where a member went to a lower model, or began below v2 when the group had been in v2."""
-        latched = self.first_v2()
+        """Say where a member went to a lower model than it had committed in, or worked below the group's latch."""
+        latched = self.first_told("latch", "v2")
         found = []
         for app in self.apps:
             for number, term in enumerate(app.terms, 1):
-                levels = [LEVELS[model] for model in term.committed_in]
                 late = latched is not None and term.began > latched
-                if levels != sorted(levels) or (late and levels and levels[0] < LEVELS["v2"]):
-                    found.append(f"{app.name}, life {number}{', begun after v2' if late else ''}: {term.committed_in}")
+                if _sinks(term.statuses, floor="v2" if late else "legacy"):
+                    found.append(f"{app.name}, life {number}{', begun after the latch' if late else ''}: {term.models}")
         return found
 
     def tell(self) -> str:
@@ -213,5 +210,24 @@ class Fleet:
         for app in self.apps:
             for number, term in enumerate(app.terms, 1):
                 last = next(reversed(term.statuses), None)
-                rows.append(f"{app.name} life {number}: {' -> '.join(term.committed_in) or 'no commit'}; last {last}")
+                rows.append(f"{app.name} life {number}: {' -> '.join(term.models)}; last {last}")
         return "\n".join(rows)
+
+
+def _sinks(statuses: list[Status], *, floor: str) -> bool:
+    """Whether a life worked in a lower model than it had to.
+
+    A v2 that was chosen before anybody has committed in it may be taken back: a member may have joined that is not
+    ready. What was committed in may not, and the latch may not.
+    """
+    least = LEVELS[floor]
+    committed = 0
+    for status in statuses:
+        level = LEVELS[status["model"]]
+        if level < least and (status["committed"] > committed or status["latch"] == "v2"):
+            return True
+        settled = status["latch"] == "v2" or level < LEVELS["v2"]
+        if status["committed"] > committed and settled:
+            least = max(least, level)
+        committed = status["committed"]
+    return False
