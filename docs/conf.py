@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sphinx.util.nodes import make_refnode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import configuration_keys, preset_table  # Sphinx does not look here by itself
+from tables import configuration_keys, flag_table, preset_table, remedy_table  # Sphinx does not look here by itself
 
 if TYPE_CHECKING:
     from docutils.nodes import Element
@@ -31,7 +31,12 @@ html_theme = "furo"
 html_title = f"featuregate {version}"
 
 myst_enable_extensions = ["substitution"]
-myst_substitutions = {"configuration_keys": configuration_keys(), "preset_table": preset_table()}
+myst_substitutions = {
+    "configuration_keys": configuration_keys(),
+    "flag_table": flag_table(),
+    "preset_table": preset_table(),
+    "remedy_table": remedy_table(),
+}
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from featuregate import presets
 from featuregate.config import KEYS
+from featuregate_confluent.remedies import BY_FLAG, BY_NAME, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["configuration_keys", "preset_table"]
+__all__ = ["configuration_keys", "flag_table", "preset_table", "remedy_table"]
 
 
 def configuration_keys() -> str:
@@ -34,6 +35,23 @@ def preset_table() -> str:
         for preset in presets.all()
     )
     return _table(("preset", "what it allows", "requirement", "source", "what it does not prove"), rows)
+
+
+def remedy_table() -> str:
+    """Return every error that has a remedy of its own, the mildest remedy first."""
+    rows = (
+        (f"`{name}`", remedy.value, row.reason)
+        for remedy in Remedy
+        for name, row in sorted(BY_NAME.items())
+        if row.remedy is remedy
+    )
+    return _table(("error", "remedy", "why"), rows)
+
+
+def flag_table() -> str:
+    """Return what an error of any other name goes by."""
+    rows = ((f"`{flag}`" if flag else "none of them", row.remedy.value, row.reason) for flag, row in BY_FLAG.items())
+    return _table(("flag", "remedy", "why"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from featuregate.view import View
     from featuregate_confluent.properties import Config
 
-__all__ = ["Advice", "Role", "State", "Version", "advise", "installed_librdkafka", "with_advice"]
+__all__ = ["Advice", "ClientRole", "State", "Version", "advise", "installed_librdkafka", "with_advice"]
 
 _log = logging.getLogger("featuregate_confluent.advice")
 
-Role = Literal["consumer", "producer"]
+ClientRole = Literal["consumer", "producer"]
 Version = tuple[int, int, int]
 """Of librdkafka, such as ``(2, 12, 0)``."""
 
@@ -90,7 +90,7 @@ class _Item(NamedTuple):
     """What can be advised."""
 
     name: str
-    role: Role
+    role: ClientRole
     requirement: Requirement
     note: str
     """What to know before it is switched on."""
@@ -195,7 +195,7 @@ _ITEMS: Final = (
 _BOOLEANS: Final = {"t": "true", "1": "true", "f": "false", "0": "false"}
 
 
-def advise(view: View, role: Role, config: Config) -> tuple[Advice, ...]:
+def advise(view: View, role: ClientRole, config: Config) -> tuple[Advice, ...]:
     """Return what the cluster of this view allows a client with these properties to switch on.
 
     Parameters
@@ -216,7 +216,7 @@ def advise(view: View, role: Role, config: Config) -> tuple[Advice, ...]:
     return tuple(_advice(item, evaluate(view, item.requirement), config, client) for item in _items(role))
 
 
-def with_advice(config: Config, *, role: Role, features: Discoverer) -> dict[str, Any]:
+def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> dict[str, Any]:
     """Return the app's properties with all that may be switched on now; each step is logged.
 
     Each advice has a sticky gate of ``features``, named ``advice-<name>``: with a shelf, what was once switched on
@@ -248,9 +248,9 @@ def installed_librdkafka() -> Version | None:
     return packed >> 24 & 0xFF, packed >> 16 & 0xFF, packed >> 8 & 0xFF
 
 
-def _items(role: Role) -> tuple[_Item, ...]:
-    if role not in get_args(Role):
-        raise ConfigError("role", f"must be {' or '.join(get_args(Role))}, not {role!r}")
+def _items(role: ClientRole) -> tuple[_Item, ...]:
+    if role not in get_args(ClientRole):
+        raise ConfigError("role", f"must be {' or '.join(get_args(ClientRole))}, not {role!r}")
     return tuple(item for item in _ITEMS if item.role == role)
 
 

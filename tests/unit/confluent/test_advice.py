@@ -7,6 +7,7 @@ import pickle
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, libversion
 
 from featuregate import presets
 from featuregate.decisions import evaluate
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 OLD, MIDDLE, NEW = release_view("2.4"), release_view("3.9"), release_view("4.2")
 ROLLING = release_view("4.2", "2.4")
+QUIET = logging.getLogger("tests.advice")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy", "group.protocol.type")
 
 
@@ -103,6 +107,16 @@ def test_what_is_on_without_the_cluster_is_said() -> None:
 
 
 @pytest.mark.parametrize("key", CLASSIC_ONLY)
+def test_librdkafka_refuses_what_we_call_a_conflict(key: str) -> None:
+    """Applied all the same, the advice would leave the app without a consumer."""
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "group.protocol": "consumer"}
+    Consumer(config, logger=QUIET).close()
+    value = {"group.protocol.type": "consumer", "partition.assignment.strategy": "range"}.get(key, "6000")
+    with pytest.raises(KafkaException, match="not supported"):
+        Consumer({**config, key: value}, logger=QUIET)
+
+
+@pytest.mark.parametrize("key", CLASSIC_ONLY)
 def test_properties_of_the_classic_protocol_go_first(key: str) -> None:
     """librdkafka refuses to make a consumer with both."""
     found = one("group-protocol", NEW, {key: "1"})
@@ -157,10 +171,9 @@ def test_it_works_where_confluent_kafka_is_not_installed() -> None:
 
 def test_the_version_of_librdkafka_is_the_one_in_this_process() -> None:
     """As its own text says it."""
-    confluent_kafka = pytest.importorskip("confluent_kafka")
     found = advice.installed_librdkafka()
     assert found is not None
-    assert ".".join(map(str, found)) == confluent_kafka.libversion()[0]
+    assert ".".join(map(str, found)) == libversion()[0]
 
 
 def test_every_advice_says_why_and_crosses_process_borders() -> None:
