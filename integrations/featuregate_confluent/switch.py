@@ -15,6 +15,7 @@ from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_confluent.events import Committed, Fenced, RolledBack, Stopped, TookOver, teller
 from featuregate_confluent.group import GroupReader, GroupUnread, stable_read
 from featuregate_confluent.metadata import Mark
+from featuregate_confluent.mirror import Mirror
 from featuregate_confluent.models import Model, parse_wish
 from featuregate_confluent.offsets import identity
 from featuregate_confluent.ownership import Ownership, by_partition
@@ -129,8 +130,6 @@ class ProducerSwitch:
         self._features = features or Discoverer(dict(consumer), interval=interval, shelf=state_dir)
         self._gate = gate = self._features.gate(GATE, presets.kip447)
         self._reader = GroupReader(self.consumer_config, group_id)
-        if mirror:
-            from featuregate_confluent.mirror import Mirror  # noqa: PLC0415
         self._mirror = Mirror(mirror, self.consumer_config, group=group_id, gate=GATE) if mirror else None
         name = instance_id or self.consumer_config.get("group.instance.id")
         self.slot = slots.claim(app_id, instance_id=name, state_dir=state_dir)

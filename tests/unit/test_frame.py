@@ -157,4 +157,5 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert "featuregate/py.typed" in names
     assert {name for name in names if name.startswith("featuregate/")} == shipped
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"featuregate"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"featuregate", "featuregate_confluent"}
+    assert "featuregate_confluent/py.typed" in names
