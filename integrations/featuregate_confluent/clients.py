@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
 
-__all__ = ["admin", "connection", "reader"]
+__all__ = ["admin", "connection", "reader", "writer"]
 
 _logger = logging.getLogger("featuregate.confluent.client")
 
@@ -65,12 +65,18 @@ def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
         "group.id": group_id,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",
+        "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 20,  # a partition's end is told by an empty answer, for which brokers wait 500 ms
         "error_cb": _log_error,
     }
     return Consumer({**connection(config), **ours}, logger=_logger)
+
+
+def writer(config: Mapping[str, Any]) -> Producer:
+    """Return a producer that writes what all replicas in sync have."""
+    return Producer({**connection(config), "acks": "all", "error_cb": _log_error}, logger=_logger)
 
 
 def _log_error(error: KafkaError) -> None:

@@ -1,0 +1,141 @@
+"""The mirror of the latch, in topics of real brokers."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from featuregate.testing import LocalKafka
+from featuregate_confluent.errors import MirrorError, UnknownMark
+from featuregate_confluent.mirror import Mirror, Record
+from featuregate_confluent.models import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.live
+
+BOUND = 60.0
+
+
+@pytest.fixture(scope="module", params=["2.8.2", "4.2.0"])
+def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    with LocalKafka(request.param) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
+    """Make a compacted topic of two partitions that is this test's own."""
+    name = str(request.node.originalname)
+    make(kafka, name, "compact")
+    return name
+
+
+def make(kafka: LocalKafka, name: str, policy: str) -> None:
+    admin = AdminClient(kafka.client_config())
+    for made in admin.create_topics([NewTopic(name, 2, 1, config={"cleanup.policy": policy})]).values():
+        made.result(BOUND)
+
+
+def mirror(kafka: LocalKafka, topic: str, group: str = "orders", gate: str = "kip447") -> Mirror:
+    return Mirror(topic, kafka.client_config(), group=group, gate=gate)
+
+
+def put(kafka: LocalKafka, record: Record) -> None:
+    producer = Producer(kafka.client_config())
+    producer.produce(record.topic, record.value, record.key)
+    assert producer.flush(BOUND) == 0
+
+
+def test_a_latch_counts_from_the_commit_of_its_transaction_on(kafka: LocalKafka, topic: str) -> None:
+    """Nothing before it, nothing while it is open, nothing if it is aborted; and for this group and gate alone."""
+    ours = mirror(kafka, topic)
+    assert ours.read(BOUND) is None
+    record = ours.record(Model.V2)
+    producer = Producer({**kafka.client_config(), "transactional.id": topic})
+    producer.init_transactions(BOUND)
+    for ending in (producer.abort_transaction, producer.commit_transaction):
+        producer.begin_transaction()
+        producer.produce(record.topic, record.value, record.key, headers=list(record.headers))
+        producer.flush(BOUND)
+        assert ours.read(BOUND) is None
+        ending(BOUND)
+    assert ours.read(BOUND) is Model.V2
+    assert mirror(kafka, topic, group="orders2").read(BOUND) is None
+    assert mirror(kafka, topic, gate="other").read(BOUND) is None
+
+
+def test_a_late_writer_of_a_lower_model_lowers_nothing(kafka: LocalKafka, topic: str) -> None:
+    """The set only grows."""
+    ours = mirror(kafka, topic)
+    put(kafka, ours.record(Model.V2))
+    put(kafka, ours.record(Model.BRIDGE))
+    assert ours.read(BOUND) is Model.V2
+
+
+def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
+    """A model that we do not know stops this member; a rollback erases it like any other."""
+    ours = mirror(kafka, topic)
+    put(kafka, Record(topic, b"orders|kip447|v9", b"fg1;model=v9"))
+    with pytest.raises(UnknownMark):
+        ours.read(BOUND)
+    assert ours.erase(BOUND) == 1
+    assert ours.read(BOUND) is None
+
+
+def test_erasing_takes_all_back_and_nothing_of_others(kafka: LocalKafka, topic: str) -> None:
+    """Also a record that stands in another partition since partitions were added; erasing nothing is fine."""
+    ours, theirs = mirror(kafka, topic), mirror(kafka, topic, group="bills")
+    for number in range(2):
+        producer = Producer(kafka.client_config())
+        record = ours.record(Model.V2)
+        producer.produce(topic, record.value, record.key, number)
+        assert producer.flush(BOUND) == 0
+    put(kafka, ours.record(Model.BRIDGE))
+    put(kafka, theirs.record(Model.V2))
+    admin = AdminClient(kafka.client_config())
+    for grown in admin.create_partitions([NewPartitions(topic, 5)]).values():
+        grown.result(BOUND)
+    assert ours.erase(BOUND) == 3
+    assert ours.read(BOUND) is None
+    assert theirs.read(BOUND) is Model.V2
+    assert ours.erase(BOUND) == 0
+
+
+def test_a_missing_topic_is_named_with_what_to_do(kafka: LocalKafka) -> None:
+    """It is not made by asking: a topic made so would not be compacted."""
+    with pytest.raises(MirrorError, match=r"'nowhere': it does not exist. Create it with cleanup.policy=compact"):
+        mirror(kafka, "nowhere").read(BOUND)
+    admin = AdminClient(kafka.client_config())
+    assert "nowhere" not in admin.list_topics(timeout=BOUND).topics
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_topic_that_deletes_is_refused(kafka: LocalKafka, policy: str) -> None:
+    """A latch that brokers delete after a week is none; nothing is read, and nothing is erased."""
+    name = policy.replace(",", "-")
+    make(kafka, name, policy)
+    with pytest.raises(MirrorError, match=f"cleanup.policy is {policy}"):
+        mirror(kafka, name).read(BOUND)
+    with pytest.raises(MirrorError, match=f"cleanup.policy is {policy}"):
+        mirror(kafka, name).erase(BOUND)
+
+
+def test_reading_ends_within_its_bound() -> None:
+    """A broker that says nothing is told, and the caller goes on."""
+    with LocalKafka("4.2.0") as kafka:
+        make(kafka, "latches", "compact")
+        ours = mirror(kafka, "latches")
+        assert ours.read(BOUND) is None
+        kafka.pause(1)
+        began = time.monotonic()
+        with pytest.raises(MirrorError):
+            ours.read(2)
+        assert time.monotonic() - began < 15
+        kafka.resume(1)
+        assert ours.read(BOUND) is None
