@@ -89,11 +89,14 @@ class NaiveApp:
     def take(self, count: int, *, patience: float = BOUND) -> list[Message]:
         """Poll until that many inputs are there; what came is this round's batch.
 
-        It gives up when this member has had its partitions for ``patience`` seconds, or never got any.
+        It gives up when this member has had its partitions for ``patience`` seconds, or got none for long.
         """
-        until = time.monotonic() + BOUND
+        began = time.monotonic()
+        until = began + BOUND
         self._batch = []
-        while len(self._batch) < count and time.monotonic() < min(until, (self.assigned_at or until) + patience):
+        while len(self._batch) < count and time.monotonic() < until:
+            if self.assigned_at is not None:
+                until = max(began, self.assigned_at) + patience
             message = self._consumer.poll(0.05)
             if message is None:
                 continue
@@ -170,6 +173,8 @@ class NaiveApp:
 
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned_at = None
+        revoked = {each.partition for each in partitions}
+        self._batch = [message for message in self._batch if message.partition() not in revoked]
         if self.model != "v2":
             for each in partitions:
                 self._producers.pop(each.partition, None)

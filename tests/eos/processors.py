@@ -1,0 +1,137 @@
+"""Members on the ready-made loop, each in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from eos.pipes import BOUND, provenance
+from featuregate_confluent import ExactlyOnceProcessor, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from confluent_kafka import Message
+
+    from eos.pipes import Pipe
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.processor import Transform
+
+__all__ = ["Copier", "Running", "eventually", "processor"]
+
+
+def eventually(met: Callable[[], object], what: str, timeout: float = BOUND) -> None:
+    """Wait until it is so."""
+    until = time.monotonic() + timeout
+    gap = threading.Event()
+    while not met():
+        assert time.monotonic() < until, f"{what}: not within {timeout:g} s"
+        gap.wait(0.02)
+
+
+class Copier:
+    """A transform that copies, says where each record came from, and takes its time."""
+
+    def __init__(self, sink: str, *, seconds: float = 0.0) -> None:
+        self.sink = sink
+        self.seconds = seconds
+        self.called = 0
+
+    def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
+        """Give a record for each message."""
+        self.called += 1
+        if self.seconds:
+            time.sleep(self.seconds)
+        for message in messages:
+            yield Record(self.sink, message.value(), key=message.key(), headers=provenance(message))
+
+
+def processor(
+    pipe: Pipe,
+    *,
+    name: str | None = "one",
+    transform: Transform | None = None,
+    consumer: Mapping[str, object] | None = None,
+    producer: Mapping[str, object] | None = None,
+    **options: Any,
+) -> ExactlyOnceProcessor:
+    """Make a processor that copies a pipe, with short waits."""
+    return ExactlyOnceProcessor(
+        consumer={
+            **pipe.client,
+            "group.id": pipe.group,
+            "client.id": name or "app",
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+            **(consumer or {}),
+        },
+        producer={**pipe.client, "linger.ms": 0, **(producer or {})},
+        **{
+            "topics": [pipe.source],
+            "app_id": pipe.group,
+            "instance_id": name,
+            "transform": transform or Copier(pipe.sink),
+            "linger": 0.05,
+            "interval": 1.0,
+            "group_interval": 0.2,
+            **options,
+        },
+    )
+
+
+class Running:
+    """A processor in a thread: what it told, and how it ended."""
+
+    def __init__(self, pipe: Pipe, **options: Any) -> None:
+        self.events: list[SwitchEvent] = []
+        self.processor = processor(pipe, **{"metrics": self.events.append, **options})
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"running {options.get('name', 'one')}")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            self.processor.run()
+        except Exception as failure:  # noqa: BLE001 - the test asks for it
+            self.failure = failure
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._thread.is_alive()
+
+    @property
+    def health(self) -> dict[str, Any]:
+        """What it says of itself."""
+        return self.processor.health()
+
+    def stop(self, timeout: float = 2 * BOUND) -> None:
+        """Stop it gracefully."""
+        self.processor.stop()
+        self.wait(timeout)
+
+    def wait(self, timeout: float = 2 * BOUND) -> None:
+        """Wait until it has ended by itself."""
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), f"it did not end within {timeout:g} s: {self.health}"
+
+    def ended(self) -> BaseException | None:
+        """Wait until it has ended by itself; return what it ended with."""
+        self.wait()
+        return self.failure
+
+    def of(self, kind: type) -> list[Any]:
+        """Return the events of a kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def until(self, what: Callable[[dict[str, Any]], object], timeout: float = BOUND) -> None:
+        """Wait until its health is so."""
+        eventually(lambda: what(self.health) or not self.alive, f"{self.health}", timeout)
+        assert self.alive, self.failure

@@ -1,0 +1,234 @@
+"""The same zombies as those of hand-written apps, on featuregate's switch: each input comes out once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from eos.faults import until
+from eos.gated import COMMITTED, GatedApp
+from eos.ledger import Ledger
+from eos.naive import COMMITTED as COMMITTED_BY_HAND
+from eos.naive import NaiveApp, Outcome
+from eos.pipes import BOUND, SHORT_GROUPS, Pipe
+
+from featuregate.testing import LocalKafka
+from featuregate_confluent import Model, ModelRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from eos.ledger import Balance
+    from eos.naive import Stall
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+INPUTS = 5
+PATIENCE = 2.0
+"""Seconds for which a member is watched that must not be given its offsets yet."""
+
+BEFORE: Stall = "before send_offsets"
+AFTER: Stall = "after send_offsets"
+PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 3000}
+"""An heir waits for the offsets within its rebalance callback, where it does not poll."""
+
+
+@pytest.fixture(scope="module")
+def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    """One broker of the release that the test asks for; one at a time."""
+    with LocalKafka(request.param, properties=SHORT_GROUPS) as cluster:
+        yield cluster
+
+
+def on(version: str) -> pytest.MarkDecorator:
+    """Run a test on one broker of that release."""
+    return pytest.mark.parametrize("kafka", [version], indirect=True, scope="module")
+
+
+def zombie(kafka: LocalKafka, first: str, second: str, where: Stall) -> tuple[str, Balance, Model]:
+    """Let one member stall in a transaction of five inputs, another take over all of them, and the first one go on."""
+    pipe = Pipe.on(kafka, f"{first}-{second}")
+    with Ledger(pipe) as ledger, GatedApp("first", pipe, model=first) as stalled:
+        ledger.feed_now(INPUTS)
+        stalled.stall(INPUTS, where)
+        with GatedApp("second", pipe, model=second, consumer=PATIENT) as heir:
+            assert heir.run(INPUTS) == INPUTS
+            outcome = stalled.go_on(where)
+            ledger.feed_now(1)
+            assert heir.run(1) == 1
+            return outcome, ledger.settled(), heir.switch.model
+
+
+@on("4.2.0")
+@pytest.mark.parametrize("where", [BEFORE, AFTER])
+@pytest.mark.parametrize(
+    ("first", "second"), [("legacy", "legacy"), ("legacy", "v2"), ("bridge", "v2"), ("bridge", "auto")]
+)
+def test_a_zombie_with_a_producer_for_each_partition_is_fenced_by_any_heir(
+    kafka: LocalKafka, first: str, second: str, where: Stall
+) -> None:
+    """An heir in v2 takes the old ids once, so that it stops whom the generation would not."""
+    outcome, balance, model = zombie(kafka, first, second, where)
+    assert outcome.startswith("MustRejoin: _FENCED")
+    assert balance.exactly_once, balance
+    assert model is (Model.LEGACY if second == "legacy" else Model.V2)
+
+
+@on("4.2.0")
+@pytest.mark.parametrize("second", ["v2", "bridge", "auto"])
+def test_a_v2_zombie_commits_nothing_after_its_group_has_moved_on(kafka: LocalKafka, second: str) -> None:
+    """It asks who it is before it sends the offsets, and is nobody."""
+    outcome, balance, _ = zombie(kafka, "v2", second, BEFORE)
+    assert outcome.startswith("Aborted: this consumer is no member of its group")
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+@pytest.mark.parametrize("second", ["v2", "auto"])
+def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKafka, second: str) -> None:
+    """The zombie may finish: its heir has begun nothing before that, and goes on behind it."""
+    pipe = Pipe.on(kafka, f"v2-{second}")
+    with Ledger(pipe) as ledger, GatedApp("first", pipe, model="v2") as stalled:
+        ledger.feed_now(INPUTS)
+        stalled.stall(INPUTS, AFTER)
+        with GatedApp("second", pipe, model=second, consumer=PATIENT) as heir, ThreadPoolExecutor(1) as pool:
+            running = pool.submit(heir.run, 1)
+            _release_under_watch(pipe, ledger, stalled)
+            ledger.feed_now(1)
+            assert running.result(BOUND) == 1
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_an_heir_that_is_pinned_lower_finds_the_latch_which_was_pending(kafka: LocalKafka) -> None:
+    """It waits for the first v2 transaction of the group, and must not work below it then (R1)."""
+    pipe = Pipe.on(kafka, "v2-bridge")
+    with Ledger(pipe) as ledger, GatedApp("first", pipe, model="v2") as stalled:
+        ledger.feed_now(INPUTS)
+        stalled.stall(INPUTS, AFTER)
+        with GatedApp("second", pipe, model="bridge", consumer=PATIENT) as heir, ThreadPoolExecutor(1) as pool:
+            running = pool.submit(heir.run, 1)
+            _release_under_watch(pipe, ledger, stalled)
+            with pytest.raises(ModelRefused, match="latched at v2"):
+                running.result(BOUND)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+def _release_under_watch(pipe: Pipe, ledger: Ledger, stalled: GatedApp) -> None:
+    """Let a stalled member go on once another one has waited in its place for a while."""
+    until("the heir is alone in the group", lambda: _alone(pipe, "second"))
+    assert not threading.Event().wait(PATIENCE)
+    assert not ledger.outputs
+    assert stalled.go_on(AFTER) == COMMITTED
+
+
+def _alone(pipe: Pipe, name: str) -> bool:
+    members = list(pipe.members().values())
+    return len(members) == 1 and members[0].startswith(name)
+
+
+@on("2.4.1")
+@pytest.mark.parametrize("where", [BEFORE, AFTER])
+@pytest.mark.parametrize(
+    ("first", "second"), [("auto", "auto"), ("legacy", "auto"), ("auto", "legacy"), ("bridge", "auto")]
+)
+def test_on_an_old_broker_the_switch_stays_legacy_and_fences_by_ids(
+    kafka: LocalKafka, first: str, second: str, where: Stall
+) -> None:
+    """Where a hand-written v2 doubles its outputs in silence."""
+    outcome, balance, model = zombie(kafka, first, second, where)
+    assert outcome.startswith("MustRejoin: _FENCED")
+    assert balance.exactly_once, balance
+    assert model is Model.LEGACY
+
+
+@on("2.4.1")
+def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
+    """The error names the broker and what it lacks."""
+    pipe = Pipe.on(kafka, "pinned")
+    with GatedApp("only", pipe, model="v2") as app, pytest.raises(ModelRefused, match="TxnOffsetCommit"):
+        app.run(1)
+
+
+# ---------------------------------------------------------------- foreign members, and neighbours
+
+
+@on("4.2.0")
+def test_a_foreign_member_holds_the_group_at_bridge_until_it_is_gone(kafka: LocalKafka) -> None:
+    """It shows no tag: nobody knows whether it sends the group's metadata."""
+    pipe = Pipe.on(kafka, "foreign", partitions=2)
+    with Ledger(pipe) as ledger, GatedApp("ours", pipe) as ours:
+        with NaiveApp("legacy", "theirs", pipe) as theirs, ThreadPoolExecutor(1) as pool:
+            stop = threading.Event()
+            pool.submit(_keep_running, theirs, stop)
+            try:
+                until("both are members", lambda: ours.turn() >= 0 and len(pipe.members()) == 2)
+                ledger.feed_now(100)
+                until("both have worked", lambda: ours.turn() >= 0 and ledger.different == 100)
+                until("the switch has seen it", lambda: ours.turn() >= 0 and "theirs" in ours.switch.health()["why"])
+                assert ours.switch.model is Model.BRIDGE
+                assert ours.switch.latch is not Model.V2
+            finally:
+                stop.set()
+        until("the switch has moved up", lambda: ours.turn() >= 0 and ours.switch.model is Model.V2)
+        ledger.feed_now(10)
+        until("the latch is set", lambda: ours.turn() >= 0 and ours.switch.latch is Model.V2)
+        until("all is done", lambda: ours.turn() >= 0 and ledger.different == 110)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+def _keep_running(app: NaiveApp, stop: threading.Event) -> None:
+    while not stop.is_set():
+        app.run(50, patience=0.1)
+
+
+@on("4.2.0")
+def test_a_foreign_legacy_zombie_that_left_the_group_is_fenced_by_its_id(kafka: LocalKafka) -> None:
+    """It is in nobody's list of members, and no broker would check its offsets."""
+    pipe = Pipe.on(kafka, "foreign-zombie")
+    with Ledger(pipe) as ledger, NaiveApp("legacy", "theirs", pipe) as theirs:
+        ledger.feed_now(INPUTS)
+        theirs.stall(INPUTS, BEFORE)
+        with GatedApp("ours", pipe, model="v2", consumer=PATIENT) as ours:
+            until("it is gone", lambda: ours.turn() >= 0 and pipe.is_member("theirs") is False)
+            until("all is done", lambda: ours.turn() >= 0 and ledger.different == INPUTS)
+            assert ours.switch.model is Model.V2
+            outcome = theirs.go_on(BEFORE)
+            ledger.feed_now(1)
+            assert ours.run(1) == 1
+            balance = ledger.settled()
+    assert outcome == Outcome("_FENCED", fatal=True) != COMMITTED_BY_HAND
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_bridge_and_v2_share_a_group(kafka: LocalKafka) -> None:
+    """Both work side by side, and a rebalance hands partitions from the one model to the other and back."""
+    pipe = Pipe.on(kafka, "neighbours", partitions=4)
+    with Ledger(pipe) as ledger, GatedApp("bridge", pipe, model="bridge", consumer=PATIENT) as bridge:
+        with GatedApp("v2", pipe, model="v2", consumer=PATIENT) as v2:
+            until("both have partitions", lambda: _turns(bridge, v2) and _share(bridge) == _share(v2) == 2)
+            ledger.feed_now(200)
+            until("all is done", lambda: _turns(bridge, v2) and ledger.different == 200)
+            assert (bridge.switch.model, v2.switch.model) == (Model.BRIDGE, Model.V2)
+            assert min(bridge.switch.committed, v2.switch.committed) > 0
+        with pytest.raises(ModelRefused, match="latched at v2"):
+            bridge.run(1)
+    with Ledger(pipe) as ledger:
+        balance = ledger.settled()
+    assert (balance.outputs, balance.duplicated) == (200, ())
+
+
+def _turns(*apps: GatedApp) -> bool:
+    for app in apps:
+        app.turn()
+    return True
+
+
+def _share(app: GatedApp) -> int:
+    return int(app.switch.health()["partitions"])
