@@ -109,6 +109,13 @@ def test_every_room_is_on_the_map() -> None:
     assert sorted(room for room in rooms if f"`{room}`" not in named) == []
 
 
+def test_every_room_of_an_integration_is_on_its_map() -> None:
+    """The page that tells the rules of the switch lists its rooms, too."""
+    rooms = {path.stem for path in (ROOT / "integrations/featuregate_confluent").glob("*.py")} - {"__init__"}
+    named = (ROOT / "docs/explanation/producer-switch.md").read_text()
+    assert sorted(room for room in rooms if not re.search(rf"^{room} ", named, re.MULTILINE)) == []
+
+
 @pytest.mark.parametrize("number", range(1, 10))
 def test_every_promise_is_proved_by_a_test_that_names_it(number: int) -> None:
     """The page of invariants numbers nine promises; tests carry the number in their name."""
