@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from confluent_kafka import libversion
 from live import KAFKA
 
 from featuregate.errors import LocalKafkaError
@@ -28,6 +29,7 @@ def facts() -> dict[str, str]:
         "Java": _java(),
         "Kafka": KAFKA,
         "featuregate": version("featuregate"),
+        "confluent-kafka": f"{version('confluent-kafka')} (librdkafka {libversion()[0]})",
         "kio": version("kio"),
         "kafka-python": version("kafka-python"),
     }

@@ -17,7 +17,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Bar", "Row", "Sample", "Section", "at_least", "at_most", "each", "loop", "take_turns"]
+__all__ = [
+    "Bar",
+    "Growth",
+    "Line",
+    "Row",
+    "Sample",
+    "Section",
+    "Table",
+    "as_fast_as",
+    "at_least",
+    "at_most",
+    "beside",
+    "each",
+    "loop",
+    "take_turns",
+]
 
 LOOP_SECONDS = 0.01
 """How long one round of a loop takes, about."""
@@ -37,8 +52,8 @@ class Sample:
 
     def __str__(self) -> str:
         if len(self.values) == 1:
-            return f"{_number(self.median)} {self.unit}"
-        return f"{_number(self.median)} [{_number(min(self.values))}..{_number(max(self.values))}] {self.unit}"
+            return f"{number(self.median)} {self.unit}"
+        return f"{number(self.median)} [{number(min(self.values))}..{number(max(self.values))}] {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,41 @@ class Row:
         return self.bar is None or self.bar.met(self.score)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A column of a growth, as it is drawn."""
+
+    column: str
+    colour: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How a cost grows with a number: a table, and a picture of it."""
+
+    by: str
+    """The column of that number."""
+    rows: tuple[dict[str, float], ...]
+    said: str
+    """What stands before the table."""
+    drawn: tuple[Line, ...]
+    unit: str
+    """What follows a number on the axis."""
+    picture: str
+    """The file, in the folder of the documentation."""
+    shows: str
+    """What the picture shows, for who does not see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What fits no row, as text; the header first."""
+
+    said: str
+    rows: tuple[tuple[str, ...], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """What one benchmark found."""
@@ -76,8 +126,8 @@ class Section:
     title: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    growth: tuple[dict[str, float], ...] = ()
-    """One line per number of brokers, by column."""
+    tables: tuple[Table, ...] = ()
+    growth: Growth | None = None
 
 
 def at_most(limit: float, what: str, ours: Sample, peer: Sample) -> Row:
@@ -91,6 +141,20 @@ def at_least(limit: float | None, what: str, ours: Sample, peer: Sample) -> Row:
     ratio = Sample("ratio", "x", tuple(other / mine for mine, other in zip(ours.values, peer.values, strict=True)))
     bar = None if limit is None else Bar(limit, f">= {limit:g}x faster than {peer.name}", upwards=True)
     return Row(what=what, ours=ours, peer=peer, score=ratio, bar=bar)
+
+
+def as_fast_as(limit: float, what: str, ours: Sample, peer: Sample) -> Row:
+    """Ours must reach so much of the peer's rate."""
+    ratio = Sample("ratio", "x", tuple(mine / other for mine, other in zip(ours.values, peer.values, strict=True)))
+    return Row(
+        what=what, ours=ours, peer=peer, score=ratio, bar=Bar(limit, f">= {limit:g}x of {peer.name}", upwards=True)
+    )
+
+
+def beside(what: str, ours: Sample, peer: Sample) -> Row:
+    """Ours and the peer's, for information."""
+    ratio = Sample("ratio", "x", tuple(mine / other for mine, other in zip(ours.values, peer.values, strict=True)))
+    return Row(what=what, ours=ours, peer=peer, score=ratio)
 
 
 def each(limit: float | None, what: str, ours: Sample) -> Row:
@@ -139,7 +203,7 @@ def announce(text: str) -> None:
     sys.stderr.flush()
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits that count, and no exponent."""
     if value == 0:
         return "0"
@@ -149,8 +213,8 @@ def _number(value: float) -> str:
     return f"{value:.3f}"
 
 
-def lines(growth: tuple[dict[str, float], ...]) -> Iterator[tuple[str, ...]]:
+def lines(growth: Growth) -> Iterator[tuple[str, ...]]:
     """Give a table as text, its header first."""
-    yield tuple(growth[0])
-    for row in growth:
-        yield tuple(f"{value:,.0f}" if name == "brokers" else _number(value) for name, value in row.items())
+    yield tuple(growth.rows[0])
+    for row in growth.rows:
+        yield tuple(f"{value:,.0f}" if name == growth.by else number(value) for name, value in row.items())

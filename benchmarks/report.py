@@ -11,12 +11,13 @@ from measuring import lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from measuring import Row, Section
+    from measuring import Growth, Row, Section
 
 __all__ = ["show", "write"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = ("what", "featuregate", "peer", "score", "bar", "met")
+_DASHES = ' stroke-dasharray="6 4"'
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 340, 70, 50, 20, 20
 
 
@@ -25,6 +26,9 @@ def show(sections: Iterable[Section]) -> None:
     for section in sections:
         print(f"\n{section.title}")
         _print_table([HEADER, *(_cells(row) for row in section.rows)])
+        for table in section.tables:
+            print(f"\n  {table.said}")
+            _print_table(list(table.rows))
         if section.growth:
             print()
             _print_table(list(lines(section.growth)))
@@ -39,19 +43,11 @@ def write(sections: Sequence[Section], machine: dict[str, str]) -> None:
         text += [f"## {section.title}", "", *_markdown([HEADER, *(_cells(row) for row in section.rows)]), ""]
         for note in section.notes:
             text += [note, ""]
-        if section.growth:
-            (DOCS / "benchmarks.svg").write_text(_picture(section.growth))
-            text += [
-                (
-                    "How the cost grows; both axes of the picture are logarithmic, where linear growth is a "
-                    "straight line of slope one:"
-                ),
-                "",
-                *_markdown(list(lines(section.growth))),
-                "",
-                "![Milliseconds to discover a cluster, by its number of brokers](benchmarks.svg)",
-                "",
-            ]
+        for table in section.tables:
+            text += [table.said, "", *_markdown(list(table.rows)), ""]
+        if growth := section.growth:
+            (DOCS / growth.picture).write_text(_picture(growth))
+            text += [growth.said, "", *_markdown(list(lines(growth))), "", f"![{growth.shows}]({growth.picture})", ""]
     text += ["## The machine", "", *_markdown([("what", "which"), *machine.items()]), ""]
     (DOCS / "benchmarks.md").write_text("\n".join(text))
 
@@ -82,18 +78,17 @@ def _markdown(table: list[tuple[str, ...]]) -> list[str]:
     return [header, "|---" * len(table[0]) + "|", *rest]
 
 
-def _picture(growth: Sequence[dict[str, float]]) -> str:
-    """Draw time by number of brokers, both logarithmic."""
-    series = {"discover, ms": "#1f77b4", "of it processor, ms": "#d62728"}
-    values = [row[name] for row in growth for name in series]
+def _picture(growth: Growth) -> str:
+    """Draw what grows by what it grows with, both logarithmic."""
+    values = [row[line.column] for row in growth.rows for line in growth.drawn]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    last = math.log10(growth[-1]["brokers"])
+    last = math.log10(growth.rows[-1][growth.by])
 
-    def x(brokers: float) -> float:
-        return LEFT + math.log10(brokers) / last * (WIDTH - LEFT - RIGHT)
+    def x(number: float) -> float:
+        return LEFT + math.log10(number) / last * (WIDTH - LEFT - RIGHT)
 
-    def y(millis: float) -> float:
-        return HEIGHT - BOTTOM - (math.log10(millis) - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
+    def y(value: float) -> float:
+        return HEIGHT - BOTTOM - (math.log10(value) - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
 
     parts = [
         (
@@ -105,15 +100,25 @@ def _picture(growth: Sequence[dict[str, float]]) -> str:
     for power in range(low, high + 1):
         at = y(10**power)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{10**power:g} ms</text>')
-    for row in growth:
-        brokers = row["brokers"]
-        parts.append(
-            f'<text x="{x(brokers):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{brokers:,.0f}</text>'
-        )
-    parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 10}" text-anchor="middle">brokers</text>')
-    for number, (name, colour) in enumerate(series.items()):
-        points = " ".join(f"{x(row['brokers']):.1f},{y(row[name]):.1f}" for row in growth)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{LEFT + 12}" y="{TOP + 14 + 16 * number}" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{10**power:,g}{growth.unit}</text>')
+    parts += [
+        f'<text x="{x(at):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{at:,.0f}</text>'
+        for at in (row[growth.by] for row in growth.rows)
+    ]
+    parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{growth.by}</text>')
+    top = _top_of_legend(growth)
+    for number, line in enumerate(growth.drawn):
+        points = " ".join(f"{x(row[growth.by]):.1f},{y(row[line.column]):.1f}" for row in growth.rows)
+        style = f'fill="none" stroke="{line.colour}" stroke-width="2"{_DASHES if line.dashed else ""}'
+        parts.append(f'<polyline points="{points}" {style}/>')
+        at = top + 16 * number
+        parts.append(f'<line x1="{LEFT + 12}" x2="{LEFT + 40}" y1="{at}" y2="{at}" {style}/>')
+        parts.append(f'<text x="{LEFT + 46}" y="{at + 4}" fill="{line.colour}">{line.column}</text>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _top_of_legend(growth: Growth) -> int:
+    """Find a place on the left: above what rises, below what falls."""
+    column = growth.drawn[0].column
+    rises = growth.rows[-1][column] >= growth.rows[0][column]
+    return TOP + 10 if rises else HEIGHT - BOTTOM - 16 * len(growth.drawn)

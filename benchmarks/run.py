@@ -15,6 +15,7 @@ import decoding
 import importing
 import live
 import scaling
+import switch
 from machine import facts, load
 from measuring import announce
 from report import show, write
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "describe": Benchmark(live.describe, 9, 2),
     "scale": Benchmark(scaling.run, 7, 2),
     "poll": Benchmark(live.poll, 7, 2),
+    "switch": Benchmark(switch.run, 15, 2),
 }
 
 

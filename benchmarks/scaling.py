@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fakes import raise_file_limit, running
-from measuring import Bar, Row, Sample, Section, announce, each, loop, take_turns
+from measuring import Bar, Growth, Line, Row, Sample, Section, announce, each, loop, take_turns
 
 import featuregate as fg
 from featuregate.config import Settings
@@ -113,7 +113,18 @@ def run(rounds: int) -> Section:
                 "what they said, which is why a view is so much smaller than the answers that it was made of."
             ),
         ),
-        growth=tuple(grown(brokers, looks[brokers], pure[brokers]) for brokers in BROKERS),
+        growth=Growth(
+            by="brokers",
+            rows=tuple(grown(brokers, looks[brokers], pure[brokers]) for brokers in BROKERS),
+            said=(
+                "How the cost grows; both axes of the picture are logarithmic, where linear growth is a straight line "
+                "of slope one:"
+            ),
+            drawn=(Line("discover, ms", "#1f77b4"), Line("of it processor, ms", "#d62728")),
+            unit=" ms",
+            picture="benchmarks.svg",
+            shows="Milliseconds to discover a cluster, by its number of brokers",
+        ),
     )
 
 
