@@ -1,0 +1,157 @@
+"""The apps of ``make demo``: each a consumer group of two processes that can be stopped in their tracks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from featuregate.testing.processes import Child, Family
+
+__all__ = ["Group", "Instance", "wait_for"]
+
+REQUEST_SECONDS = 10.0
+STOP_SECONDS = 20.0
+TAIL = 8192
+"""Bytes that hold the last line of a status file."""
+
+log = logging.getLogger("demo")
+log.addHandler(logging.NullHandler())  # brokers come and go here, and librdkafka has much to say about it
+_T = TypeVar("_T")
+
+
+def wait_for(what: str, ask: Callable[[], _T], seconds: float) -> _T:
+    """Ask until the answer is a true one, and return it; brokers that come and go may fail to tell for a while.
+
+    Raises TimeoutError that says what did not happen.
+    """
+    until = time.monotonic() + seconds
+    last: KafkaException | None = None
+    while time.monotonic() < until:
+        try:
+            if answer := ask():
+                return answer
+        except KafkaException as failure:
+            last = failure
+        time.sleep(0.1)
+    raise TimeoutError(f"within {seconds:.0f} s it did not happen that {what}" + (f" ({last})" if last else ""))
+
+
+class Instance:
+    """One process of an app."""
+
+    def __init__(self, name: str, child: Child, status_file: Path) -> None:
+        self.name = name
+        self.child = child
+        self._status_file = status_file
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """Read all that it has told so far, oldest first."""
+        return self._read(0)
+
+    def status(self) -> dict[str, Any] | None:
+        """Tell the last of it; None before the first."""
+        return next(reversed(self._read(TAIL)), None)
+
+    def committed(self) -> int:
+        """Tell how many transactions it has committed."""
+        return int((self.status() or {}).get("committed", 0))
+
+    def _read(self, last: int) -> list[dict[str, Any]]:
+        """Read the lines that are complete, of the last so many bytes; 0: of all."""
+        if not self._status_file.exists():
+            return []
+        with self._status_file.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - last, 0) if last else 0)
+            lines = file.read().split(b"\n")
+        begun = [] if not last or size <= last else lines[:1]
+        return [json.loads(line) for line in lines[len(begun) : -1]]
+
+
+class Group:
+    """Two instances of an app in a consumer group, with an input and an output topic of their own."""
+
+    def __init__(self, name: str, bootstrap: str, *, partitions: int) -> None:
+        self.name = name
+        self.input, self.output = f"{name}-in", f"{name}-out"
+        self.instances: list[Instance] = []
+        self._partitions = [TopicPartition(self.input, number) for number in range(partitions)]
+        self._bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap}, logger=log)
+        self._observer = Consumer({"bootstrap.servers": bootstrap, "group.id": name}, logger=log)
+
+    def start(self, script: Path, family: Family, options: Sequence[str], *, count: int = 2) -> None:
+        """Start the instances."""
+        for number in range(1, count + 1):
+            name = f"{self.name}-{number}"
+            status = family.folder / f"{name}.status"
+            command: list[str | Path] = [
+                sys.executable,
+                script,
+                *self._options(),
+                "--instance-id",
+                name,
+                "--status-file",
+                status,
+            ]
+            child = family.start([*command, *options], log=family.folder / f"{name}.log")
+            self.instances.append(Instance(name, child, status))
+
+    def _options(self) -> Iterator[str]:
+        yield from ("--bootstrap", self._bootstrap, "--group", self.name, "--app-id", self.name)
+        yield from ("--input", self.input, "--output", self.output)
+
+    def stop(self) -> None:
+        """Ask all instances to end, and wait; one that does not is killed."""
+        self._observer.close()
+        for instance in self.instances:
+            instance.child.ask_to_end()
+        for instance in self.instances:
+            if not instance.child.wait(STOP_SECONDS):
+                instance.child.kill()
+
+    def check(self) -> None:
+        """Raise where an instance has ended by itself."""
+        for instance in self.instances:
+            if instance.child.state == "exited":
+                raise RuntimeError(f"{instance.name} ended by itself, with exit code {instance.child.exit_code}")
+
+    def whole(self) -> bool:
+        """Ask the group whether all instances are members, and none is joining or leaving."""
+        return self.state() == f"Stable with {len(self.instances)} members"
+
+    def state(self) -> str:
+        """Ask the group for its state, and how many members it has."""
+        group = self._describe()
+        return f"{group.state} with {len(group.members)} members"
+
+    def coordinator(self) -> int:
+        """Ask which broker coordinates the group now."""
+        return int(self._describe().broker.id)
+
+    def _describe(self) -> Any:
+        """Ask every broker, so that a coordinator that has just changed is found."""
+        found = self._admin.list_groups(self.name, timeout=REQUEST_SECONDS)
+        known = [group for group in found if str(group.state) not in ("", "Dead")]
+        if not known:
+            raise KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE))
+        return known[0]
+
+    def offsets(self) -> dict[int, int]:
+        """Ask for the committed offset of each input partition; 0 where there is none.
+
+        A consumer asks: librdkafka's own request for a group's offsets may end the process when a coordinator changes.
+        """
+        found = self._observer.committed(self._partitions, REQUEST_SECONDS)
+        return {one.partition: max(one.offset, 0) for one in found}

@@ -1,0 +1,176 @@
+"""The plot of ``make demo``: brokers are rolled, and at each step both apps get a zombie."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from demo_apps import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from demo_apps import Group, Instance
+    from demo_timeline import Timeline
+    from demo_traffic import Load, Loop
+
+    from featuregate.testing import LocalKafka
+
+__all__ = ["BOUND", "WORK_MS", "Step", "Story"]
+
+WORK_MS = 40
+"""What an instance needs for one input, all of it inside the transaction."""
+INTO_THE_WORK = 0.5
+"""Seconds after a burst at which an instance is in the middle of a transaction: its share takes 0.8 s."""
+BOUND = 90.0
+"""Seconds that anything may take which usually takes less than ten."""
+_T = TypeVar("_T")
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the groups met in one step of the roll. All texts are empty where no zombie was made."""
+
+    name: str
+    model: str = ""
+    """The model of the guarded group when its zombie fell asleep."""
+    coordinator: str = ""
+    """The release of the broker that coordinated the naive group while its zombie slept."""
+    fate: str = ""
+    """What became of the commit that the naive zombie had begun."""
+
+
+class Story:
+    """Rolls the cluster, makes zombies, and notes what happens."""
+
+    def __init__(
+        self, kafka: LocalKafka, guarded: Group, naive: Group, timeline: Timeline, load: Load, loops: Sequence[Loop]
+    ) -> None:
+        self.kafka, self.guarded, self.naive = kafka, guarded, naive
+        self.timeline, self.load, self.loops = timeline, load, loops
+        self.groups = (guarded, naive)
+        self.steps: list[Step] = []
+
+    def say(self, text: str) -> None:
+        """Print one line of the story at once."""
+        print(f"demo {self.timeline.now():6.1f} s | {text}", flush=True)
+
+    def watch(self) -> None:
+        """Note the models that all instances tell, and the gate of those that have one. A loop calls this."""
+        told = [(one.name, status) for group in self.groups for one in group.instances if (status := one.status())]
+        for name, status in told:
+            self.timeline.show(name, status["model"])
+        gates = [status["gate"] for _, status in told if "gate" in status]
+        if gates:
+            self.timeline.show("gate", "open" if all(gates) else "closed")
+
+    # ------------------------------------------------------------ the plot
+
+    def play(self, new: str, *, quick: bool) -> None:
+        """Go through all steps; ``quick`` makes zombies before and after the roll, and none in the middle of it."""
+        old = self.kafka.node(1).version
+        nodes = self.kafka.nodes
+        for node in nodes:
+            self.timeline.show(f"broker {node}", old)
+        self.begin(f"all {old}")
+        self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
+        self.make_zombies()
+        for number, node in enumerate(nodes, start=1):
+            last = node == nodes[-1]
+            self.begin(f"all {new}" if last else f"{NUMBERS[number - 1]} rolled")
+            self.roll(node, new)
+            if last:
+                self.wait_for_v2()
+            if last or not quick:
+                self.make_zombies()
+
+    def begin(self, name: str) -> None:
+        """Open a step."""
+        self.timeline.show("step", name)
+        self.steps.append(Step(name))
+
+    def roll(self, node: int, version: str) -> None:
+        """Stop one broker, and start it with the other release."""
+        self.say(f"broker {node} is stopped, and comes back with {version}")
+        self.timeline.show(f"broker {node}", "down")
+        self.kafka.stop(node)
+        self.kafka.roll(node, version)
+        self.timeline.show(f"broker {node}", version)
+        self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
+
+    def wait_for_v2(self) -> None:
+        """Wait until the guarded group has switched by itself."""
+        instances = self.guarded.instances
+        self._wait(
+            "every instance with featuregate runs v2",
+            lambda: all((status := instance.status()) and status["model"] == "v2" for instance in instances),
+        )
+        self.say(f"{self.guarded.name} has switched to v2")
+
+    def make_zombies(self) -> None:
+        """Stop the first instance of each group in the middle of a transaction; let both go on after the takeover."""
+        zombies = [group.instances[0] for group in self.groups]
+        self._wait_for_work()
+        told = len(zombies[1].statuses())
+        for zombie in zombies:
+            zombie.child.pause()
+            self.timeline.show(f"{zombie.name} sleeps", "zombie")
+        self.say(f"{' and '.join(zombie.name for zombie in zombies)} are stopped in the middle of a transaction")
+        model = str((zombies[0].status() or {}).get("model", ""))
+        self._wait_for_takeover()
+        coordinator = self._wait("the coordinator is told", lambda: self.kafka.node(self.naive.coordinator()).version)
+        self.say("the others have taken over; now the zombies go on with their transactions")
+        for zombie in zombies:
+            zombie.child.resume()
+            self.timeline.show(f"{zombie.name} sleeps", None)
+        fate = self._fate(zombies[1], told)
+        self.say(f"{zombies[1].name}'s commit was {fate} (its group is coordinated by a broker of {coordinator})")
+        self._wait("both groups are whole again", lambda: all(group.whole() for group in self.groups))
+        self.steps[-1] = Step(self.steps[-1].name, model, coordinator, fate)
+        self.catch_up()
+
+    def _wait_for_work(self) -> None:
+        """Wait until every instance is at work on a burst: each has committed before, and another has just come."""
+        instances = [instance for group in self.groups for instance in group.instances]
+        before = {instance: instance.committed() for instance in instances}
+        self._wait("every instance commits", lambda: all(one.committed() > before[one] for one in instances))
+        if not self.load.wait_for_burst(BOUND):
+            raise TimeoutError(f"no input was sent for {BOUND:.0f} s")
+        time.sleep(INTO_THE_WORK)
+
+    def _wait_for_takeover(self) -> None:
+        """Wait until every partition moves on, those of the zombie too."""
+        before = self._wait("both groups tell their offsets", lambda: {group: group.offsets() for group in self.groups})
+
+        def moved(group: Group) -> bool:
+            now = group.offsets()
+            return all(now[partition] > offset for partition, offset in before[group].items())
+
+        self._wait("the other instances take over", lambda: all(moved(group) for group in self.groups))
+
+    def _fate(self, zombie: Instance, told: int) -> str:
+        self._wait(f"{zombie.name} ends its transaction", lambda: len(zombie.statuses()) > told)
+        before, after = [{"aborted": 0}, *zombie.statuses()][told : told + 2]
+        return "refused" if after["aborted"] > before["aborted"] else "accepted"
+
+    def catch_up(self) -> None:
+        """Wait until both groups have committed what was sent up to now."""
+        ends = {group: dict(self.load.ends[group.input]) for group in self.groups}
+
+        def caught_up(group: Group) -> bool:
+            now = group.offsets()
+            return all(now[partition] >= end for partition, end in ends[group].items())
+
+        self._wait("both groups catch up", lambda: all(caught_up(group) for group in self.groups))
+
+    def _wait(self, what: str, ask: Callable[[], _T]) -> _T:
+        def checked() -> _T:
+            for loop in self.loops:
+                loop.check()
+            for group in self.groups:
+                group.check()
+            return ask()
+
+        return wait_for(what, checked, BOUND)

@@ -1,0 +1,80 @@
+"""Which inputs came out twice, and which never: pure, from what was sent and what was seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from demo_timeline import Span
+
+__all__ = ["Count", "Seen", "duplicates", "faults", "tally"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One output that was committed: when it became visible, and the key of the input that it was made from."""
+
+    at: float
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What one app did in one step."""
+
+    inputs: int
+    """Sent in this step."""
+    duplicates: int
+    """Outputs that became visible in this step although their input was out already."""
+    lost: int
+    """Inputs of this step without any output to the end."""
+
+
+def duplicates(seen: Iterable[Seen]) -> list[Seen]:
+    """Pick the outputs whose input was out already."""
+    known: set[str] = set()
+    again = []
+    for output in seen:
+        if output.key in known:
+            again.append(output)
+        known.add(output.key)
+    return again
+
+
+def tally(sent: Mapping[str, float], seen: Sequence[Seen], steps: Sequence[Span]) -> list[Count]:
+    """Count for each step; ``sent`` tells when each key was sent. What lies outside all steps goes to the nearest."""
+    inputs = Counter(_step(at, steps) for at in sent.values())
+    twice = Counter(_step(output.at, steps) for output in duplicates(seen))
+    out = {output.key for output in seen}
+    lost = Counter(_step(at, steps) for key, at in sent.items() if key not in out)
+    return [Count(inputs[number], twice[number], lost[number]) for number in range(len(steps))]
+
+
+def _step(at: float, steps: Sequence[Span]) -> int:
+    return max((number for number, step in enumerate(steps) if step.begin <= at), default=0)
+
+
+def faults(
+    counts: Mapping[str, Sequence[Count]], models: Mapping[str, str | None], *, guarded: str, naive: str
+) -> list[str]:
+    """Say why a run does not show what it should; nothing where it does.
+
+    ``guarded`` and ``naive`` name the two apps in ``counts``, and ``models`` holds the last model of each instance of
+    the guarded one. A run in which the naive app duplicates nothing has shown nothing.
+    """
+    found = []
+    for number, count in enumerate(counts[guarded]):
+        if count.duplicates:
+            found.append(f"{guarded} duplicated {count.duplicates} of {count.inputs} inputs in step {number + 1}")
+        if count.lost:
+            found.append(f"{guarded} lost {count.lost} of {count.inputs} inputs in step {number + 1}")
+    if not sum(count.inputs for count in counts[guarded]):
+        found.append("nothing was sent")
+    if not sum(count.duplicates for count in counts[naive]):
+        found.append(f"{naive} duplicated nothing: the zombies were none, and nothing was shown")
+    found += [f"{instance} ended in model {model}, not v2" for instance, model in models.items() if model != "v2"]
+    return found

@@ -1,0 +1,154 @@
+"""An exactly-once app as most people write it: one transactional producer, and the consumer's group metadata.
+
+Nothing here is wrong on brokers from 2.5 on, which compare the metadata with the group. On an older one librdkafka
+drops the metadata without a word, and a process that slept through its own removal from the group commits all the
+same. ``make demo`` runs this app beside ``exactly_once_app.py``, which takes the same options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SECONDS = 30.0
+"""What one call to the cluster may take."""
+RESTART_SECONDS = 0.5
+"""What a supervisor would wait before it starts the app again."""
+
+log = logging.getLogger("naive")
+
+
+class App:
+    """Consumes, works and produces, in one transaction for each batch."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.committed = 0
+        self.aborted = 0
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Go on until told to stop; start afresh after any error, as a supervisor would have it."""
+        while not self.stopping.is_set():
+            try:
+                self.consume()
+            except KafkaException as failure:
+                log.warning("starting afresh after: %s", failure)
+                self.stopping.wait(RESTART_SECONDS)
+
+    def consume(self) -> None:
+        """Join the group, and commit batch after batch."""
+        options = self.options
+        name = f"{options.app_id}-{options.instance_id}"
+        common = {"bootstrap.servers": options.bootstrap, "client.id": name, "logger": log}
+        producer = Producer({**common, "transactional.id": name, **dict(options.producer)})
+        producer.init_transactions(SECONDS)
+        consumer = Consumer(
+            {
+                **common,
+                "group.id": options.group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                **dict(options.consumer),
+            }
+        )
+        try:
+            consumer.subscribe([options.input])
+            while not self.stopping.is_set():
+                messages = [message for message in consumer.consume(100, timeout=0.2) if message.error() is None]
+                if messages:
+                    self.commit(consumer, producer, messages)
+                    self.report()
+        finally:
+            consumer.close()
+
+    def commit(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
+        """Work on a batch and commit it: outputs and offsets, all or nothing."""
+        producer.begin_transaction()
+        try:
+            for message in messages:
+                time.sleep(self.options.work_ms / 1000)
+                producer.produce(self.options.output, message.value(), message.key(), headers=origin(message))
+            producer.send_offsets_to_transaction(next_offsets(messages), consumer.consumer_group_metadata(), SECONDS)
+            producer.commit_transaction(SECONDS)
+        except KafkaException:
+            self.aborted += 1
+            self.report()
+            with suppress(KafkaException):  # a fenced producer cannot even abort; whoever fenced it has
+                producer.abort_transaction(SECONDS)
+            raise
+        self.committed += 1
+
+    def report(self) -> None:
+        """Append a line to the status file."""
+        if self.options.status_file:
+            status = {"time": time.monotonic(), "model": "v2", "committed": self.committed, "aborted": self.aborted}
+            with self.options.status_file.open("a") as file:
+                file.write(json.dumps(status) + "\n")
+
+
+def origin(message: Message) -> list[tuple[str, str | bytes | None]]:
+    """Say in headers which input an output was made from."""
+    return [
+        ("topic", str(message.topic())),
+        ("partition", str(message.partition())),
+        ("offset", str(message.offset())),
+    ]
+
+
+def next_offsets(messages: Iterable[Message]) -> list[TopicPartition]:
+    """Tell for each partition of a batch where the next one begins."""
+    ends = {(str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) for message in messages}
+    return [TopicPartition(topic, partition, offset + 1) for (topic, partition), offset in ends.items()]
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE."""
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line, which is that of exactly_once_app.py; what only that one heeds is taken and ignored."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("--bootstrap", "--group", "--input", "--output", "--app-id"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--instance-id", default=str(os.getpid()))
+    parser.add_argument("--status-file", type=Path)
+    parser.add_argument("--consumer", type=pair, action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--producer", type=pair, action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--work-ms", type=float, default=0.0)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run until SIGTERM or SIGINT."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    app = App(arguments())
+
+    def stop(*_: Any) -> None:
+        app.stopping.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    app.run()
+
+
+if __name__ == "__main__":
+    main()
