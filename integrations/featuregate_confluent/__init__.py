@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from featuregate_confluent.models import Model
     from featuregate_confluent.offsets import safe_send_offsets
+    from featuregate_confluent.options import SwitchOptions
     from featuregate_confluent.processor import DeadLetter, ExactlyOnceProcessor, Record
     from featuregate_confluent.remedies import Remedy
     from featuregate_confluent.switch import ProducerSwitch
@@ -41,6 +42,7 @@ __all__ = [
     "SettingsContradict",
     "SwitchError",
     "SwitchFatal",
+    "SwitchOptions",
     "TransformFailed",
     "advise",
     "safe_send_offsets",
@@ -61,6 +63,7 @@ _ROOMS = {
     ),
     "models": ("Model",),
     "offsets": ("safe_send_offsets",),
+    "options": ("SwitchOptions",),
     "processor": ("DeadLetter", "ExactlyOnceProcessor", "Record"),
     "remedies": ("Remedy",),
     "switch": ("ProducerSwitch",),

@@ -11,6 +11,7 @@
         ├── CommitRefused          the offsets were not sent; ``remedy`` says what helps
         ├── Aborted                the transaction was aborted and the consumer rewound: nothing of it counts, go on
         ├── MustRejoin             this member owns nothing any more: leave the group and join again
+        │   ├── InstanceTaken      another member has this one's group.instance.id, for now
         │   └── TakeoverTimedOut   the offsets of new partitions did not settle in time
         ├── TransformFailed        the app's transform raised; nothing of its batch counts
         ├── MirrorError            the topic that mirrors the latch cannot be used
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aborted",
     "CommitRefused",
+    "InstanceTaken",
     "MirrorError",
     "ModelRefused",
     "MustRejoin",
@@ -94,6 +96,10 @@ class Aborted(SwitchError):
 
 class MustRejoin(SwitchError):
     """A member owns nothing any more: it has to leave the group and join it again."""
+
+
+class InstanceTaken(MustRejoin):
+    """Another member has this one's ``group.instance.id``: its session times out, or it is another process's."""
 
 
 class TakeoverTimedOut(MustRejoin):

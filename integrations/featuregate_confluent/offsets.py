@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from featuregate_confluent import metadata
 from featuregate_confluent.errors import CommitRefused
-from featuregate_confluent.remedies import Remedy, remedy
+from featuregate_confluent.remedies import Remedy, explain, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featuregate import Gate
     from featuregate_confluent.metadata import Mark
 
-__all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets"]
+__all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "words"]
 
 SEND_SECONDS: Final = 30.0
 _HEADER: Final = b"CGMDv2:"
@@ -146,7 +146,9 @@ def send_offsets(
             if helps is Remedy.RETRY and deadline > time.monotonic():
                 continue
             helps = Remedy.ABORT if helps is Remedy.RETRY else helps
-            raise CommitRefused(helps, _words(error, who)) from failure
+            raise CommitRefused(
+                helps, f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
+            ) from failure
         return who.generation
 
 
@@ -163,5 +165,6 @@ def _check(who: Identity, generation: int | None) -> None:
         )
 
 
-def _words(error: KafkaError, who: Identity) -> str:
-    return f"{error.name()} ({error.str()}), as member {who.member_id} of generation {who.generation}"
+def words(error: KafkaError) -> str:
+    """Say what a client's error was, and what it means."""
+    return f"{error.name()}: {explain(error).reason} ({error.str()})"

@@ -62,6 +62,10 @@ class Ownership:
         for key in partitions:
             self._owned.pop(key, None)
 
+    def clear(self) -> None:
+        """Own nothing any more: the consumer is another one."""
+        self.drop(list(self._owned))
+
     def places(self, partitions: Iterable[Partition]) -> list[TopicPartition]:
         """Give the partitions as a consumer wants them assigned; without an offset where nothing was committed."""
         found = ((key, self._owned[key].position) for key in partitions)

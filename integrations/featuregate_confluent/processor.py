@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from confluent_kafka import Consumer
@@ -31,10 +33,11 @@ from featuregate_confluent.switch import ProducerSwitch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
-    from typing import Self
+    from typing import Self, Unpack
 
     from confluent_kafka import Message
 
+    from featuregate_confluent.options import SwitchOptions
     from featuregate_confluent.transaction import Transaction
 
 __all__ = ["DeadLetter", "ExactlyOnceProcessor", "Record", "Transform"]
@@ -96,7 +99,8 @@ class ExactlyOnceProcessor:
         Seconds to wait for a round to fill.
     switch
         Everything else is given to :class:`~featuregate_confluent.switch.ProducerSwitch`: ``consumer``, ``producer``,
-        ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``mirror``, ``metrics`` and more.
+        ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``mirror``, ``metrics`` and more; see
+        :class:`~featuregate_confluent.options.SwitchOptions`.
 
     Raises
     ------
@@ -111,7 +115,7 @@ class ExactlyOnceProcessor:
         poison: DeadLetter | str = "raise",
         batch_size: int = 500,
         linger: float = 0.2,
-        **switch: Any,
+        **switch: Unpack[SwitchOptions],
     ) -> None:
         if poison != "raise" and not isinstance(poison, DeadLetter):
             raise ConfigError("poison", f'must be "raise" or a DeadLetter, not {poison!r}')
@@ -122,7 +126,10 @@ class ExactlyOnceProcessor:
         self._batch_size = batch_size
         self._linger = linger
         self._switch = ProducerSwitch(**switch)
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
+        self._runner: int | None = None
+        self._ended = threading.Event()
         self._state = "starting"
         self._error: str | None = None
         self._attempts = 0
@@ -133,8 +140,7 @@ class ExactlyOnceProcessor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
-        self._switch.close()
+        self.close()
 
     def __repr__(self) -> str:
         return f"<ExactlyOnceProcessor of {', '.join(self._switch.topics)}: {self._state}, {self._switch.model.label}>"
@@ -154,10 +160,11 @@ class ExactlyOnceProcessor:
         ModelRefused, UnknownMark, SwitchFatal
             This member must not take part as it is; the message says what to do.
         """
-        if self._state != "starting":
+        if self._runner is not None:
             raise ClosedError("a processor runs once; make a new one")
+        self._runner = threading.get_ident()
         try:
-            while not self._stopping.is_set():
+            while not self._stopping:
                 try:
                     self._take_part()
                 except MustRejoin as why:
@@ -168,10 +175,20 @@ class ExactlyOnceProcessor:
             raise
         finally:
             self._switch.close()
+            self._ended.set()
 
     def stop(self) -> None:
         """Ask :meth:`run` to end after the transaction that is open; from any thread, and from signal handlers."""
-        self._stopping.set()
+        self._stopping = True
+        self._wake.put(None)
+
+    def close(self) -> None:
+        """Stop, and wait until everything is closed where another thread runs. Closing twice is closing once."""
+        self.stop()
+        if self._runner is None:
+            self._switch.close()
+        elif self._runner != threading.get_ident():
+            self._ended.wait()
 
     def health(self) -> dict[str, Any]:
         """Return the state for a periodic health check, as plain JSON-able values.
@@ -182,7 +199,7 @@ class ExactlyOnceProcessor:
         """
         found = self._switch.health()
         status = self._state
-        if status == "ok" and self._stopping.is_set():
+        if status == "ok" and self._stopping:
             status = "stopping"
         elif status == "ok" and found["waiting"]:
             status = "waiting"
@@ -195,7 +212,7 @@ class ExactlyOnceProcessor:
         consumer = Consumer(self._switch.consumer_config, logger=logging.getLogger("featuregate.confluent.consumer"))
         try:
             self._switch.subscribe(consumer)
-            while not self._stopping.is_set():
+            while not self._stopping:
                 self._round()
         finally:
             consumer.close()
@@ -204,6 +221,7 @@ class ExactlyOnceProcessor:
         messages = self._switch.consume(self._batch_size, self._linger)
         if self._switch.generation >= 0:
             self._state = "ok"
+        committed = self._switch.committed
         for transaction in self._switch.transactions(messages):
             with transaction:
                 for record in self._records(transaction):
@@ -215,8 +233,9 @@ class ExactlyOnceProcessor:
                         timestamp=record.timestamp,
                         headers=record.headers,
                     )
-            self._attempts = 0
-            if self._stopping.is_set():
+            if self._switch.committed > committed:
+                self._attempts = 0
+            if self._stopping:
                 return  # whatever is left of the round was not begun, and comes again
 
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
@@ -224,7 +243,8 @@ class ExactlyOnceProcessor:
         self._attempts += 1
         self._switch.tell(Rejoining(why=str(why), attempt=self._attempts))
         first, most = BACKOFF_SECONDS
-        self._stopping.wait(min(first * 2 ** min(self._attempts - 1, 10), most))
+        with suppress(Empty):
+            self._wake.get(timeout=min(first * 2 ** min(self._attempts - 1, 10), most))
 
     # ------------------------------------------------------------------ the app's code
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +89,11 @@ class Producers:
             self._of_process = self._make(slot_id(self._app_id, self._slot))
         return self._of_process
 
+    def serve(self) -> None:
+        """Let every producer call back and log, also those that have nothing to do: nobody else does."""
+        for producer in (*self._by_partition.values(), *([self._of_process] if self._of_process else ())):
+            producer.poll(0)
+
     def take(self, partitions: Collection[Partition]) -> None:
         """Make the producers of partitions, which stops whoever had their ids before.
 
@@ -130,7 +136,7 @@ class Producers:
         self._by_partition = {key: kept for key, kept in self._by_partition.items() if kept is not producer}
         if self._of_process is producer:
             self._of_process = None
-        _close_all([producer])
+        _close(producer)
 
     def close(self) -> None:
         """Close every producer."""
@@ -152,7 +158,11 @@ class Producers:
         return made
 
     def _make(self, transactional_id: str) -> Producer:
-        producer = Producer(settings.producer_config(self._config, transactional_id=transactional_id), logger=logger)
+        config = settings.producer_config(self._config, transactional_id=transactional_id)
+        try:
+            producer = Producer(config, logger=logger)
+        except KafkaException as failure:
+            raise SwitchFatal(f"the producer's properties are refused: {failure.args[0].str()}") from failure
         deadline = time.monotonic() + self._timeout
         while True:
             try:
@@ -162,7 +172,7 @@ class Producers:
                 helps = remedy(error)
                 if helps is Remedy.RETRY and deadline > time.monotonic():
                     continue
-                _close_all([producer])
+                _close(producer)
                 why = f"transactional id {transactional_id!r} could not be taken: {error.name()} ({error.str()})"
                 raise (SwitchFatal if helps is Remedy.FATAL else MustRejoin)(why) from failure
             return producer
@@ -177,6 +187,8 @@ def _close_all(producers: Collection[Producer]) -> None:
 
 def _close(producer: Producer) -> None:
     try:
-        producer.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # that the transaction of a fenced one cannot be aborted
+            producer.close()
     except KafkaException as error:  # it is gone either way, and its transaction with it
         logger.debug("a producer was closed with %s", error)

@@ -5,46 +5,47 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 
 from __future__ import annotations
 
-import logging
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Discoverer, presets
-from featuregate_confluent import metadata, settings, slots
-from featuregate_confluent.errors import MustRejoin, SwitchFatal
-from featuregate_confluent.events import Committed, Fenced, RolledBack, Stopped, TookOver, teller
+from featuregate.errors import ClosedError, ConfigError
+from featuregate_confluent import settings, slots
+from featuregate_confluent.complaints import judge
+from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
+from featuregate_confluent.events import Stopped, TookOver, teller
 from featuregate_confluent.group import GroupReader, GroupUnread, stable_read
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.mirror import Mirror
 from featuregate_confluent.models import Model, parse_wish
 from featuregate_confluent.offsets import identity
+from featuregate_confluent.options import complete
+from featuregate_confluent.outcomes import Outcomes
 from featuregate_confluent.ownership import Ownership, by_partition
-from featuregate_confluent.producers import Producers, partition_id
+from featuregate_confluent.patience import UNRELEASED_SECONDS, Patience
+from featuregate_confluent.producers import Producers
+from featuregate_confluent.properties import last, text
 from featuregate_confluent.protocol import ids_to_take
 from featuregate_confluent.remedies import Remedy, remedy
 from featuregate_confluent.standing import Standing
 from featuregate_confluent.transaction import Transaction
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
-    from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-    from featuregate_confluent.events import SwitchHook
+    from featuregate_confluent.options import SwitchOptions
     from featuregate_confluent.protocol import Partition
 
 __all__ = ["ProducerSwitch"]
 
-logger = logging.getLogger("featuregate.confluent")
-
 GATE: Final = "kip447"
-FENCED_AT_MOST: Final = 10
-ABORTED_AT_MOST: Final = 50
 FIRST_VIEW_SECONDS: Final = 15.0
 _SLACK_SECONDS: Final = 30.0
 """Beyond its timeout: coordinators look for transactions that have timed out every ten seconds, and brokers restart."""
-_PASSING: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})
 
 
 class ProducerSwitch:
@@ -67,32 +68,9 @@ class ProducerSwitch:
 
     Parameters
     ----------
-    consumer, producer
-        The properties that the app would give confluent-kafka. Those that exactly-once needs are added; one that
-        contradicts it raises.
-    topics
-        What to subscribe to; regular expressions begin with ``^``.
-    app_id
-        The name of the app, the same in all its processes: transactional ids begin with it.
-    features
-        The discoverer to ask about the cluster; by default one of its own, which is closed with the switch.
-    model
-        ``"auto"``, or ``"legacy"``, ``"bridge"`` or ``"v2"`` to pin one.
-    instance_id
-        The name of this process among its siblings, the same after a restart; by default the consumer's
-        ``group.instance.id``.
-    state_dir
-        A folder of this machine: numbers the processes that have no instance id, and keeps the gate's latch.
-    mirror
-        A compacted topic that keeps the group's latch too, against offsets that expire or are reset.
-    metrics
-        Called with each :data:`~featuregate_confluent.events.SwitchEvent`.
-    interval
-        Seconds between polls of the cluster, where ``features`` is not given.
-    group_interval
-        Seconds between looks at the group, while it is on its way to v2.
-    name_of
-        How an input partition's transactional id is made: give the app's own, if it had exactly-once before.
+    options
+        Those of :class:`~featuregate_confluent.options.SwitchOptions`; ``consumer``, ``producer``, ``topics`` and
+        ``app_id`` are needed.
 
     Raises
     ------
@@ -100,63 +78,61 @@ class ProducerSwitch:
         A property or parameter cannot be used.
     """
 
-    def __init__(
-        self,
-        *,
-        consumer: Mapping[str, Any],
-        producer: Mapping[str, Any],
-        topics: Sequence[str],
-        app_id: str,
-        features: Discoverer | None = None,
-        model: str | Model | None = "auto",
-        instance_id: str | None = None,
-        state_dir: str | os.PathLike[str] | None = None,
-        mirror: str | None = None,
-        metrics: SwitchHook | None = None,
-        interval: float = 15.0,
-        group_interval: float = 3.0,
-        name_of: Callable[[str, Partition], str] = partition_id,
-    ) -> None:
-        wish = parse_wish(model)
-        self.topics = list(topics)
+    def __init__(self, **options: Unpack[SwitchOptions]) -> None:
+        given = complete(options)
+        consumer, producer, app_id = given["consumer"], given["producer"], given["app_id"]
+        wish = parse_wish(given["model"])
+        if not app_id:
+            raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
+        if isinstance(given["topics"], str) or not given["topics"]:
+            raise ConfigError("topics", f"must be a list of at least one topic, not {given['topics']!r}")
+        self.topics = list(given["topics"])
         self.consumer_config = settings.consumer_config(
             consumer, app_id=app_id, tag=Model.LEGACY if wish is Model.LEGACY else Model.BRIDGE
         )
         group_id = str(self.consumer_config["group.id"])
         produced = settings.producer_config(producer, transactional_id=app_id)
-        self._takeover_seconds = int(produced["transaction.timeout.ms"]) / 1000 + _SLACK_SECONDS
+        self._transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
         self._incremental = _is_incremental(self.consumer_config)
-        self._own_features = features is None
-        self._features = features or Discoverer(dict(consumer), interval=interval, shelf=state_dir)
-        self._gate = gate = self._features.gate(GATE, presets.kip447)
+        self._own_features = given["features"] is None
+        self._features = given["features"] or Discoverer(
+            dict(consumer), interval=given["interval"], shelf=given["state_dir"]
+        )
+        self._gate = self._features.gate(GATE, presets.kip447)
         self._reader = GroupReader(self.consumer_config, group_id)
+        mirror = given["mirror"]
         self._mirror = Mirror(mirror, self.consumer_config, group=group_id, gate=GATE) if mirror else None
-        name = instance_id or self.consumer_config.get("group.instance.id")
-        self.slot = slots.claim(app_id, instance_id=name, state_dir=state_dir)
+        name = given["instance_id"] or self.consumer_config.get("group.instance.id")
+        self.slot = slots.claim(app_id, instance_id=name, state_dir=given["state_dir"])
         """The name of this process among its siblings."""
-        self._producers = Producers(producer, app_id=app_id, slot=self.slot.name, name_of=name_of)
-        self.tell = teller(metrics)
+        self._producers = Producers(producer, app_id=app_id, slot=self.slot.name, name_of=given["name_of"])
+        self.tell = teller(given["metrics"])
         """Logs an event, and hands it to ``metrics``."""
         self._standing = Standing(
             wish=wish,
-            gate=gate,
+            gate=self._gate,
             reader=self._reader,
             mirror=self._mirror,
             topics=self.topics,
             tell=self.tell,
-            every=group_interval,
+            every=given["group_interval"],
+        )
+        self._ownership = Ownership()
+        self._patience = Patience()
+        self._outcomes = Outcomes(
+            ownership=self._ownership,
+            producers=self._producers,
+            standing=self._standing,
+            patience=self._patience,
+            mirror=self._mirror,
+            tell=self.tell,
+            slot=self.slot.name,
+            transaction_seconds=self._transaction_seconds,
         )
         self._consumer: Consumer | None = None
-        self._ownership = Ownership()
         self._generation = -1
         self._failure: BaseException | None = None
-        self._fenced_in_a_row = 0
-        self._aborted_in_a_row = 0
         self._closed = False
-        self.committed = 0
-        """Transactions that were committed."""
-        self.aborted = 0
-        """Transactions that were aborted."""
 
     # ------------------------------------------------------------------ the loop
 
@@ -164,7 +140,8 @@ class ProducerSwitch:
         """Subscribe a consumer, which was made of ``consumer_config``, and follow its assignments."""
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
-        self._ownership = Ownership()
+        self._ownership.clear()
+        self._generation = -1
         self._failure = None
         consumer.subscribe(self.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke)
 
@@ -181,6 +158,7 @@ class ProducerSwitch:
             This member must not take part as it is.
         """
         consumer, ownership = self._subscribed(), self._ownership
+        self._producers.serve()
         if len(ownership):
             self._generation = identity(consumer.consumer_group_metadata()).generation
             if self._standing.only_in not in {None, self._generation}:
@@ -195,7 +173,7 @@ class ProducerSwitch:
             raise failure
         messages = [message for message in found if message.error() is None]
         if len(messages) != len(found):
-            self._judge(found)
+            self._judge(error for message in found if (error := message.error()) is not None)
         if waiting or ownership.rebalances != rebalances:
             ownership.rewind(consumer, messages)
             return []
@@ -211,23 +189,25 @@ class ProducerSwitch:
         if standing.model.per_partition:
             for key, some in parts.items():
                 yield Transaction(
-                    keeper=self,
+                    keeper=self._outcomes,
                     consumer=consumer,
                     producer=self._producers.of(key),
                     model=standing.model,
                     messages=some,
                     offsets={key: ends[key]},
+                    assignment=self._ownership.rebalances,
                 )
             return
         if standing.only_in is not None:  # the first commit in v2 marks whatever this member owns
             ends = self._ownership.positions() | ends
         yield Transaction(
-            keeper=self,
+            keeper=self._outcomes,
             consumer=consumer,
             producer=self._producers.of_process,
             model=standing.model,
             messages=messages,
             offsets=ends,
+            assignment=self._ownership.rebalances,
             only_in=standing.only_in,
         )
 
@@ -239,12 +219,13 @@ class ProducerSwitch:
         if self._closed:
             return
         self._closed = True
-        self._producers.close()
-        self._reader.close()
-        self.slot.release()
-        if self._own_features:
-            self._features.close()
-        self.tell(Stopped(committed=self.committed, aborted=self.aborted))
+        with ExitStack() as at_end:
+            at_end.callback(lambda: self.tell(Stopped(committed=self.committed, aborted=self.aborted)))
+            if self._own_features:
+                at_end.callback(self._features.close)
+            at_end.callback(self.slot.release)
+            at_end.callback(self._reader.close)
+            self._producers.close()
 
     # ------------------------------------------------------------------ what can be read from anywhere
 
@@ -260,8 +241,18 @@ class ProducerSwitch:
 
     @property
     def generation(self) -> int:
-        """The generation of the group that this member was last seen in; -1 before the first."""
+        """The generation of the group that this member is in; -1 outside any."""
         return self._generation
+
+    @property
+    def committed(self) -> int:
+        """Transactions that were committed."""
+        return self._outcomes.committed
+
+    @property
+    def aborted(self) -> int:
+        """Transactions that were aborted, or lost with their producer."""
+        return self._outcomes.aborted
 
     def health(self) -> dict[str, Any]:
         """Return the state of this member for a periodic health check, as plain JSON-able values."""
@@ -313,8 +304,9 @@ class ProducerSwitch:
             self._producers.take([*ids, *(key for key in self._ownership if key not in self._producers)])
         else:
             self._producers.fence(ids)
-        found = stable_read(consumer, new, self._takeover_seconds) if new else {}
+        found = stable_read(consumer, new, self._transaction_seconds + _SLACK_SECONDS) if new else {}
         self._ownership.take(found)
+        self._patience.assigned()
         standing.read({key: mark for key, (_, mark) in found.items()}, generation)
         self._settle_producers()
         self.tell(TookOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
@@ -329,78 +321,20 @@ class ProducerSwitch:
         if self._standing.model is Model.V2 and len(self._ownership):
             self._producers.to_one()
 
-    def _judge(self, found: Sequence[Message]) -> None:
-        """Tell errors that pass from those that do not."""
-        for error in (error for message in found if (error := message.error()) is not None):
-            helps = remedy(error)
-            if error.name() in _PASSING:
-                logger.info("%s: %s", error.name(), error.str())
-            elif helps is Remedy.FATAL:
-                raise SwitchFatal(f"the consumer cannot go on: {_words(error)}")
-            elif error.fatal() or helps is Remedy.REJOIN:
-                raise MustRejoin(f"the consumer has to be made anew: {_words(error)}")
-            else:
-                logger.warning("the consumer says: %s", _words(error))
+    def _judge(self, errors: Iterable[KafkaError]) -> None:
+        try:
+            judge(errors)
+        except InstanceTaken as taken:
+            if self._patience.unreleased(time.monotonic()):
+                raise SwitchFatal(f"{taken}; it has had it for {UNRELEASED_SECONDS:g} s") from taken
+            raise
 
     def _subscribed(self) -> Consumer:
+        if self._closed:
+            raise ClosedError("this ProducerSwitch is closed")
         if self._consumer is None:
             raise SwitchFatal("there is no consumer yet: call subscribe() first")
         return self._consumer
-
-    # ------------------------------------------------------------------ how transactions end (their Keeper)
-
-    def metadata_of(self, partition: Partition) -> str:
-        """Give the text that goes with the offset of a partition: the mark (R7), and what the app had there."""
-        return metadata.write(Mark(self._standing.model, self._ownership.foreign(partition)))
-
-    def before_commit(self, transaction: Transaction) -> None:
-        """Add the mirror's record to the same transaction (R11)."""
-        if self._mirror is not None and transaction.model is Model.V2 and self._standing.mirrored is not Model.V2:
-            record = self._mirror.record(Model.V2)
-            transaction.produce(record.topic, record.value, key=record.key)
-
-    def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
-        """Keep what a commit has made true."""
-        self.committed += 1
-        self._fenced_in_a_row = self._aborted_in_a_row = 0
-        self._ownership.advance(transaction.offsets, transaction.model)
-        self._standing.committed(transaction.model, generation)
-        count = len(transaction.messages)
-        self.tell(Committed(model=transaction.model, messages=count, seconds=seconds, generation=generation))
-
-    def on_aborted(self, transaction: Transaction, why: str) -> None:
-        """Let its messages come again.
-
-        Raises
-        ------
-        MustRejoin
-            They cannot, or it has happened too often in a row.
-        """
-        self.aborted += 1
-        self._aborted_in_a_row += 1
-        self.tell(RolledBack(model=transaction.model, messages=len(transaction.messages), why=why))
-        if self._aborted_in_a_row >= ABORTED_AT_MOST:
-            self._aborted_in_a_row = 0
-            raise MustRejoin(f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {why}")
-        self._ownership.rewind(self._subscribed(), transaction.messages)
-
-    def on_lost(self, producer: Producer, why: str) -> None:
-        """Drop a producer that cannot be used any more.
-
-        Raises
-        ------
-        SwitchFatal
-            It has happened too often in a row.
-        """
-        self.aborted += 1
-        self._fenced_in_a_row += 1
-        self._producers.drop(producer)
-        self.tell(Fenced(why=why))
-        if self._fenced_in_a_row >= FENCED_AT_MOST:
-            raise SwitchFatal(
-                f"{FENCED_AT_MOST} transactions in a row were taken from this process, the last one with {why}. Either "
-                f"they take longer than transaction.timeout.ms, or another process has the name {self.slot.name!r} too"
-            )
 
 
 def _end(messages: Sequence[Message]) -> int:
@@ -411,10 +345,5 @@ def _end(messages: Sequence[Message]) -> int:
 
 def _is_incremental(config: Mapping[str, Any]) -> bool:
     """Whether a consumer's assignments come as differences (``rd_kafka_rebalance_protocol``)."""
-    return config.get("group.protocol") == "consumer" or "cooperative" in str(
-        config.get("partition.assignment.strategy")
-    )
-
-
-def _words(error: KafkaError) -> str:
-    return f"{error.name()} ({error.str()})"
+    strategies = text(last(config, ("partition.assignment.strategy",)))
+    return text(last(config, ("group.protocol",))) == "consumer" or "cooperative" in strategies

@@ -6,12 +6,13 @@ A transaction never spans a poll of the consumer, so that no rebalance callback 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchFatal
-from featuregate_confluent.offsets import send_offsets
+from featuregate_confluent.offsets import send_offsets, words
 from featuregate_confluent.remedies import Remedy, remedy
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = ["Keeper", "Transaction"]
 
 END_SECONDS: Final = 60.0
 _ROOM_SECONDS: Final = 0.05
+_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
 
 class Keeper(Protocol):
@@ -38,7 +40,7 @@ class Keeper(Protocol):
         ...
 
     def before_commit(self, transaction: Transaction) -> None:
-        """Produce what else belongs to it."""
+        """Produce what else belongs to it. Raises `CommitRefused` where it may not be committed any more."""
         ...
 
     def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
@@ -49,8 +51,8 @@ class Keeper(Protocol):
         """Nothing of it counts: rewind the consumer."""
         ...
 
-    def on_lost(self, producer: Producer, why: str) -> None:
-        """Drop a producer that cannot be used any more."""
+    def on_lost(self, transaction: Transaction, why: str, *, fenced: bool) -> str:
+        """Drop its producer, which cannot be used any more; return what that means, for people."""
         ...
 
 
@@ -71,7 +73,18 @@ class Transaction:
         The model that it runs in.
     """
 
-    __slots__ = ("_began", "_consumer", "_keeper", "_only_in", "messages", "model", "offsets", "producer")
+    __slots__ = (
+        "_began",
+        "_keeper",
+        "_only_in",
+        "_open",
+        "assignment",
+        "consumer",
+        "messages",
+        "model",
+        "offsets",
+        "producer",
+    )
 
     def __init__(
         self,
@@ -82,16 +95,25 @@ class Transaction:
         model: Model,
         messages: Sequence[Message],
         offsets: Mapping[Partition, int],
+        assignment: int,
         only_in: int | None = None,
     ) -> None:
         self.messages = messages
         self.producer = producer
         self.model = model
         self.offsets = offsets
+        self.assignment = assignment
+        """Which assignment its messages came in: in another one they are another's, or come again (R9)."""
         self._keeper = keeper
-        self._consumer = consumer
+        self.consumer = consumer
         self._only_in = only_in
-        self._began = 0.0
+        self._began = time.monotonic()
+        self._open = False
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it began."""
+        return time.monotonic() - self._began
 
     def __enter__(self) -> Self:
         self.begin()
@@ -99,14 +121,13 @@ class Transaction:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
+    ) -> bool:
+        if self._open and error is None:
+            with suppress(Aborted):
+                self.commit()
+        elif self._open:
             self._abort(f"{type(error).__name__} in the app's code")
-            return
-        try:
-            self.commit()
-        except Aborted:
-            return  # the messages come again
+        return isinstance(error, Aborted)  # whose messages come again
 
     def begin(self) -> None:
         """Begin the transaction.
@@ -123,20 +144,35 @@ class Transaction:
             self.producer.begin_transaction()
         except KafkaException as failure:
             raise self._lost(failure.args[0]) from failure
+        self._open = True
 
     def produce(self, topic: str, value: bytes | str | None = None, **options: Any) -> None:
         """Produce a record in the transaction; waits where the producer's queue is full.
 
         Takes what :meth:`confluent_kafka.Producer.produce` takes.
+
+        Raises
+        ------
+        Aborted
+            The transaction has failed in the background, and the consumer is rewound: the messages come again.
+        MustRejoin
+            The producer was replaced.
+        SwitchFatal
+            No attempt would succeed: the record is too large, for example.
         """
         deadline = time.monotonic() + END_SECONDS
         while True:
             try:
                 self.producer.produce(topic, value, **options)
-            except BufferError:
+            except BufferError as full:
                 if time.monotonic() > deadline:
-                    raise
+                    self._give_up(Remedy.ABORT, f"the producer's queue stayed full for {END_SECONDS:g} s", full)
                 self.producer.poll(_ROOM_SECONDS)
+            except KafkaException as failure:
+                error: KafkaError = failure.args[0]
+                helps = remedy(error)
+                why = f"a record for topic {topic!r} was not taken: {words(error)}"
+                self._give_up(Remedy.ABORT if helps is Remedy.RETRY else helps, why, failure)
             else:
                 return
 
@@ -152,17 +188,17 @@ class Transaction:
         SwitchFatal
             Going on would not help.
         """
-        sent = [
-            TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
-            for (topic, number), offset in self.offsets.items()
-        ]
-        self._keeper.before_commit(self)
         try:
-            generation = send_offsets(self.producer, self._consumer, sent, generation=self._only_in)
+            self._keeper.before_commit(self)
+            sent = [
+                TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
+                for (topic, number), offset in self.offsets.items()
+            ]
+            generation = send_offsets(self.producer, self.consumer, sent, generation=self._only_in)
         except CommitRefused as refused:
             self._give_up(refused.remedy, refused.why, refused)
         self._end(self.producer.commit_transaction, "committed")
-        self._keeper.on_committed(self, generation, time.monotonic() - self._began)
+        self._keeper.on_committed(self, generation, self.seconds)
 
     def abort(self) -> None:
         """Abort the transaction and rewind the consumer to where its messages began.
@@ -190,23 +226,28 @@ class Transaction:
                 if helps is Remedy.RETRY and time.monotonic() < deadline:
                     continue
                 if helps is Remedy.ABORT and word == "committed":
-                    self._give_up(helps, _words(error), failure)
+                    self._give_up(helps, words(error), failure)
                 # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
                 raise self._lost(error) from failure
+            self._open = False
             return
 
     def _give_up(self, helps: Remedy, why: str, cause: BaseException) -> NoReturn:
         if helps is Remedy.REJOIN:
-            self._keeper.on_lost(self.producer, why)
-            raise MustRejoin(why) from cause
+            raise MustRejoin(self._drop(why, fenced=_is_fenced(cause))) from cause
         self._abort(why)
         raise (SwitchFatal if helps is Remedy.FATAL else Aborted)(why) from cause
 
     def _lost(self, error: KafkaError) -> MustRejoin | SwitchFatal:
-        why = _words(error)
-        self._keeper.on_lost(self.producer, why)
+        why = self._drop(words(error), fenced=error.name() in _FENCED)
         return SwitchFatal(why) if remedy(error) is Remedy.FATAL else MustRejoin(why)
 
+    def _drop(self, why: str, *, fenced: bool) -> str:
+        self._open = False
+        return self._keeper.on_lost(self, why, fenced=fenced)
 
-def _words(error: KafkaError) -> str:
-    return f"{error.name()} ({error.str()})"
+
+def _is_fenced(cause: BaseException | None) -> bool:
+    while cause is not None and not isinstance(cause, KafkaException):
+        cause = cause.__cause__
+    return cause is not None and cause.args[0].name() in _FENCED

@@ -1,0 +1,127 @@
+"""How transactions end, and what follows from it: for the offsets, the latch, the producers, and for patience."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from featuregate_confluent import metadata
+from featuregate_confluent.errors import CommitRefused, MustRejoin, SwitchFatal
+from featuregate_confluent.events import Committed, Fenced, RolledBack
+from featuregate_confluent.metadata import Mark
+from featuregate_confluent.models import Model
+from featuregate_confluent.patience import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
+from featuregate_confluent.remedies import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.mirror import Mirror
+    from featuregate_confluent.ownership import Ownership
+    from featuregate_confluent.patience import Patience
+    from featuregate_confluent.producers import Producers
+    from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.standing import Standing
+    from featuregate_confluent.transaction import Transaction
+
+__all__ = ["Outcomes"]
+
+
+class Outcomes:
+    """Who is told how each transaction of a member ended: the :class:`~.transaction.Keeper` of them all."""
+
+    def __init__(
+        self,
+        *,
+        ownership: Ownership,
+        producers: Producers,
+        standing: Standing,
+        patience: Patience,
+        mirror: Mirror | None,
+        tell: Callable[[SwitchEvent], None],
+        slot: str,
+        transaction_seconds: float,
+    ) -> None:
+        self._ownership = ownership
+        self._producers = producers
+        self._standing = standing
+        self._patience = patience
+        self._mirror = mirror
+        self._tell = tell
+        self._slot = slot
+        self._transaction_seconds = transaction_seconds
+        self.committed = 0
+        """Transactions that were committed."""
+        self.aborted = 0
+        """Transactions that were aborted, or lost with their producer."""
+
+    def metadata_of(self, partition: Partition) -> str:
+        """Give the text that goes with the offset of a partition: the mark (R7), and what the app had there."""
+        return metadata.write(Mark(self._standing.model, self._ownership.foreign(partition)))
+
+    def before_commit(self, transaction: Transaction) -> None:
+        """Add the mirror's record to the same transaction (R11).
+
+        Raises
+        ------
+        CommitRefused
+            The consumer was polled since, and its partitions are other ones now (R9).
+        """
+        if transaction.assignment != self._ownership.rebalances:
+            raise CommitRefused(
+                Remedy.ABORT, "the consumer was polled within the transaction, and its partitions were assigned anew"
+            )
+        if self._mirror is not None and transaction.model is Model.V2 and self._standing.mirrored is not Model.V2:
+            record = self._mirror.record(Model.V2)
+            transaction.produce(record.topic, record.value, key=record.key)
+
+    def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
+        """Keep what a commit has made true."""
+        self.committed += 1
+        self._patience.committed()
+        self._ownership.advance(transaction.offsets, transaction.model)
+        self._standing.committed(transaction.model, generation)
+        count = len(transaction.messages)
+        self._tell(Committed(model=transaction.model, messages=count, seconds=seconds, generation=generation))
+
+    def on_aborted(self, transaction: Transaction, why: str) -> None:
+        """Let its messages come again.
+
+        Raises
+        ------
+        MustRejoin
+            They cannot, or it has happened too often in a row.
+        """
+        self.aborted += 1
+        self._tell(RolledBack(model=transaction.model, messages=len(transaction.messages), why=why))
+        if self._patience.aborted():
+            raise MustRejoin(f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {why}")
+        self._ownership.rewind(transaction.consumer, transaction.messages)
+
+    def on_lost(self, transaction: Transaction, why: str, *, fenced: bool) -> str:
+        """Drop a producer that cannot be used any more, and say why that is so.
+
+        Raises
+        ------
+        SwitchFatal
+            It has happened too often.
+        """
+        self.aborted += 1
+        seconds = transaction.seconds
+        taken = fenced and seconds < self._transaction_seconds
+        if fenced and not taken:
+            why = (
+                f"the transaction took {seconds:.1f} s, and brokers end it after {self._transaction_seconds:g} s "
+                f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
+            )
+        self._producers.drop(transaction.producer)
+        self._tell(Fenced(why=why))
+        if taken and self._patience.taken(time.monotonic()):
+            raise SwitchFatal(
+                f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s. "
+                f"Another process has its name {self._slot!r}, or another group its app_id: {why}"
+            )
+        if self._patience.lost():
+            raise SwitchFatal(f"{LOST_AT_MOST} transactions in a row were lost, the last one so: {why}")
+        return why
