@@ -30,7 +30,7 @@ PENDING = 1.0
 """Seconds after which an offset that cannot be read stably is that of an open transaction."""
 COORDINATOR_TO_COME = ("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR")
 FEW_AHEAD = {"queued.min.messages": 4 * BATCH}
-"""Else what was fetched of the sibling's own partition would be worked on first, and the wait for that measured, too."""
+"""Else what was fetched of its own partition would be worked on first, and the wait for that measured, too."""
 EARLIEST = {"auto.offset.reset": "earliest"}
 
 
