@@ -6,6 +6,7 @@ Each event is logged once, as ``key=value`` pairs behind its name, to the logger
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol
 
@@ -126,6 +127,9 @@ SwitchEvent = (
     ModelChanged | LatchRead | TookOver | Committed | RolledBack | Fenced | Refused | Poisoned | Rejoining | Stopped
 )
 
+_BARE = re.compile(r"[!#-&(-<>-~]+")
+"""What stands without quotes: visible ASCII, but quotes and the equals sign."""
+
 _LEVELS: dict[type, int] = {
     Committed: logging.DEBUG,
     RolledBack: logging.WARNING,
@@ -171,4 +175,4 @@ def _word(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     text = str(value)
-    return repr(text) if " " in text else text
+    return text if _BARE.fullmatch(text) else repr(text)  # on one line, and told from its neighbours

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from featuregate.errors import ConfigError
 from featuregate_confluent.producers import partition_id
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
 
-__all__ = ["DEFAULTS", "SwitchOptions", "complete"]
+__all__ = ["DEFAULTS", "SwitchOptions", "complete", "require_seconds"]
 
 
 class _Required(TypedDict):
@@ -80,6 +81,8 @@ def complete(given: SwitchOptions) -> SwitchOptions:
     ------
     TypeError
         As a call raises it: a name is missing, or there is no such name.
+    ConfigError
+        A value cannot be used.
     """
     missing = sorted(SwitchOptions.__required_keys__ - given.keys())
     if missing:
@@ -87,4 +90,15 @@ def complete(given: SwitchOptions) -> SwitchOptions:
     unknown = sorted(given.keys() - SwitchOptions.__required_keys__ - DEFAULTS.keys())
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+    if not given["app_id"]:
+        raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
+    if isinstance(given["topics"], str) or not given["topics"]:
+        raise ConfigError("topics", f"must be a list of at least one topic, not {given['topics']!r}")
+    require_seconds("group_interval", given.get("group_interval", 1))
     return {**DEFAULTS, **given}  # type: ignore[typeddict-item]  # mypy does not see that both together are complete
+
+
+def require_seconds(name: str, value: object) -> None:
+    """Return if the value is a number of seconds; raise `ConfigError` otherwise."""
+    if type(value) not in {int, float} or not 0 < float(str(value)) < float("inf"):
+        raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")

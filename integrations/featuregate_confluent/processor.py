@@ -28,6 +28,7 @@ from confluent_kafka import Consumer
 from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.errors import MustRejoin, TransformFailed
 from featuregate_confluent.events import Poisoned, Rejoining
+from featuregate_confluent.options import require_seconds
 from featuregate_confluent.switch import ProducerSwitch
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ logger = logging.getLogger("featuregate.confluent")
 
 BACKOFF_SECONDS: Final = (0.1, 10.0)
 """Before joining again: the first time, and at the most."""
+
+
+LONGEST_ERROR: Final = 1000
+"""Characters of an exception's text in the header of a dead letter."""
 
 
 class Record(NamedTuple):
@@ -117,10 +122,11 @@ class ExactlyOnceProcessor:
         linger: float = 0.2,
         **switch: Unpack[SwitchOptions],
     ) -> None:
-        if poison != "raise" and not isinstance(poison, DeadLetter):
-            raise ConfigError("poison", f'must be "raise" or a DeadLetter, not {poison!r}')
+        if poison != "raise" and not (isinstance(poison, DeadLetter) and poison.topic):
+            raise ConfigError("poison", f'must be "raise" or a DeadLetter with a topic, not {poison!r}')
         if not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
             raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
+        require_seconds("linger", linger)
         self._transform = transform
         self._dead_letter = poison if isinstance(poison, DeadLetter) else None
         self._batch_size = batch_size
@@ -265,7 +271,7 @@ class ExactlyOnceProcessor:
         try:
             return list(self._transform([message]))
         except Exception as error:  # noqa: BLE001 - this is what the policy is for
-            words = f"{type(error).__name__}: {error}"
+            words = _short(f"{type(error).__name__}: {error}")
             topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
             self._switch.tell(Poisoned(topic=topic, partition=partition, offset=offset, error=words))
             headers = [
@@ -276,6 +282,11 @@ class ExactlyOnceProcessor:
                 ("featuregate.offset", str(offset)),
             ]
             return [Record(dead_letter.topic, message.value(), key=message.key(), headers=headers)]
+
+
+def _short(words: str) -> str:
+    """Cut what an exception says to what a header can hold, whatever it says."""
+    return words[:LONGEST_ERROR].encode(errors="replace").decode()
 
 
 def _where(message: Message) -> str:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Discoverer, presets
-from featuregate.errors import ClosedError, ConfigError
+from featuregate.errors import ClosedError
 from featuregate_confluent import settings, slots
 from featuregate_confluent.complaints import judge
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
@@ -82,10 +82,6 @@ class ProducerSwitch:
         given = complete(options)
         consumer, producer, app_id = given["consumer"], given["producer"], given["app_id"]
         wish = parse_wish(given["model"])
-        if not app_id:
-            raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
-        if isinstance(given["topics"], str) or not given["topics"]:
-            raise ConfigError("topics", f"must be a list of at least one topic, not {given['topics']!r}")
         self.topics = list(given["topics"])
         self.consumer_config = settings.consumer_config(
             consumer, app_id=app_id, tag=Model.LEGACY if wish is Model.LEGACY else Model.BRIDGE

@@ -1,0 +1,74 @@
+"""The partitions of a member, and how far each is processed."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from confluent_kafka import OFFSET_INVALID, Consumer, Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate_confluent.errors import MustRejoin
+from featuregate_confluent.metadata import Mark
+from featuregate_confluent.models import Model
+from featuregate_confluent.ownership import Ownership, by_partition
+
+SILENT = logging.getLogger("test.silent")
+A, B = ("orders", 0), ("orders", 1)
+THEIRS = Mark(Model.BRIDGE, "theirs")
+
+
+def owning() -> Ownership:
+    """Own A from offset 5 on, and B, in which nothing was ever committed."""
+    ownership = Ownership()
+    ownership.take({A: (5, THEIRS), B: (None, Mark(None))})
+    return ownership
+
+
+def message(partition: tuple[str, int], offset: int) -> Message:
+    return Message(topic=partition[0], partition=partition[1], offset=offset, value=b"")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 100))))
+def test_messages_are_sorted_by_partition_and_stay_in_order(places: list[tuple[int, int]]) -> None:
+    """None is left out, and within a partition the order is that of arrival."""
+    parts = by_partition([message(("t", number), offset) for number, offset in places])
+    assert {key: [each.offset() for each in some] for key, some in parts.items()} == {
+        ("t", number): [offset for each, offset in places if each == number] for number, _ in places
+    }
+
+
+def test_each_change_counts_as_a_rebalance() -> None:
+    """Messages from before the last one are nobody's; a new consumer is a change too, and never counts from 0."""
+    ownership = owning()
+    assert (ownership.rebalances, list(ownership)) == (1, [A, B])
+    ownership.drop([A])
+    assert (ownership.rebalances, list(ownership)) == (2, [B])
+    ownership.drop([A])  # dropping what another has is no error
+    ownership.clear()
+    assert (ownership.rebalances, len(ownership)) == (4, 0)
+
+
+def test_a_consumer_is_assigned_to_where_it_goes_on() -> None:
+    """Without an offset where nothing was committed: auto.offset.reset decides there."""
+    places = owning().places([A, B])
+    assert [(each.topic, each.partition, each.offset) for each in places] == [(*A, 5), (*B, OFFSET_INVALID)]
+    assert owning().positions() == {A: 5}
+
+
+def test_a_commit_moves_on_and_keeps_the_apps_text() -> None:
+    """The position is that of the commit; what the app had beside the offset stays."""
+    ownership = owning()
+    ownership.advance({A: 9, B: 1}, Model.V2)
+    assert ownership.positions() == {A: 9, B: 1}
+    assert (ownership.foreign(A), ownership.foreign(B)) == ("theirs", "")
+
+
+def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
+    """This one is not assigned to the partition: its next messages would have left the ones in hand out."""
+    nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "g"}
+    with Consumer(nowhere, logger=SILENT) as consumer:
+        with pytest.raises(MustRejoin, match="could not be rewound"):
+            owning().rewind(consumer, [message(A, 7)])
+        owning().rewind(consumer, [message(("another's", 0), 7)])  # is no business of ours
