@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
 
 from featuregate.errors import ClosedError
 from featuregate_confluent import clients, metadata
-from featuregate_confluent.errors import SwitchError, TakeoverTimedOut
+from featuregate_confluent.asked import PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.patterns import matcher
 from featuregate_confluent.protocol import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
@@ -34,40 +34,9 @@ __all__ = ["Asked", "Committed", "Coordinator", "GroupReader", "GroupSeen", "Gro
 Committed = tuple[int | None, metadata.Mark]
 """The committed offset of a partition, None where there is none, and the mark beside it."""
 
-T = TypeVar("T")
-
-_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
 _FIRST_ROUND: Final = 2.0  # seconds; each round waits twice as long as the one before
 _PAUSE: Final = 0.1
 _NAMED: Final = 8
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._WAIT_COORD,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.STALE_MEMBER_EPOCH,
-    }
-)
-
-
-class GroupUnread(SwitchError):
-    """The group could not be read. ``error`` is the client's own, or None where no answer came in time."""
-
-    def __init__(self, what: str, error: KafkaError | None) -> None:
-        super().__init__(what, error)
-        self.what = what
-        self.error = error
-
-    def __str__(self) -> str:
-        return (
-            f"{self.what}: {'no answer in time' if self.error is None else f'{self.error.name()}: {self.error.str()}'}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,42 +67,6 @@ class GroupSeen:
         return not self.members and self.state in {"empty", "dead"}
 
 
-class Asked(Generic[T]):
-    """An answer on its way. It comes, or fails, within the seconds that it was asked with."""
-
-    def __init__(
-        self, client: AdminClient, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
-    ) -> None:
-        self._client = client  # collected before the answer, the client would fail it
-        self._future = future
-        self._what = what
-        self._read = read
-        self._until = time.monotonic() + timeout + _GRACE
-
-    @property
-    def done(self) -> bool:
-        """Whether :meth:`result` returns or raises at once."""
-        return self._future.done() or time.monotonic() >= self._until
-
-    def result(self) -> T:
-        """Wait for the answer and return it.
-
-        Raises
-        ------
-        GroupUnread
-            There is none.
-        UnknownMark
-            An offset carries a mark of newer software.
-        """
-        try:
-            answer = self._future.result(max(0.0, self._until - time.monotonic()))
-        except FutureTimeout:
-            raise GroupUnread(self._what, None) from None
-        except KafkaException as error:
-            raise GroupUnread(self._what, error.args[0]) from error
-        return self._read(answer)
-
-
 class GroupReader:
     """Reads one group with a client of its own, which has the connection and the rights of the app's consumer.
 
@@ -161,7 +94,7 @@ class GroupReader:
 
     def members(self, timeout: float = 10.0) -> GroupSeen:
         """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnread`."""
-        return _patiently(self.ask, timeout)
+        return patiently(self.ask, timeout)
 
     def ask_peek(
         self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
@@ -194,7 +127,7 @@ class GroupReader:
         UnknownMark
             An offset carries a mark of newer software.
         """
-        return _patiently(lambda left: self.ask_peek(partitions, left), timeout)
+        return patiently(lambda left: self.ask_peek(partitions, left), timeout)
 
     def input_partitions(self, topics: Iterable[str], timeout: float = 10.0) -> tuple[Partition, ...]:
         """Return all partitions of what a consumer subscribes to: names, and patterns that begin with ``^``.
@@ -275,7 +208,7 @@ def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: fl
                 [TopicPartition(*partition) for partition in wanted], timeout=min(left, patience)
             )
         except KafkaException as error:
-            if error.args[0].code() not in _PASSING:
+            if error.args[0].code() not in PASSING:
                 raise GroupUnread(f"the committed offsets of {named(wanted)}", error.args[0]) from error
             if time.monotonic() >= until:
                 raise TakeoverTimedOut(_unsettled(wanted, timeout)) from error
@@ -299,18 +232,6 @@ def _unsettled(partitions: list[Partition], timeout: float) -> str:
         "at most 10 s late; that member ends it at once when it is started again under its own name. "
         "If it lasts longer, the group's coordinator does not answer"
     )
-
-
-def _patiently(ask: Callable[[float], Asked[T]], timeout: float) -> T:
-    """Ask until there is an answer, or an error that will not pass, or no time left."""
-    until = time.monotonic() + timeout
-    while True:
-        try:
-            return ask(max(until - time.monotonic(), _PAUSE)).result()
-        except GroupUnread as error:
-            if error.error is None or error.error.code() not in _PASSING or time.monotonic() >= until:
-                raise
-            time.sleep(_PAUSE)
 
 
 def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which is not exported for type checkers

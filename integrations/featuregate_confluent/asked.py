@@ -1,0 +1,101 @@
+"""What an admin client was asked: an answer on its way, and what happens where none comes."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from featuregate_confluent.errors import SwitchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import AdminClient
+
+__all__ = ["PASSING", "Asked", "GroupUnread", "patiently"]
+
+T = TypeVar("T")
+
+_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
+_PAUSE: Final = 0.1
+PASSING: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+"""Errors that pass while the group moves to another coordinator, or a transaction ends."""
+
+
+class GroupUnread(SwitchError):
+    """The group could not be read. ``error`` is the client's own, or None where no answer came in time."""
+
+    def __init__(self, what: str, error: KafkaError | None) -> None:
+        super().__init__(what, error)
+        self.what = what
+        self.error = error
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: {'no answer in time' if self.error is None else f'{self.error.name()}: {self.error.str()}'}"
+        )
+
+
+class Asked(Generic[T]):
+    """An answer on its way. It comes, or fails, within the seconds that it was asked with."""
+
+    def __init__(
+        self, client: AdminClient, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
+    ) -> None:
+        self._client = client  # collected before the answer, the client would fail it
+        self._future = future
+        self._what = what
+        self._read = read
+        self._until = time.monotonic() + timeout + _GRACE
+
+    @property
+    def done(self) -> bool:
+        """Whether :meth:`result` returns or raises at once."""
+        return self._future.done() or time.monotonic() >= self._until
+
+    def result(self) -> T:
+        """Wait for the answer and return it.
+
+        Raises
+        ------
+        GroupUnread
+            There is none.
+        UnknownMark
+            An offset carries a mark of newer software.
+        """
+        try:
+            answer = self._future.result(max(0.0, self._until - time.monotonic()))
+        except FutureTimeout:
+            raise GroupUnread(self._what, None) from None
+        except KafkaException as error:
+            raise GroupUnread(self._what, error.args[0]) from error
+        return self._read(answer)
+
+
+def patiently(ask: Callable[[float], Asked[T]], timeout: float) -> T:
+    """Ask until there is an answer, or an error that will not pass, or no time left."""
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return ask(max(until - time.monotonic(), _PAUSE)).result()
+        except GroupUnread as error:
+            if error.error is None or error.error.code() not in PASSING or time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE)
