@@ -123,6 +123,11 @@ class _Sheet:
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" class="{classes}"/>'
         )
 
+    def key(self, x: float, classes: str, words: str) -> None:
+        """Draw a small bar, and what it means."""
+        self.parts.append(f'<rect x="{x}" y="{self.y - 13:.1f}" width="34" height="16" rx="2" class="{classes}"/>')
+        self.text(x + 44, self.y, words, "quiet")
+
     def rule(self, y: float, classes: str) -> None:
         self.parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="{classes}"/>')
 
@@ -233,6 +238,6 @@ def _draw_seconds(sheet: _Sheet) -> None:
 def _draw_legend(sheet: _Sheet) -> None:
     """Explain what is not written into the bars."""
     sheet.y += 26
-    sheet.parts.append(f'<rect x="{LEFT}" y="{sheet.y - 13:.1f}" width="34" height="16" rx="2" class="asleep"/>')
-    words = "stopped in the middle of a transaction, and resumed after the other instance had taken over: a zombie"
-    sheet.text(LEFT + 44, sheet.y, words, "quiet")
+    zombie = "stopped inside a transaction, and resumed after the other instance took over: a zombie"
+    sheet.key(LEFT, "asleep", zombie)
+    sheet.key(LEFT + 700, "bridge", "bridge")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from demo_apps import wait_for
+
+from featuregate.testing.kafka_probe import serves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from demo_traffic import Load, Loop
 
     from featuregate.testing import LocalKafka
+    from featuregate.testing.kafka import NodeInfo
 
 __all__ = ["BOUND", "WORK_MS", "Step", "Story"]
 
@@ -23,6 +26,7 @@ WORK_MS = 40
 """What an instance needs for one input, all of it inside the transaction."""
 INTO_THE_WORK = 0.5
 """Seconds after a burst at which an instance is in the middle of a transaction: its share takes 0.8 s."""
+ATTEMPTS = 10
 BOUND = 90.0
 """Seconds that anything may take which usually takes less than ten."""
 _T = TypeVar("_T")
@@ -51,6 +55,7 @@ class Story:
         self.kafka, self.guarded, self.naive = kafka, guarded, naive
         self.timeline, self.load, self.loops = timeline, load, loops
         self.groups = (guarded, naive)
+        self.coming: NodeInfo | None = None
         self.steps: list[Step] = []
 
     def say(self, text: str) -> None:
@@ -58,13 +63,16 @@ class Story:
         print(f"demo {self.timeline.now():6.1f} s | {text}", flush=True)
 
     def watch(self) -> None:
-        """Note the models that all instances tell, and the gate of those that have one. A loop calls this."""
+        """Note the models that all instances tell, the gate of those that have one, and when a broker is back."""
         told = [(one.name, status) for group in self.groups for one in group.instances if (status := one.status())]
         for name, status in told:
             self.timeline.show(name, status["model"])
         gates = [status["gate"] for _, status in told if "gate" in status]
         if gates:
             self.timeline.show("gate", "open" if all(gates) else "closed")
+        coming = self.coming
+        if coming and serves(coming.host, coming.port):
+            self.timeline.show(f"broker {coming.node_id}", coming.version)
 
     # ------------------------------------------------------------ the plot
 
@@ -96,7 +104,9 @@ class Story:
         self.say(f"broker {node} is stopped, and comes back with {version}")
         self.timeline.show(f"broker {node}", "down")
         self.kafka.stop(node)
+        self.coming = replace(self.kafka.node(node), version=version)
         self.kafka.roll(node, version)
+        self.coming = None
         self.timeline.show(f"broker {node}", version)
         self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
 
@@ -112,10 +122,9 @@ class Story:
     def make_zombies(self) -> None:
         """Stop the first instance of each group in the middle of a transaction; let both go on after the takeover."""
         zombies = [group.instances[0] for group in self.groups]
-        self._wait_for_work()
+        self._stop_at_work(zombies)
         told = len(zombies[1].statuses())
         for zombie in zombies:
-            zombie.child.pause()
             self.timeline.show(f"{zombie.name} sleeps", "zombie")
         self.say(f"{' and '.join(zombie.name for zombie in zombies)} are stopped in the middle of a transaction")
         model = str((zombies[0].status() or {}).get("model", ""))
@@ -131,14 +140,22 @@ class Story:
         self.steps[-1] = Step(self.steps[-1].name, model, coordinator, fate)
         self.catch_up()
 
-    def _wait_for_work(self) -> None:
-        """Wait until every instance is at work on a burst: each has committed before, and another has just come."""
+    def _stop_at_work(self, zombies: Sequence[Instance]) -> None:
+        """Stop instances a moment after a burst; again after another where it was no moment of work."""
         instances = [instance for group in self.groups for instance in group.instances]
         before = {instance: instance.committed() for instance in instances}
         self._wait("every instance commits", lambda: all(one.committed() > before[one] for one in instances))
-        if not self.load.wait_for_burst(BOUND):
-            raise TimeoutError(f"no input was sent for {BOUND:.0f} s")
-        time.sleep(INTO_THE_WORK)
+        for _ in range(ATTEMPTS):
+            if not self.load.wait_for_burst(BOUND):
+                raise TimeoutError(f"no input was sent for {BOUND:.0f} s")
+            time.sleep(INTO_THE_WORK)
+            for zombie in zombies:
+                zombie.child.pause()
+            if all((zombie.status() or {}).get("working", True) for zombie in zombies):  # only the naive app tells
+                return
+            for zombie in zombies:
+                zombie.child.resume()
+        raise TimeoutError(f"{ATTEMPTS} times, no transaction was open {INTO_THE_WORK} s after a burst")
 
     def _wait_for_takeover(self) -> None:
         """Wait until every partition moves on, those of the zombie too."""

@@ -72,13 +72,13 @@ class App:
                 messages = [message for message in consumer.consume(100, timeout=0.2) if message.error() is None]
                 if messages:
                     self.commit(consumer, producer, messages)
-                    self.report()
         finally:
             consumer.close()
 
     def commit(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
         """Work on a batch and commit it: outputs and offsets, all or nothing."""
         producer.begin_transaction()
+        self.report(working=True)
         try:
             for message in messages:
                 time.sleep(self.options.work_ms / 1000)
@@ -87,16 +87,18 @@ class App:
             producer.commit_transaction(SECONDS)
         except KafkaException:
             self.aborted += 1
-            self.report()
+            self.report(working=False)
             with suppress(KafkaException):  # a fenced producer cannot even abort; whoever fenced it has
                 producer.abort_transaction(SECONDS)
             raise
         self.committed += 1
+        self.report(working=False)
 
-    def report(self) -> None:
-        """Append a line to the status file."""
+    def report(self, *, working: bool) -> None:
+        """Append a line to the status file: whether a transaction is open now, and how many have ended, and how."""
         if self.options.status_file:
-            status = {"time": time.monotonic(), "model": "v2", "committed": self.committed, "aborted": self.aborted}
+            counts = {"committed": self.committed, "aborted": self.aborted}
+            status = {"time": time.monotonic(), "model": "v2", "working": working, **counts}
             with self.options.status_file.open("a") as file:
                 file.write(json.dumps(status) + "\n")
 
