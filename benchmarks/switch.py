@@ -36,7 +36,7 @@ WARM_UPS = 2
 """Turns that do not count: the brokers, too, are slow at first."""
 TAKEOVERS = 5
 """One round of takeovers for so many rounds of turns."""
-PROMPT = {"retry.backoff.ms": 10}
+PROMPT = {"retry.backoff.ms": 2}
 """For all producers. A transaction that begins before the brokers have finished the one before is told to try again;
 librdkafka's own 100 ms would make a few such waits decide who is faster."""
 FETCH = {"fetch.wait.max.ms": 50}
@@ -57,6 +57,9 @@ class Found:
 
     def latency(self, name: str, percent: int) -> Sample:
         return Sample(name, "ms", tuple(percentile(turn.transactions, percent) * 1e3 for turn in self.turns))
+
+    def processor(self, name: str) -> Sample:
+        return Sample(name, "us a message", tuple(turn.processor / turn.messages * 1e6 for turn in self.turns))
 
 
 class Case(NamedTuple):
@@ -92,6 +95,7 @@ def run(rounds: int, nodes: int = 1) -> Section:
             beside(f"{case}: p{percent} of a transaction", *(by_loop[loop].latency(loop, percent) for loop in LOOPS))
             for percent in (50, 99)
         ]
+        rows.append(beside(f"{case}: processor time", *(by_loop[loop].processor(loop) for loop in LOOPS)))
     return Section(
         name="switch",
         title="The producer switch",

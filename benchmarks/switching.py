@@ -53,6 +53,8 @@ class Turn(NamedTuple):
     messages: int
     seconds: float
     """From then on until its last transaction is committed."""
+    processor: float
+    """Seconds that the process computed meanwhile, librdkafka's threads included."""
     transactions: tuple[float, ...]
     """Seconds of each, from before begin until commit has returned."""
 
@@ -64,20 +66,28 @@ class Meter:
         self._turn = turn
         self._messages = 0
         self._ended = self._began = time.perf_counter()
+        self._computed = 0.0
         self._transactions: list[float] = []
 
     def received(self) -> None:
         """Start the clock, where a turn has not begun yet."""
         if not self._messages and not self._transactions:
-            self._began = time.perf_counter()
+            self._began, self._computed = time.perf_counter(), time.process_time()
 
     def committed(self, messages: int, seconds: float) -> None:
         """Count a transaction."""
         self._messages += messages
         self._transactions.append(seconds)
         if self._messages >= self._turn:
-            now = time.perf_counter()
-            self._tell(Turn(self._began - self._ended, self._messages, now - self._began, tuple(self._transactions)))
+            self._tell(
+                Turn(
+                    waited=self._began - self._ended,
+                    messages=self._messages,
+                    seconds=time.perf_counter() - self._began,
+                    processor=time.process_time() - self._computed,
+                    transactions=tuple(self._transactions),
+                )
+            )
 
     def _tell(self, turn: Turn) -> None:
         print(json.dumps(turn), flush=True)
