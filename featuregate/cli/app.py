@@ -54,7 +54,8 @@ def _run(argv: Sequence[str]) -> int:
     args = parse_arguments(argv)
     if args.verbose:
         _show_log()
-    run: Callable[[argparse.Namespace], int] = importlib.import_module(f"{__package__}.{args.command}").run
+    runner = args.plugin or importlib.import_module(f"{__package__}.{args.command}")
+    run: Callable[[argparse.Namespace], int] = runner.run
     try:
         return run(args)
     except Exception as error:

@@ -10,9 +10,19 @@ from featuregate.cli.exits import CLOSED, USAGE, CommandError
 from featuregate.cli.output import PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Parser", "add_cluster_options", "add_describe_options", "build_parser", "no_bootstrap", "parse_arguments"]
+    from featuregate.cli.plugins import Plugin
+
+__all__ = [
+    "Parser",
+    "add_cluster_options",
+    "add_describe_options",
+    "build_parser",
+    "every_plugin",
+    "no_bootstrap",
+    "parse_arguments",
+]
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,8 +38,11 @@ class Parser(argparse.ArgumentParser):
         raise _wrong(message, self.prog.rpartition(" ")[2])
 
 
-def build_parser() -> Parser:
-    """Return the parser of the whole command line. ``args.command`` names the command."""
+def build_parser(extra: Mapping[str, Plugin]) -> Parser:
+    """Return the parser of the whole command line, plugins included.
+
+    ``args.command`` names the command; ``args.plugin`` is what runs it, or None where it is one of our own.
+    """
     parser = Parser(prog=PROGRAM, description=teaching.DESCRIPTION, epilog=teaching.EPILOG)
     parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     add_cluster_options(parser)
@@ -38,18 +51,54 @@ def build_parser() -> Parser:
         lesson = teaching.LESSONS[name]
         command = commands.add_parser(name, help=lesson.summary, description=lesson.description, epilog=lesson.epilog)
         add_options(command)
+        command.set_defaults(plugin=None)
+    for name, plugin in extra.items():
+        lesson = plugin.LESSON
+        command = commands.add_parser(name, help=lesson.summary, description=lesson.description, epilog=lesson.epilog)
+        plugin.add_options(command)
+        command.set_defaults(plugin=plugin)
     return parser
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse; raises `CommandError` with the one line to print. ``--help`` and ``--version`` leave by SystemExit."""
-    args, strange = build_parser().parse_known_args(argv)
+    args, strange = build_parser(_plugins_for(argv)).parse_known_args(argv)
     if strange:
         raise _wrong(f"unrecognized arguments: {' '.join(strange)}", args.command)
     if args.bootstrap_server is not None and args.bootstrap_controller is not None:
         # Each group of options rules the pair out for itself; this is one before the command, one after it.
         raise _wrong("argument --bootstrap-controller: not allowed with argument --bootstrap-server", args.command)
     return args
+
+
+def every_plugin() -> dict[str, Plugin]:
+    """Load all plugins, for lists of all commands."""
+    from featuregate.cli import plugins  # noqa: PLC0415 - our own commands do without
+
+    return plugins.load_all(_COMMANDS)
+
+
+def _plugins_for(argv: Sequence[str]) -> dict[str, Plugin]:
+    command = _command_of(argv)
+    if command in _COMMANDS:
+        return {}
+    if command is None or any(word in {"-h", "--help"} for word in argv[: argv.index(command)]):
+        return {} if "--version" in argv else every_plugin()
+    from featuregate.cli import plugins  # noqa: PLC0415 - see every_plugin
+
+    return plugins.find(command) or every_plugin()  # to name them all where there is none like it
+
+
+def _command_of(argv: Sequence[str]) -> str | None:
+    """Return the word that names the command; what is wrong elsewhere, the whole parser tells."""
+    parser = Parser(prog=PROGRAM, add_help=False)
+    add_cluster_options(parser)
+    parser.add_argument("command", nargs="?")
+    try:
+        command: str | None = parser.parse_known_args(argv)[0].command
+    except CommandError:
+        return None
+    return command
 
 
 def no_bootstrap(command: str) -> CommandError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.cli.arguments import build_parser
+from featuregate.cli.arguments import build_parser, every_plugin
 from featuregate.cli.exits import FINE, CommandError
 
 if TYPE_CHECKING:
@@ -19,5 +19,5 @@ def run(args: argparse.Namespace) -> int:
         import shtab  # noqa: PLC0415 - an extra
     except ImportError:
         raise CommandError("completion needs shtab: pip install 'featuregate[cli]'") from None
-    print(shtab.complete(build_parser(), args.shell))
+    print(shtab.complete(build_parser(every_plugin()), args.shell))
     return FINE

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from featuregate.cli import teaching
-from featuregate.cli.arguments import build_parser, parse_arguments
+from featuregate.cli.arguments import build_parser, every_plugin, parse_arguments
 from featuregate.cli.exits import CommandError
 
 COMMANDS = ("describe", "matrix", "check", "explain", "watch", "doctor", "completion")
@@ -106,10 +106,12 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_example_in_the_help_parses() -> None:
     """What is taught is true."""
-    texts = [teaching.EPILOG, *(lesson.epilog for lesson in teaching.LESSONS.values())]
+    plugins = every_plugin()
+    lessons = [*teaching.LESSONS.values(), *(plugin.LESSON for plugin in plugins.values())]
+    texts = [teaching.EPILOG, *(lesson.epilog for lesson in lessons)]
     lines = [line.strip() for text in texts for line in text.splitlines() if line.startswith("  featuregate ")]
     assert len(lines) > 15
     for line in lines:
         words = shlex.split(line, comments=True)
         end = next((at for at, word in enumerate(words) if word in {"&&", ">"}), len(words))
-        build_parser().parse_args(words[1:end])
+        build_parser(plugins).parse_args(words[1:end])

@@ -1,0 +1,210 @@
+"""``featuregate group``: what operators ask and do about a group. Light: clients are imported when they are needed."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.cli.arguments import add_cluster_options
+from featuregate.cli.asking import configuration, look, quiet
+from featuregate.cli.exits import CLOSED, FINE, USAGE, CommandError
+from featuregate.cli.output import printable
+from featuregate.cli.teaching import Lesson
+from featuregate.config import Settings
+from featuregate.decisions import evaluate
+from featuregate.presets import kip447
+from featuregate_confluent.models import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featuregate_confluent.mirror import Mirror
+    from featuregate_confluent.rollback import Plan
+
+__all__ = ["LESSON", "add_options", "run"]
+
+GATE: Final = "kip447"
+"""The gate whose latch this is: part of the mirror's keys."""
+_SECONDS: Final = 15.0
+_LOWER: Final = ("bridge", "legacy")
+
+LESSON: Final = Lesson(
+    "show and roll back the exactly-once model of a consumer group",
+    """\
+Show in which exactly-once model (legacy, bridge, v2) the members of a consumer group commit, and what holds it back
+from v2; or take the group's latch back, so that its members may go down to a lower model. Needs the extra 'confluent'.\
+""",
+    """\
+examples:
+  featuregate group show --group orders --bootstrap-server localhost:9092
+  featuregate group show --group orders --mirror latches --bootstrap-server localhost:9092 --output json
+  featuregate group rollback --group orders --to bridge --dry-run --bootstrap-server localhost:9092
+
+'featuregate group rollback --help' says what has to be done before.
+
+exit codes: 0 done, 1 refused and nothing changed, 2 the group or the brokers cannot be read, or not all is done,
+64 wrong usage\
+""",
+)
+
+_ROLLBACK: Final = """\
+Lower the mark in the metadata of each committed offset of an EMPTY group, at the same offset, and erase the mirror.
+It prints the dangers first, and asks for the group's name on a terminal; elsewhere --confirm gives it.\
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``show`` and ``rollback``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
+    show = actions.add_parser("show", help="show latch, marks, members, and what holds the group back from v2")
+    rollback = actions.add_parser("rollback", help="take the latch of an empty group back", description=_ROLLBACK)
+    rollback.add_argument("--to", choices=_LOWER, required=True, help="the highest model that a mark may say then")
+    rollback.add_argument("--dry-run", action="store_true", help="say what would be changed, and change nothing")
+    rollback.add_argument("--confirm", metavar="GROUP", help="the group's name once more, where nobody can be asked")
+    for action in (show, rollback):
+        action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")
+        action.add_argument("--mirror", metavar="TOPIC", help="the compacted topic that mirrors its latch")
+        action.add_argument(
+            "--output", choices=("text", "json"), default="text", help="lines, or one JSON object (default: text)"
+        )
+        add_cluster_options(action, default=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one action."""
+    if args.bootstrap_controller:
+        raise CommandError("group asks brokers: give --bootstrap-server")
+    try:
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise CommandError("group needs confluent-kafka: pip install 'featuregate[confluent]'") from None
+    quiet()
+    try:
+        return _show(args) if args.action == "show" else _rollback(args)
+    except KafkaException as error:  # of a client that could not be made; what brokers say has other names
+        raise CommandError(f"confluent-kafka refuses this configuration: {error.args[0].str()}") from error
+
+
+def _show(args: argparse.Namespace) -> int:
+    from featuregate_confluent.group import GroupReader  # noqa: PLC0415 - an extra
+    from featuregate_confluent.showing import Overview, to_json, to_text  # noqa: PLC0415 - likewise
+
+    config, seconds = _clients_config(args), _seconds(args)
+    mirror = _mirror(args, config)
+    reader = GroupReader(config, args.group)
+    found = Overview(
+        group=args.group,
+        seen=reader.members(seconds),
+        offsets=reader.peek(timeout=seconds),
+        mirror=args.mirror,
+        mirrored=None if mirror is None else mirror.read(seconds),
+        gate=evaluate(look(args), kip447),
+    )
+    print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
+    return FINE
+
+
+def _rollback(args: argparse.Namespace) -> int:
+    from featuregate_confluent.rollback import Rollback, RollbackRefused  # noqa: PLC0415 - an extra
+
+    if args.confirm is not None and args.confirm != args.group:
+        raise CommandError(f"--confirm says {args.confirm!r}, but the group is {args.group!r}: nothing was changed")
+    config, target = _clients_config(args), Model[args.to.upper()]
+    rollback = Rollback(config, args.group, to=target, mirror=_mirror(args, config), timeout=_seconds(args))
+    for line in dangers(args.to, mirrored=args.mirror is not None):
+        print(line, file=sys.stderr)
+    try:
+        plan = rollback.plan()
+        done = not plan.empty and not args.dry_run
+        if done:
+            _require_consent(args, plan)
+            rollback.carry_out(plan)
+    except RollbackRefused as refused:
+        raise CommandError(str(refused), CLOSED) from refused
+    print(json.dumps(_to_json(args, plan, done=done), indent=2) if args.output == "json" else _to_text(args, plan))
+    return FINE
+
+
+def dangers(target: str, *, mirrored: bool) -> Iterator[str]:
+    """Say what an operator has to know and to have done before, a line each."""
+    yield f"Before this group goes back to {target}:"
+    yield "  1. Stop every member. Then deploy them with the model pinned (KIP-584: downgrade the clients first), as"
+    yield f'     model="{target}". Members with model="auto" climb again as soon as all brokers allow it.'
+    yield "  2. Wait until no transaction of a dead member is open: transaction.timeout.ms, and 10 s more."
+    yield "  3. Be sure that no member merely stands still (a paused machine, a lost network): it is not in the group"
+    yield "     any more, and wakes up as a zombie of the v2 model. Brokers stop it only as long as all of them check"
+    yield "     the group's generation (2.5 and newer): downgrade brokers later, or its outputs may be there twice."
+    if not mirrored:
+        yield "  4. If the app has a mirror of the latch, name it with --mirror: members would read it there."
+
+
+def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
+    if args.confirm is not None:
+        return
+    if not sys.stdin.isatty():
+        raise CommandError(f"nobody can be asked here: add --confirm {args.group} (or --dry-run)", USAGE)
+    for line in _changes(args, plan):
+        print(line, file=sys.stderr)
+    print("Type the group's name to go on: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != args.group:
+        raise CommandError("that is not its name: nothing was changed", CLOSED)
+
+
+def _to_text(args: argparse.Namespace, plan: Plan) -> str:
+    if plan.empty:
+        head = f"group {args.group}: no mark is above {args.to}; nothing to do"
+    elif args.dry_run:
+        head = f"group {args.group} would go back to {args.to}:"
+    else:
+        head = f"group {args.group} is back at {args.to}; read back:"
+    return "\n".join([printable(head), *_changes(args, plan)])
+
+
+def _changes(args: argparse.Namespace, plan: Plan) -> Iterator[str]:
+    for change in plan.changes:
+        topic, number = change.partition
+        before = change.before.model.label if change.before.model is not None else "none"
+        yield printable(f"  {topic}[{number}] at offset {change.offset}: {before} -> {args.to}")
+    if plan.mirrored:
+        yield printable(f"  mirror {args.mirror}: its records of this group -> erased")
+
+
+def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, Any]:
+    return {
+        "group": args.group,
+        "to": args.to,
+        "done": done,
+        "dry_run": args.dry_run,
+        "offsets": [
+            {
+                "topic": change.partition[0],
+                "partition": change.partition[1],
+                "offset": change.offset,
+                "before": None if change.before.model is None else change.before.model.label,
+                "after": args.to,
+                "text": change.after.foreign or None,
+            }
+            for change in plan.changes
+        ],
+        "mirror": None if args.mirror is None else {"topic": args.mirror, "erase": plan.mirrored},
+    }
+
+
+def _clients_config(args: argparse.Namespace) -> dict[str, Any]:
+    from featuregate_confluent.librdkafka import spell  # noqa: PLC0415 - an extra
+
+    return spell(Settings.parse(configuration(args)))
+
+
+def _mirror(args: argparse.Namespace, config: dict[str, Any]) -> Mirror | None:
+    from featuregate_confluent.mirror import Mirror  # noqa: PLC0415 - an extra
+
+    return Mirror(args.mirror, config, group=args.group, gate=GATE) if args.mirror else None
+
+
+def _seconds(args: argparse.Namespace) -> float:
+    return float(args.timeout or _SECONDS)

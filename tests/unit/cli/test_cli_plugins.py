@@ -1,0 +1,134 @@
+"""Commands that other packages bring, through a package that is really there to be found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from featuregate.cli.arguments import build_parser, every_plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Run
+
+MODULE = """
+from featuregate.cli.teaching import Lesson
+
+LESSON = Lesson("greet somebody", "Greet somebody.", "exit codes: 7 always")
+
+
+def add_options(parser):
+    parser.add_argument("--name", required=True)
+
+
+def run(args):
+    print(f"hello {args.name}")
+    return 7
+"""
+
+
+class Install(Protocol):
+    """Put a package with one command where Python finds it."""
+
+    def __call__(self, command: str, module: str) -> None: ...
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    def install(command: str, module: str) -> None:
+        name = f"bringing_{command}"
+        folder = tmp_path / name
+        about = folder / f"{name}-1.0.dist-info"
+        about.mkdir(parents=True)
+        (folder / f"{name}.py").write_text(module)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[featuregate.commands]\n{command} = {name}\n")
+        monkeypatch.syspath_prepend(str(folder))
+
+    return install
+
+
+def test_a_command_of_another_package_runs(run: Run, install: Install) -> None:
+    """With its own options, output and exit code; options about the cluster may stand before it."""
+    install("greet", MODULE)
+    assert run("greet", "--name", "you") == (7, "hello you\n", "")
+    assert run("--bootstrap-server", "greet:1", "--timeout", "3", "greet", "--name", "you").code == 7
+
+
+def test_its_options_are_checked_like_ours(run: Run, install: Install) -> None:
+    """Wrong usage is a line and 64."""
+    install("greet", MODULE)
+    ended = run("greet", "--nmae", "you")
+    assert (ended.code, ended.err.count("\n")) == (64, 1)
+
+
+def test_help_has_it(install: Install, capsys: pytest.CaptureFixture[str], run: Run) -> None:
+    """As if it were one of ours."""
+    install("greet", MODULE)
+    with pytest.raises(SystemExit, match="0"):
+        run("--help")
+    assert "greet somebody" in capsys.readouterr().out
+
+
+def test_completion_has_it(install: Install, run: Run) -> None:
+    """With its options."""
+    pytest.importorskip("shtab")
+    install("greet", MODULE)
+    assert "_greet_option_strings=(-h --help --name)" in run("completion", "bash").out
+
+
+def test_a_word_that_is_no_command_is_told_all_there_are(run: Run, install: Install) -> None:
+    """Those of other packages too."""
+    install("greet", MODULE)
+    ended = run("gret", "--name", "you")
+    assert ended.code == 64
+    assert "'greet'" in ended.err
+
+
+def test_no_package_takes_a_command_of_ours(run: Run, install: Install) -> None:
+    """What is called describe is ours, whatever is installed."""
+    install("describe", MODULE)
+    assert "describe" not in every_plugin()
+    assert run("describe").code == 1
+
+
+@pytest.mark.parametrize("module", ["raise OSError('no disk')", "LESSON = None", "import nothing_like_this"])
+def test_a_package_that_cannot_be_loaded_costs_its_own_command_alone(
+    run: Run, install: Install, capsys: pytest.CaptureFixture[str], module: str
+) -> None:
+    """It is named with the reason, and help still helps."""
+    install("broken", module)
+    install("greet", MODULE)
+    ended = run("broken", "--name", "you")
+    assert ended.code == 64
+    assert ended.err.startswith("featuregate: the command broken of bringing_broken cannot be loaded: ")
+    with pytest.raises(SystemExit, match="0"):
+        run("--help")
+    out, err = capsys.readouterr()
+    assert "greet somebody" in out
+    assert "bringing_broken cannot be loaded" in err
+
+
+def test_our_own_commands_look_for_no_package() -> None:
+    """So that they start no slower, whatever is installed."""
+    words = ["-X", "importtime", "-m", "featuregate", "--timeout", "1", "describe"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "featuregate.cli.arguments" in done.stderr
+    assert "featuregate.cli.plugins" not in done.stderr
+    assert "importlib.metadata" not in done.stderr
+
+
+def test_the_integrations_command_is_found_where_it_is_installed() -> None:
+    """Its entry point stands in the wheel of featuregate, and loading it needs no client of Kafka."""
+    code = (
+        "import sys; from featuregate.cli.arguments import every_plugin; "
+        "assert 'group' in every_plugin(); assert 'confluent_kafka' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert build_parser(every_plugin()).parse_args(["group", "show", "--group", "g"]).action == "show"

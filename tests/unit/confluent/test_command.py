@@ -1,0 +1,131 @@
+"""``featuregate group``, as far as it goes without a broker."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli import main
+from featuregate.decisions import Decision
+from featuregate.presets import kip447
+from featuregate_confluent.command import dangers
+from featuregate_confluent.group import Coordinator, GroupSeen
+from featuregate_confluent.metadata import Mark
+from featuregate_confluent.models import Model
+from featuregate_confluent.protocol import Member
+from featuregate_confluent.showing import Overview, to_json, to_text
+
+if TYPE_CHECKING:
+    from featuregate_confluent.group import Committed
+    from featuregate_confluent.protocol import Partition
+
+NOBODY = "127.0.0.1:1"
+ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--bootstrap-server", NOBODY)
+
+
+def overview(
+    *clients: str, offsets: dict[Partition, Committed] | None = None, mirrored: Model | None = None
+) -> Overview:
+    """Make what was seen of a group of these client ids, on a cluster whose gate is not open."""
+    return Overview(
+        group="orders",
+        seen=GroupSeen(
+            members=tuple(Member(f"id-{client}", client, None, "/10.0.0.1") for client in clients),
+            coordinator=Coordinator(3, "kafka", 9092),
+            state="stable",
+            kind="classic",
+        ),
+        offsets=offsets or {},
+        mirror=None if mirrored is None else "latches",
+        mirrored=mirrored,
+        gate=Decision.unseen(kip447),
+    )
+
+
+def test_every_obstacle_is_named() -> None:
+    """Brokers that did not prove it, hand-written members, and pinned ones."""
+    found = overview("app#fg=bridge", "handwritten", "old#fg=legacy")
+    brokers, foreign, pinned = found.obstacles
+    assert brokers.startswith("the brokers: unknown")
+    assert foreign == "client 'handwritten' on '/10.0.0.1' shows no tag of featuregate"
+    assert pinned.endswith("is pinned to legacy")
+
+
+def test_a_latched_group_has_no_obstacle() -> None:
+    """It is there, whoever is in it; the mirror's latch counts like that of an offset."""
+    latched = {("in", 0): (5, Mark(Model.V2))}
+    assert overview("handwritten", offsets=latched).obstacles == ()
+    assert overview("handwritten", mirrored=Model.V2).latch is Model.V2
+    assert overview("handwritten", mirrored=Model.V2).obstacles == ()
+
+
+def test_an_empty_group_waits_for_members() -> None:
+    """Nothing moves by itself."""
+    assert any("nobody is in the group" in obstacle for obstacle in overview().obstacles)
+
+
+def test_what_brokers_say_is_made_printable() -> None:
+    """A client id may hold what a terminal obeys."""
+    text = to_text(overview("evil\x1b[2J", offsets={("in", 0): (5, Mark(None, "own\x07"))}))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "in[0]" in text
+
+
+def test_json_has_plain_values() -> None:
+    """For scripts; absent things are null."""
+    found = to_json(overview("app#fg=bridge", offsets={("in", 0): (None, Mark(None)), ("in", 1): (7, Mark(Model.V2))}))
+    assert found["latch"] == "v2"
+    assert found["mirror"] is None
+    assert found["members"][0]["promises"] == "bridge"
+    assert found["offsets"] == [
+        {"topic": "in", "partition": 0, "offset": None, "mark": None, "text": None},
+        {"topic": "in", "partition": 1, "offset": 7, "mark": "v2", "text": None},
+    ]
+
+
+def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command is there without it, and says what to install."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    assert main(["group", "show", "--group", "orders", "--bootstrap-server", NOBODY]) == 64
+    assert capsys.readouterr().err == "featuregate: group needs confluent-kafka: pip install 'featuregate[confluent]'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("group",), "required: ACTION"),
+        (("group", "show", "--bootstrap-server", NOBODY), "required: --group"),
+        (("group", "show", "--group", "orders"), "must specify"),
+        (("group", "show", "--group", "orders", "--bootstrap-controller", NOBODY), "give --bootstrap-server"),
+        (
+            ("group", "rollback", "--group", "orders", "--to", "v2", "--bootstrap-server", NOBODY),
+            "invalid choice: 'v2'",
+        ),
+        ((*ROLLBACK, "--confirm", "bills"), "the group is 'orders': nothing was changed"),
+    ],
+)
+def test_wrong_usage_is_64_and_asks_nobody(
+    words: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line each."""
+    assert main(words) == 64
+    err = capsys.readouterr().err
+    assert problem in err
+    assert err.count("\n") == 1
+
+
+def test_brokers_that_do_not_answer_are_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not refused, and not done: the dangers, and one line."""
+    assert main([*ROLLBACK, "--timeout", "1", "--confirm", "orders"]) == 2
+    assert "who is in group 'orders'" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_dangers_say_what_comes_first() -> None:
+    """Stop, pin, wait, look for who stands still; and the mirror, where none is named."""
+    text = "\n".join(dangers("bridge", mirrored=False))
+    assert 'model="bridge"' in text
+    assert all(word in text for word in ("Stop every member", "transaction.timeout.ms", "zombie", "--mirror"))
+    assert "--mirror" not in "\n".join(dangers("bridge", mirrored=True))
