@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import AdminClient
 
-__all__ = ["PASSING", "Asked", "GroupUnread", "patiently"]
+__all__ = ["OPEN_END_SECONDS", "PASSING", "Asked", "GroupUnread", "patiently"]
 
 T = TypeVar("T")
 
 _GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
 _PAUSE: Final = 0.1
+OPEN_END_SECONDS: Final = 3600.0
+"""The ``request_timeout`` of whatever is asked of a group's coordinator; the longest that the client takes.
+
+The bound is ours instead. Where librdkafka gives up such a request while the coordinator is away, and the coordinator is
+found later, it ends the process: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
+"""
 PASSING: Final = frozenset(
     {
         KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
@@ -54,7 +60,7 @@ class GroupUnread(SwitchError):
 
 
 class Asked(Generic[T]):
-    """An answer on its way. It comes, or fails, within the seconds that it was asked with."""
+    """An answer on its way. It comes, or fails, within the seconds that it was asked with, and a moment."""
 
     def __init__(
         self, client: AdminClient, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
@@ -69,6 +75,11 @@ class Asked(Generic[T]):
     def done(self) -> bool:
         """Whether :meth:`result` returns or raises at once."""
         return self._future.done() or time.monotonic() >= self._until
+
+    @property
+    def late(self) -> bool:
+        """Whether its time is over, and there is no answer."""
+        return not self._future.done() and time.monotonic() >= self._until
 
     def result(self) -> T:
         """Wait for the answer and return it.

@@ -10,19 +10,19 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
 
 from featuregate.errors import ClosedError
 from featuregate_confluent import clients, metadata
-from featuregate_confluent.asked import PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.asked import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.patterns import matcher
 from featuregate_confluent.protocol import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
@@ -34,6 +34,9 @@ __all__ = ["Asked", "Committed", "Coordinator", "GroupReader", "GroupSeen", "Gro
 Committed = tuple[int | None, metadata.Mark]
 """The committed offset of a partition, None where there is none, and the mark beside it."""
 
+T = TypeVar("T")
+
+_CONTROLLER_SECONDS: Final = 3.0
 _FIRST_ROUND: Final = 2.0  # seconds; each round waits twice as long as the one before
 _PAUSE: Final = 0.1
 _NAMED: Final = 8
@@ -84,13 +87,15 @@ class GroupReader:
 
     def __init__(self, config: Mapping[str, Any], group_id: str) -> None:
         self._group_id = group_id
+        self._config = config
         self._admin: AdminClient | None = clients.admin(config)
+        self._asked: list[Asked[Any]] = []
 
     def ask(self, timeout: float = 10.0) -> Asked[GroupSeen]:
         """Ask who is in the group, and return at once."""
         admin = self._client()
-        future = admin.describe_consumer_groups([self._group_id], request_timeout=timeout)[self._group_id]
-        return Asked(admin, future, f"who is in group {self._group_id!r}", _seen, timeout)
+        future = admin.describe_consumer_groups([self._group_id], request_timeout=OPEN_END_SECONDS)[self._group_id]
+        return self._note(Asked(admin, future, f"who is in group {self._group_id!r}", _seen, timeout))
 
     def members(self, timeout: float = 10.0) -> GroupSeen:
         """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnread`."""
@@ -112,10 +117,12 @@ class GroupReader:
             future: Future[Any] = Future()
             future.set_result(request)
         else:
-            future = admin.list_consumer_group_offsets([request], require_stable=False, request_timeout=timeout)[
-                self._group_id
-            ]
-        return Asked(admin, future, what, lambda answer: _peeked(what, wanted, answer.topic_partitions), timeout)
+            future = admin.list_consumer_group_offsets(
+                [request], require_stable=False, request_timeout=OPEN_END_SECONDS
+            )[self._group_id]
+        return self._note(
+            Asked(admin, future, what, lambda answer: _peeked(what, wanted, answer.topic_partitions), timeout)
+        )
 
     def peek(self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0) -> dict[Partition, Committed]:
         """Return committed offsets as :meth:`ask_peek` does, within so many seconds; asks again while the group moves.
@@ -139,12 +146,23 @@ class GroupReader:
         patterns = {topic for topic in wanted if topic.startswith("^")}
         found = self._partitions_of(sorted(wanted - patterns), timeout)
         if patterns:
-            found |= self._partitions_like(patterns, timeout)
+            tests = [matcher(pattern) for pattern in patterns]
+            found |= self._partitions_where(lambda name: any(test(name) for test in tests), timeout)
         return tuple(sorted(found))
 
     def _partitions_of(self, names: list[str], timeout: float) -> set[Partition]:
         if not names:
             return set()
+        try:
+            return self._described(names, min(timeout, _CONTROLLER_SECONDS))
+        except GroupUnread as error:
+            if error.error is not None and error.error.code() not in PASSING:
+                raise
+        # The client asks what it takes for the controller, which may be the broker that is away. Metadata comes from
+        # any; of all topics, for an admin client that asks for one by its name may create it.
+        return self._partitions_where(lambda name: name in names, timeout)
+
+    def _described(self, names: list[str], timeout: float) -> set[Partition]:
         admin = self._client()
         futures = admin.describe_topics(TopicCollection(names), request_timeout=timeout)
         found: set[Partition] = set()
@@ -157,18 +175,12 @@ class GroupReader:
                     raise
         return found
 
-    def _partitions_like(self, patterns: set[str], timeout: float) -> set[Partition]:
+    def _partitions_where(self, test: Callable[[str], object], timeout: float) -> set[Partition]:
         try:
             topics = self._client().list_topics(timeout=timeout).topics
         except KafkaException as error:
             raise GroupUnread("the topics of this cluster", error.args[0]) from error
-        tests = [matcher(pattern) for pattern in patterns]
-        return {
-            (name, number)
-            for name, topic in topics.items()
-            if any(test(name) for test in tests)
-            for number in topic.partitions
-        }
+        return {(name, number) for name, topic in topics.items() if test(name) for number in topic.partitions}
 
     def close(self) -> None:
         """Hang up. What was asked before is still answered; asking again raises `ClosedError`."""
@@ -177,8 +189,15 @@ class GroupReader:
     def _client(self) -> AdminClient:
         if self._admin is None:
             raise ClosedError("this GroupReader is closed")
+        if any(asked.late for asked in self._asked):
+            self._admin = clients.admin(self._config)  # the old one goes, and with it what nobody waits for any more
+        self._asked = [asked for asked in self._asked if not asked.done]
         self._admin.poll(0)  # nobody else serves its log
         return self._admin
+
+    def _note(self, asked: Asked[T]) -> Asked[T]:
+        self._asked.append(asked)
+        return asked
 
 
 def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: float) -> dict[Partition, Committed]:

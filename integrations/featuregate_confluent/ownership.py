@@ -85,6 +85,23 @@ class Ownership:
             owned = self._owned[key]
             self._owned[key] = _Owned(offset, Mark(model, owned.mark.foreign))
 
+    def correct(self, consumer: Consumer, found: Mapping[Partition, tuple[int | None, Mark]]) -> None:
+        """Go on from the committed offsets of owned partitions, where another one has moved them meanwhile.
+
+        Raises
+        ------
+        MustRejoin
+            The consumer cannot: the assignment is changing just now.
+        """
+        before = self.positions()
+        self.take(found)
+        try:
+            for key, position in self.positions().items():
+                if key in found and before.get(key) != position:
+                    consumer.seek(TopicPartition(*key, position))
+        except KafkaException as failure:
+            raise MustRejoin(f"the consumer could not be moved: {failure.args[0]}") from failure
+
     def rewind(self, consumer: Consumer, messages: Sequence[Message]) -> None:
         """Let the consumer give these messages again, those of partitions that are still owned.
 

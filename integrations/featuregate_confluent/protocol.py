@@ -1,6 +1,6 @@
 """The latch protocol: what was seen of the cluster and of the group -> the model, and why.
 
-Everything here is pure. The rules that are named (R1 to R11) stand in ``docs/explanation/producer-switch.md``.
+Everything here is pure. The rules that are named (R1 to R12) stand in ``docs/explanation/producer-switch.md``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from featuregate_confluent.metadata import Mark
     from featuregate_confluent.models import Wish
 
-__all__ = ["Choice", "Member", "Partition", "Seen", "decide", "ids_to_take", "latch"]
+__all__ = ["Choice", "Member", "Partition", "Seen", "decide", "ids_to_take", "latch", "to_read"]
 
 Partition = tuple[str, int]
 """A topic and the number of its partition."""
@@ -92,6 +92,21 @@ def ids_to_take(model: Model, marks: Mapping[Partition, Mark]) -> tuple[Partitio
     return tuple(
         sorted(partition for partition, mark in marks.items() if model.per_partition or mark.model is not Model.V2)
     )
+
+
+def to_read(
+    before: Model | None, model: Model, owned: Collection[Partition], new: Collection[Partition]
+) -> tuple[Partition, ...]:
+    """Return the partitions whose offsets are read stably, before the first transaction in ``model`` (R8, R12).
+
+    The newly assigned ones; and all that are owned where the kind of producer changes. Another may have taken the id
+    of a partition since, and committed there before all brokers checked. Under that id this process would have been
+    fenced at its next transaction; under another one nothing tells it, but the offset.
+
+    ``before`` is the model that the process ran in, committed or not; None: in none yet.
+    """
+    changes = before is not None and before.per_partition is not model.per_partition
+    return tuple(sorted(owned if changes else new))
 
 
 def decide(wish: Wish, seen: Seen, running: Model | None) -> Choice:

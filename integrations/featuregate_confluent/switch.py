@@ -13,7 +13,7 @@ from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
 from featuregate_confluent import settings, slots
 from featuregate_confluent.complaints import judge
-from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
+from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchError, SwitchFatal
 from featuregate_confluent.events import Stopped, TookOver, teller
 from featuregate_confluent.group import GroupReader, GroupUnread, stable_read
 from featuregate_confluent.metadata import Mark
@@ -134,6 +134,7 @@ class ProducerSwitch:
 
     def subscribe(self, consumer: Consumer) -> None:
         """Subscribe a consumer, which was made of ``consumer_config``, and follow its assignments."""
+        self._producers.close()  # a new member begins anew: what stood in the way of the last one may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
         self._ownership.clear()
@@ -159,8 +160,10 @@ class ProducerSwitch:
             self._generation = identity(consumer.consumer_group_metadata()).generation
             if self._standing.only_in not in {None, self._generation}:
                 self._take_over(consumer, [])  # the group moved on before the first commit in v2: decide again (R5)
+            before = self._standing.model
             self._standing.look(self._generation)
-            self._settle_producers()
+            if before.per_partition and not self._standing.model.per_partition:
+                self._move_up(consumer)
         waiting = self._standing.danger() is not None
         rebalances = ownership.rebalances
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
@@ -286,8 +289,20 @@ class ProducerSwitch:
         try:
             self._take(consumer, new)
         except GroupUnread as unread:
-            refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
-            raise (SwitchFatal if refused else MustRejoin)(str(unread)) from unread
+            raise _unread(unread) from unread
+
+    def _move_up(self, consumer: Consumer) -> None:
+        """Go on in v2 from what is committed now, not from what this member remembers (R12).
+
+        Another may have had the id of a partition meanwhile, and committed while brokers did not check the group yet.
+        Under that id this member would be told so; under that of the process nothing tells it but the offset.
+        """
+        self._settle_producers()
+        try:
+            found = stable_read(consumer, list(self._ownership), self._transaction_seconds + _SLACK_SECONDS)
+        except GroupUnread as unread:
+            raise _unread(unread) from unread
+        self._ownership.correct(consumer, found)
 
     def _take(self, consumer: Consumer, new: list[Partition]) -> None:
         """Take the ids of new partitions, then read where to go on (R8)."""
@@ -343,3 +358,8 @@ def _is_incremental(config: Mapping[str, Any]) -> bool:
     """Whether a consumer's assignments come as differences (``rd_kafka_rebalance_protocol``)."""
     strategies = text(last(config, ("partition.assignment.strategy",)))
     return text(last(config, ("group.protocol",))) == "consumer" or "cooperative" in strategies
+
+
+def _unread(unread: GroupUnread) -> SwitchError:
+    refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
+    return (SwitchFatal if refused else MustRejoin)(str(unread))
