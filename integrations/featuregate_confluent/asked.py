@@ -20,13 +20,14 @@ __all__ = ["OPEN_END_SECONDS", "PASSING", "Asked", "GroupUnread", "patiently"]
 
 T = TypeVar("T")
 
-_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
+_GRACE: Final = 1.0  # seconds that an answer may come after librdkafka's own bound
 _PAUSE: Final = 0.1
+_ATTEMPT: Final = 4.0
 OPEN_END_SECONDS: Final = 3600.0
 """The ``request_timeout`` of whatever is asked of a group's coordinator; the longest that the client takes.
 
-The bound is ours instead. Where librdkafka gives up such a request while the coordinator is away, and the coordinator is
-found later, it ends the process: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
+The bound is ours instead. Where librdkafka gives up such a request while the coordinator is away, and finds the
+coordinator later, it ends the process: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
 """
 PASSING: Final = frozenset(
     {
@@ -101,12 +102,17 @@ class Asked(Generic[T]):
 
 
 def patiently(ask: Callable[[float], Asked[T]], timeout: float) -> T:
-    """Ask until there is an answer, or an error that will not pass, or no time left."""
+    """Ask until there is an answer, or an error that will not pass, or no time left.
+
+    An answer that takes long is asked for anew: a client may wait for a coordinator that is gone.
+    """
     until = time.monotonic() + timeout
     while True:
+        left = max(until - time.monotonic(), _PAUSE)
         try:
-            return ask(max(until - time.monotonic(), _PAUSE)).result()
+            return ask(min(left, _ATTEMPT)).result()
         except GroupUnread as error:
-            if error.error is None or error.error.code() not in PASSING or time.monotonic() >= until:
+            passes = error.error is None or error.error.code() in PASSING
+            if not passes or time.monotonic() >= until:
                 raise
             time.sleep(_PAUSE)

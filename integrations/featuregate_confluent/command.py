@@ -156,7 +156,7 @@ def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
 
 def _to_text(args: argparse.Namespace, plan: Plan) -> str:
     if plan.empty:
-        head = f"group {args.group}: no mark is above {args.to}; nothing to do"
+        head = f"group {args.group}: nothing to do: no mark is above {args.to} in the {plan.offsets} offsets shown"
     elif args.dry_run:
         head = f"group {args.group} would go back to {args.to}:"
     else:
@@ -179,6 +179,7 @@ def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, A
         "to": args.to,
         "done": done,
         "dry_run": args.dry_run,
+        "offsets_seen": plan.offsets,
         "offsets": [
             {
                 "topic": change.partition[0],

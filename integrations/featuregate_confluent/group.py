@@ -249,7 +249,7 @@ def _unsettled(partitions: list[Partition], timeout: float) -> str:
         f"the committed offsets of {named(partitions)} did not settle within {timeout:g} s. Usually a transaction "
         "holds them that a member left open when it died: the broker ends it transaction.timeout.ms after it began, "
         "at most 10 s late; that member ends it at once when it is started again under its own name. "
-        "If it lasts longer, the group's coordinator does not answer"
+        "If it lasts longer, the group's coordinator does not answer, or this user must not read the group"
     )
 
 

@@ -22,6 +22,7 @@ from featuregate_confluent.metadata import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from featuregate_confluent.group import GroupSeen
     from featuregate_confluent.mirror import Mirror
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Member, Partition
@@ -54,6 +55,8 @@ class Plan:
     changes: tuple[Change, ...]
     mirrored: bool
     """Whether the mirror holds anything that must go."""
+    offsets: int
+    """How many committed offsets were seen: brokers leave out those of topics that this user must not describe."""
 
     @property
     def empty(self) -> bool:
@@ -104,8 +107,14 @@ class Rollback:
         GroupUnread, MirrorError
             Something could not be read.
         """
-        self._require_nobody()
+        seen = self._require_nobody()
         offsets = self._settled_offsets()
+        mirrored = self._mirror is not None and (self._mirror.read(self._timeout) or self._to) > self._to
+        if not offsets and not mirrored and seen.state == "empty":
+            raise RollbackRefused(
+                f"group {self._group!r} is there, but shows no offset: they have expired, or this user lacks the right "
+                "DESCRIBE on the topics, without which brokers say nothing of them"
+            )
         marked = ((partition, found, metadata.read(found.metadata)) for partition, found in offsets.items())
         return Plan(
             changes=tuple(
@@ -113,7 +122,8 @@ class Rollback:
                 for partition, found, mark in sorted(marked, key=lambda row: row[0])
                 if mark.model is not None and mark.model > self._to
             ),
-            mirrored=self._mirror is not None and (self._mirror.read(self._timeout) or self._to) > self._to,
+            mirrored=mirrored,
+            offsets=len(offsets),
         )
 
     def carry_out(self, plan: Plan) -> None:
@@ -163,15 +173,17 @@ class Rollback:
         refused = {(found.topic, found.partition): found.error for found in answer if found.error is not None}
         if refused:
             error = next(iter(refused.values()))
+            joined = error.code() == KafkaError.UNKNOWN_MEMBER_ID
+            todo = "A member has joined: stop it" if joined else "It needs the right READ on the group and its topics"
             raise SwitchError(
-                f"the offsets of {named(refused)} were not rewritten: {error.name()}: {error.str()}. Probably a member "
-                "has joined: stop it, then run this again"
+                f"the offsets of {named(refused)} were not rewritten: {error.name()}: {error.str()}. {todo}, then run "
+                "this again"
             )
 
-    def _require_nobody(self) -> None:
+    def _require_nobody(self) -> GroupSeen:
         seen = self._reader.members(self._timeout)
         if seen.empty:
-            return
+            return seen
         alive = "; ".join(str(member) for member in seen.members[:_NAMED]) or "somebody on the way in or out"
         more = f"; and {len(seen.members) - _NAMED} more" if len(seen.members) > _NAMED else ""
         raise RollbackRefused(

@@ -114,8 +114,10 @@ def _lines(found: Overview) -> Iterator[str]:
     if found.seen.members:
         yield ""
         yield from aligned([("MEMBER", "PROMISES", "INSTANCE", "HOST"), *map(_member_row, found.seen.members)])
-    if found.offsets:
-        yield ""
+    yield ""
+    if not found.offsets:
+        yield "no offsets are shown: none is committed, or this user lacks the right DESCRIBE on the topics"
+    else:
         yield from aligned([("PARTITION", "OFFSET", "MARK", "TEXT"), *_offset_rows(found)])
 
 

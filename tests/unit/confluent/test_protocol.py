@@ -12,7 +12,7 @@ from featuregate_confluent import tags
 from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
-from featuregate_confluent.protocol import Choice, Member, Seen, decide, ids_to_take, latch
+from featuregate_confluent.protocol import Choice, Member, Seen, decide, ids_to_take, latch, to_read
 
 P0, P1 = ("in", 0), ("in", 1)
 LEGACY, BRIDGE, V2 = Model
@@ -178,6 +178,18 @@ def test_v2_takes_the_ids_of_partitions_that_it_has_not_marked() -> None:
     marks = {("in", n): Mark(model) for n, model in enumerate((None, LEGACY, BRIDGE, V2))}
     assert ids_to_take(V2, marks) == (("in", 0), ("in", 1), ("in", 2))
     assert ids_to_take(V2, {}) == ()
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, V2), (None, LEGACY), (LEGACY, BRIDGE), (V2, V2)])
+def test_a_kept_partition_goes_on_from_where_it_is(before: Model | None, after: Model) -> None:
+    """Under the id that it had, a process that was replaced is told so."""
+    assert to_read(before, after, owned=(P1, P0), new=(P1,)) == (P1,)
+
+
+@pytest.mark.parametrize(("before", "after"), [(LEGACY, V2), (BRIDGE, V2), (V2, BRIDGE)])
+def test_another_kind_of_producer_reads_every_offset_anew(before: Model, after: Model) -> None:
+    """Somebody may have taken the old id and committed, and the new one would never be fenced for it."""
+    assert to_read(before, after, owned=(P1, P0), new=()) == (P0, P1)
 
 
 @given(wish=maybe, seen=seens, running=maybe)

@@ -1,0 +1,109 @@
+"""The latch protocol as a whole: every state of small worlds, searched with the package's own decisions.
+
+Three things must hold in every state. S1: no input is in the committed output twice. S2: no committed offset passes
+an input whose output was never committed. S3: once a v2 commit is durable, nobody takes over below v2.
+
+Each rule of ``docs/explanation/producer-switch.md``, left out, leads to a state in which one of them does not hold, and
+the way there is printed (``pytest -rP``). What a search explores is bounded by members, partitions and inputs; never
+by crashes, rebalances, stalls or time.
+"""
+
+from __future__ import annotations
+
+import pytest
+from latch_model.scenario import Scenario
+from latch_model.search import search
+from latch_model.world import OLD
+
+slow = pytest.mark.slow
+
+SAFE = {
+    # Scenario, and how many states it has at least: a model that shrinks proves less.
+    "two members": (Scenario(ours=2, tidy=True), 3_000),
+    "one and a foreign one": (Scenario(ours=1, foreign=1, tidy=True), 15_000),
+    "resets, with a mirror": (Scenario(ours=2, resets=True, tidy=True), 3_000),
+    "eager rebalances": (Scenario(ours=2, eager=True, tidy=True), 2_000),
+    "two inputs": (Scenario(ours=2, inputs=2, tidy=True), 8_000),
+}
+SAFE_AND_SLOW = {
+    "three members": (Scenario(ours=3, tidy=True), 40_000),
+    "every step of two members": (Scenario(ours=2), 50_000),
+    "brokers rolled under two members": (Scenario(ours=2, brokers=OLD), 70_000),
+    "markers written late": (Scenario(ours=2, lag=True, tidy=True), 5_000),
+}
+
+BROKEN = {
+    "R1 stable": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R1"}))),
+    "R2 fenced": ("S1", Scenario(ours=2, without=frozenset({"R2"}))),
+    "R3 peek": ("S3", Scenario(ours=2, tidy=True, without=frozenset({"R3"}))),
+    "R4 every broker": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R4"}))),
+    "R5 every member": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R5"}))),
+    "R5 in this generation": (
+        "S1",
+        Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R5 in this generation"})),
+    ),
+    "R5 by committed": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R5 by committed"}))),
+    "R6 fence the old id": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R6"}))),
+    "R7 carry": ("S3", Scenario(ours=1, inputs=2, without=frozenset({"R7"}))),
+    "R8 id before offset": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R8"}))),
+    "R9 whole rounds": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R9"}))),
+    "R10 fenced means rejoin": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R10"}))),
+    "R11 mirror": ("S3", Scenario(ours=1, resets=True, without=frozenset({"R11"}))),
+    "R12 a switch is a takeover": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R12"}))),
+}
+LONG = {"R2 fenced", "R4 every broker", "R8 id before offset", "R9 whole rounds", "R10 fenced means rejoin"}
+LONG |= {"R12 a switch is a takeover"}
+
+ASSUMED = {
+    "A1: a foreign member joins after v2": Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"A1"})),
+    "A2: a foreign zombie takes its id late": Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"A2"})),
+}
+
+
+def hold(scenario: Scenario, at_least: int) -> None:
+    found = search(scenario)
+    print(f"{scenario}: {found}")  # noqa: T201  # the trace is what people want to see
+    assert not found.trace, str(found)
+    assert found.states >= at_least
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_the_protocol_is_safe_in_every_state(name: str) -> None:
+    """Whatever crashes, stalls, wakes up, expires or is rebalanced, and however stale a view is."""
+    hold(*SAFE[name])
+
+
+@slow
+@pytest.mark.parametrize("name", SAFE_AND_SLOW)
+def test_the_protocol_is_safe_in_every_state_of_larger_worlds(name: str) -> None:
+    """Three members, brokers that are rolled one by one, and every step on its own."""
+    hold(*SAFE_AND_SLOW[name])
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, marks=slow if rule in LONG else ()) for rule in BROKEN])
+def test_without_a_rule_there_is_a_counter_example(rule: str) -> None:
+    """No rule is there for nothing; the steps that break it are printed."""
+    breaks, scenario = BROKEN[rule]
+    found = search(scenario)
+    print(f"without {rule}: {found}")  # noqa: T201  # the trace is what people want to see
+    assert found.trace, f"nothing goes wrong without {rule}"
+    assert found.trace[-1].startswith(breaks), str(found)
+
+
+@pytest.mark.parametrize("assumption", ASSUMED)
+def test_what_no_protocol_of_ours_can_stop_is_an_assumption(assumption: str) -> None:
+    """A member without metadata must not join, nor take its id, once the group has begun with v2."""
+    found = search(ASSUMED[assumption])
+    print(f"without {assumption}: {found}")  # noqa: T201  # the trace is what people want to see
+    assert found.trace, f"nothing goes wrong without {assumption}"
+    assert found.trace[-1].startswith("S1"), str(found)
+
+
+@pytest.mark.parametrize(("rule", "inputs"), [("R1", 1), ("R3", 1), ("R7", 2)])
+def test_a_tidy_world_hides_nothing(rule: str, inputs: int) -> None:
+    """With and without the steps that it joins, the same property breaks."""
+    verdicts = [
+        search(Scenario(ours=2, inputs=inputs, tidy=tidy, without=frozenset({rule}))).trace[-1][:2]
+        for tidy in (False, True)
+    ]
+    assert verdicts[0] == verdicts[1]
