@@ -22,8 +22,8 @@ help: ## list these targets
 	@echo "  PYTHON=python3.12 picks the interpreter, VENV=... where it goes; CONTRIBUTING.md tells the rest."
 
 .PHONY: demo
-demo: $(READY) java ## watch gates open during a real rolling upgrade of three Kafka brokers (about two minutes)
-	$(BIN)/python examples/rolling_upgrade.py
+demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about three minutes)
+	$(BIN)/python examples/exactly_once_demo.py
 
 .PHONY: check
 check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)

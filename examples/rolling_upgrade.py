@@ -1,8 +1,8 @@
 """Watch gates open during a real rolling upgrade: three Apache Kafka nodes, 3.9.2 to 4.2.0, then the features.
 
-Run it with ``make demo``. Everything is real: brokers are started on this machine, stopped and started again one by
-one with the newer release, and an operator's commands finalize the features at the end. Gates open when the last
-broker qualifies and not before; the table at the end says what each stale broker said meanwhile.
+Everything is real: brokers are started on this machine, stopped and started again one by one with the
+newer release, and an operator's commands finalize the features at the end. Gates open when the last broker qualifies
+and not before; the table at the end says what each stale broker said meanwhile.
 """
 
 from __future__ import annotations
