@@ -17,7 +17,7 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from switching import Turn
+from switching import QUIET, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,6 +148,7 @@ class Feed:
                 "linger.ms": 1000,
                 "batch.num.messages": self._share,
                 "queue.buffering.max.messages": 1_000_000,
+                **QUIET,
             }
         )
         self._producer.init_transactions(SECONDS)

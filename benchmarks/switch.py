@@ -15,7 +15,7 @@ from live import KAFKA
 from measuring import Growth, Line, Row, Sample, Section, Table, announce, as_fast_as, beside, number, progress
 from members import Feed, Held, Process, topics
 from report import show
-from switching import LOOPS, MODELS, Options, Turn
+from switching import LOOPS, MODELS, QUIET, Options, Turn
 from takeover import takeovers
 
 from featuregate.testing import LocalKafka
@@ -164,8 +164,8 @@ def contestant(bootstrap: str, case: Case, loop: str, replicas: int) -> Iterator
             wait=WAIT,
             slot="0",
             turn=case.turn,
-            consumer=feed.fetching | FETCH,
-            producer=PROMPT,
+            consumer=feed.fetching | FETCH | QUIET,
+            producer=PROMPT | QUIET,
         )
         feed.give(case.turn)
         with Process(options) as process:

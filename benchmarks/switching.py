@@ -8,10 +8,12 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
-__all__ = ["LOOPS", "MODELS", "Meter", "Options", "Turn"]
+__all__ = ["LOOPS", "MODELS", "QUIET", "Meter", "Options", "Turn"]
 
 LOOPS = ("featuregate", "hand-written")
 MODELS = ("legacy", "bridge", "v2")
+QUIET = {"log_level": 3}
+"""For every client: coordinators that load and producers that are fenced are what is measured, not what goes wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

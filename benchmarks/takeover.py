@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from measuring import Row, Sample, announce, progress
 from members import Feed, Process, topics
-from switching import LOOPS, Options
+from switching import LOOPS, QUIET, Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,11 +116,13 @@ def takeover(bootstrap: str, replicas: int, kind: Kind, loop: str) -> float:
                 consumer={
                     **feed.fetching,
                     **FEW_AHEAD,
+                    **QUIET,
                     "client.id": slot,
                     "session.timeout.ms": int(SESSION * 1000),
                     "heartbeat.interval.ms": 500,
                     **({"group.instance.id": slot} if kind.restarted else {}),
                 },
+                producer=dict(QUIET),
             )
             for slot in ("first", "second")
         )
