@@ -51,10 +51,23 @@ class Ownership:
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._owned)
 
-    def take(self, found: Mapping[Partition, tuple[int | None, Mark]]) -> None:
-        """Own partitions, from their committed offsets on."""
+    def take(self, consumer: Consumer, found: Mapping[Partition, tuple[int | None, Mark]]) -> None:
+        """Own partitions from their committed offsets on; those that were owned before, wherever it is now.
+
+        Raises
+        ------
+        MustRejoin
+            Another has moved on in a partition that was owned, and the consumer cannot be moved just now.
+        """
         self.rebalances += 1
+        before = dict(self._owned)
         self._owned |= {key: _Owned(position, mark) for key, (position, mark) in found.items()}
+        try:
+            for key, (position, _) in found.items():
+                if key in before and position is not None and position != before[key].position:
+                    consumer.seek(TopicPartition(*key, position))
+        except KafkaException as failure:
+            raise MustRejoin(f"the consumer could not be moved: {failure.args[0]}") from failure
 
     def drop(self, partitions: Iterable[Partition]) -> None:
         """Own these partitions no more."""
@@ -84,23 +97,6 @@ class Ownership:
         for key, offset in offsets.items():
             owned = self._owned[key]
             self._owned[key] = _Owned(offset, Mark(model, owned.mark.foreign))
-
-    def correct(self, consumer: Consumer, found: Mapping[Partition, tuple[int | None, Mark]]) -> None:
-        """Go on from the committed offsets of owned partitions, where another one has moved them meanwhile.
-
-        Raises
-        ------
-        MustRejoin
-            The consumer cannot: the assignment is changing just now.
-        """
-        before = self.positions()
-        self.take(found)
-        try:
-            for key, position in self.positions().items():
-                if key in found and before.get(key) != position:
-                    consumer.seek(TopicPartition(*key, position))
-        except KafkaException as failure:
-            raise MustRejoin(f"the consumer could not be moved: {failure.args[0]}") from failure
 
     def rewind(self, consumer: Consumer, messages: Sequence[Message]) -> None:
         """Let the consumer give these messages again, those of partitions that are still owned.

@@ -221,7 +221,7 @@ class ExactlyOnceProcessor:
             while not self._stopping:
                 self._round()
         finally:
-            consumer.close()
+            self._switch.leave()
 
     def _round(self) -> None:
         messages = self._switch.consume(self._batch_size, self._linger)

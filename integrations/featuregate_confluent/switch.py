@@ -13,10 +13,10 @@ from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
 from featuregate_confluent import settings, slots
 from featuregate_confluent.complaints import judge
-from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchError, SwitchFatal
-from featuregate_confluent.events import Stopped, TookOver, teller
-from featuregate_confluent.group import GroupReader, GroupUnread, stable_read
-from featuregate_confluent.metadata import Mark
+from featuregate_confluent.errors import InstanceTaken, SwitchFatal
+from featuregate_confluent.events import Stopped, teller
+from featuregate_confluent.group import GroupReader
+from featuregate_confluent.leaving import leave
 from featuregate_confluent.mirror import Mirror
 from featuregate_confluent.models import Model, parse_wish
 from featuregate_confluent.offsets import identity
@@ -26,9 +26,8 @@ from featuregate_confluent.ownership import Ownership, by_partition
 from featuregate_confluent.patience import UNRELEASED_SECONDS, Patience
 from featuregate_confluent.producers import Producers
 from featuregate_confluent.properties import last, text
-from featuregate_confluent.protocol import ids_to_take
-from featuregate_confluent.remedies import Remedy, remedy
 from featuregate_confluent.standing import Standing
+from featuregate_confluent.takeover import Takeover
 from featuregate_confluent.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ __all__ = ["ProducerSwitch"]
 
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
-_SLACK_SECONDS: Final = 30.0
-"""Beyond its timeout: coordinators look for transactions that have timed out every ten seconds, and brokers restart."""
 
 
 class ProducerSwitch:
@@ -61,10 +58,9 @@ class ProducerSwitch:
                 with transaction:
                     for message in transaction.messages:
                         transaction.produce("bills", message.value(), key=message.key())
-        consumer.close()
         switch.close()
 
-    On :class:`~featuregate_confluent.errors.MustRejoin` close the consumer, make another one and subscribe again.
+    On :class:`~featuregate_confluent.errors.MustRejoin` make another consumer and subscribe it.
 
     Parameters
     ----------
@@ -88,7 +84,7 @@ class ProducerSwitch:
         )
         group_id = str(self.consumer_config["group.id"])
         produced = settings.producer_config(producer, transactional_id=app_id)
-        self._transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
+        transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
         self._incremental = _is_incremental(self.consumer_config)
         self._own_features = given["features"] is None
         self._features = given["features"] or Discoverer(
@@ -115,6 +111,13 @@ class ProducerSwitch:
         )
         self._ownership = Ownership()
         self._patience = Patience()
+        self._takeover = Takeover(
+            ownership=self._ownership,
+            producers=self._producers,
+            standing=self._standing,
+            tell=self.tell,
+            transaction_seconds=transaction_seconds,
+        )
         self._outcomes = Outcomes(
             ownership=self._ownership,
             producers=self._producers,
@@ -123,7 +126,7 @@ class ProducerSwitch:
             mirror=self._mirror,
             tell=self.tell,
             slot=self.slot.name,
-            transaction_seconds=self._transaction_seconds,
+            transaction_seconds=transaction_seconds,
         )
         self._consumer: Consumer | None = None
         self._generation = -1
@@ -133,7 +136,11 @@ class ProducerSwitch:
     # ------------------------------------------------------------------ the loop
 
     def subscribe(self, consumer: Consumer) -> None:
-        """Subscribe a consumer, which was made of ``consumer_config``, and follow its assignments."""
+        """Subscribe a consumer, which was made of ``consumer_config``, and follow its assignments.
+
+        The consumer before it, if any, leaves the group.
+        """
+        self.leave()
         self._producers.close()  # a new member begins anew: what stood in the way of the last one may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
@@ -159,11 +166,9 @@ class ProducerSwitch:
         if len(ownership):
             self._generation = identity(consumer.consumer_group_metadata()).generation
             if self._standing.only_in not in {None, self._generation}:
-                self._take_over(consumer, [])  # the group moved on before the first commit in v2: decide again (R5)
-            before = self._standing.model
-            self._standing.look(self._generation)
-            if before.per_partition and not self._standing.model.per_partition:
-                self._move_up(consumer)
+                # The group moved on before the first commit in v2: decide again (R5).
+                self._takeover.take(consumer, [], self._generation)
+            self._takeover.look(consumer, self._generation)
         waiting = self._standing.danger() is not None
         rebalances = ownership.rebalances
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
@@ -210,11 +215,17 @@ class ProducerSwitch:
             only_in=standing.only_in,
         )
 
-    def close(self) -> None:
-        """Close the producers, and what was opened to look at cluster and group. Closing twice is closing once.
+    def leave(self) -> None:
+        """Leave the group and close the consumer, so that others take over at once; :meth:`subscribe` joins again.
 
-        Close the consumer first, so that it leaves the group.
+        A transaction that is open is aborted when its producer is closed.
         """
+        if self._consumer is not None:
+            consumer, self._consumer = self._consumer, None
+            leave(consumer)
+
+    def close(self) -> None:
+        """Leave the group, and close everything. Closing twice is closing once."""
         if self._closed:
             return
         self._closed = True
@@ -224,7 +235,8 @@ class ProducerSwitch:
                 at_end.callback(self._features.close)
             at_end.callback(self.slot.release)
             at_end.callback(self._reader.close)
-            self._producers.close()
+            at_end.callback(self._producers.close)
+            self.leave()
 
     # ------------------------------------------------------------------ what can be read from anywhere
 
@@ -276,61 +288,20 @@ class ProducerSwitch:
     # ------------------------------------------------------------------ assignments; these run within consume()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        new = [(partition.topic, partition.partition) for partition in partitions]
+        if self._consumer is None:
+            return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
+        new = _places(partitions)
         try:
-            self._take_over(consumer, new)
+            self._generation = identity(consumer.consumer_group_metadata()).generation
+            self._takeover.take(consumer, new, self._generation)
+            self._patience.assigned()
             assign = consumer.incremental_assign if self._incremental else consumer.assign
             assign(self._ownership.places(new))
         except Exception as error:  # noqa: BLE001 - consume() raises it, once the callback has returned
             self._failure = error
 
-    def _take_over(self, consumer: Consumer, new: list[Partition]) -> None:
-        """Take over new partitions; where the group cannot be read, nothing is, and the member joins again."""
-        try:
-            self._take(consumer, new)
-        except GroupUnread as unread:
-            raise _unread(unread) from unread
-
-    def _move_up(self, consumer: Consumer) -> None:
-        """Go on in v2 from what is committed now, not from what this member remembers (R12).
-
-        Another may have had the id of a partition meanwhile, and committed while brokers did not check the group yet.
-        Under that id this member would be told so; under that of the process nothing tells it but the offset.
-        """
-        self._settle_producers()
-        try:
-            found = stable_read(consumer, list(self._ownership), self._transaction_seconds + _SLACK_SECONDS)
-        except GroupUnread as unread:
-            raise _unread(unread) from unread
-        self._ownership.correct(consumer, found)
-
-    def _take(self, consumer: Consumer, new: list[Partition]) -> None:
-        """Take the ids of new partitions, then read where to go on (R8)."""
-        began, standing = time.monotonic(), self._standing
-        self._generation = generation = identity(consumer.consumer_group_metadata()).generation
-        peeked = standing.assigned(generation)
-        ids = ids_to_take(standing.model, {key: peeked.get(key, Mark(None)) for key in new})
-        if standing.model.per_partition:
-            # Kept partitions have theirs, but where a v2 that was never committed in had given them back.
-            self._producers.take([*ids, *(key for key in self._ownership if key not in self._producers)])
-        else:
-            self._producers.fence(ids)
-        found = stable_read(consumer, new, self._transaction_seconds + _SLACK_SECONDS) if new else {}
-        self._ownership.take(found)
-        self._patience.assigned()
-        standing.read({key: mark for key, (_, mark) in found.items()}, generation)
-        self._settle_producers()
-        self.tell(TookOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
-
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        gone = [(partition.topic, partition.partition) for partition in partitions]
-        self._ownership.drop(gone)
-        self._producers.give_back(gone)
-
-    def _settle_producers(self) -> None:
-        """In v2, make the producer of the process, and only then give back those of the partitions."""
-        if self._standing.model is Model.V2 and len(self._ownership):
-            self._producers.to_one()
+        self._takeover.give_back(_places(partitions))
 
     def _judge(self, errors: Iterable[KafkaError]) -> None:
         try:
@@ -354,12 +325,11 @@ def _end(messages: Sequence[Message]) -> int:
     return last + 1
 
 
+def _places(partitions: Iterable[TopicPartition]) -> list[Partition]:
+    return [(partition.topic, partition.partition) for partition in partitions]
+
+
 def _is_incremental(config: Mapping[str, Any]) -> bool:
     """Whether a consumer's assignments come as differences (``rd_kafka_rebalance_protocol``)."""
     strategies = text(last(config, ("partition.assignment.strategy",)))
     return text(last(config, ("group.protocol",))) == "consumer" or "cooperative" in strategies
-
-
-def _unread(unread: GroupUnread) -> SwitchError:
-    refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
-    return (SwitchFatal if refused else MustRejoin)(str(unread))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 from eos.pipes import BOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from eos.fleets import App, Fleet
     from eos.ledger import Ledger
@@ -78,6 +78,15 @@ class Faults:
     def note(self, text: str) -> None:
         """Write down what happens, and when."""
         self._log.append(f"{time.monotonic() - self._began:6.1f} s  {text}")
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Let whatever fails in the block say what was done before."""
+        try:
+            yield
+        except BaseException as failure:
+            failure.add_note(self.tell())
+            raise
 
     def tell(self) -> str:
         """Say what was done, how to do it again, and how each member fared."""

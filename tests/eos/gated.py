@@ -103,7 +103,6 @@ class GatedApp:
             self._halt.released.set()
         if self._thread is not None:
             self._thread.join(BOUND)
-        self._consumer.close()
         self.switch.close()
 
     # ------------------------------------------------------------ like any other member
@@ -134,13 +133,22 @@ class GatedApp:
                     before = self.switch.committed
                     done += len(transaction.messages)
         except MustRejoin:
-            self._consumer.close()
             self._consumer = self._join()
         return done
 
     def _produce(self, transaction: Transaction) -> None:
         for message in transaction.messages:
             transaction.produce(self.pipe.sink, message.value(), key=message.key(), headers=provenance(message))
+
+    def pause(self) -> list[tuple[str, int]]:
+        """Take no more inputs of the partitions that are this member's now; which these are."""
+        mine = self._consumer.assignment()
+        self._consumer.pause(mine)
+        return [(each.topic, each.partition) for each in mine]
+
+    def resume(self) -> None:
+        """Take inputs of all partitions again."""
+        self._consumer.resume(self._consumer.assignment())
 
     # ------------------------------------------------------------ a zombie in the making
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -13,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from eos.pipes import BOUND, Input, came_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from confluent_kafka import Message
 
@@ -56,6 +59,7 @@ class Ledger:
         self._closing = threading.Event()
         self._failure: Exception | None = None
         self._serial = 0
+        self._loading = threading.Event()
         self._threads = [threading.Thread(target=self._guarded, args=(self._read,), name="ledger reader")]
 
     def __enter__(self) -> Self:
@@ -64,6 +68,7 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self._closing.set()
+        self._loading.clear()
         for thread in self._threads:
             thread.join(BOUND)
 
@@ -72,7 +77,29 @@ class Ledger:
     def feed(self, inputs: int, *, rate: float | None = None) -> threading.Thread:
         """Feed that many inputs in the background, ``rate`` of them in a second or as fast as they go."""
         first, self._serial = self._serial, self._serial + inputs
-        numbers = range(first, self._serial)
+        return self._start_feeding(range(first, self._serial), rate)
+
+    @contextmanager
+    def load(self, rate: float) -> Iterator[None]:
+        """Feed ``rate`` inputs a second for as long as the block runs, and deliver what was begun."""
+        self._loading.set()
+        thread = self._start_feeding(self._counting(), rate)
+        try:
+            yield
+        finally:
+            self._loading.clear()
+            thread.join(2 * BOUND)
+        self._check()
+        assert not thread.is_alive(), "the last inputs were not delivered"
+
+    def _counting(self) -> Iterator[int]:
+        for number in count(self._serial):
+            if not self._loading.is_set():
+                return
+            self._serial = number + 1
+            yield number
+
+    def _start_feeding(self, numbers: Iterable[int], rate: float | None) -> threading.Thread:
         thread = threading.Thread(target=self._guarded, args=(self._feed, numbers, rate), name="ledger feeder")
         self._threads.append(thread)
         thread.start()
@@ -85,7 +112,7 @@ class Ledger:
         self._check()
         assert not thread.is_alive(), f"{inputs} inputs were not delivered within {BOUND:.0f} s"
 
-    def _feed(self, numbers: range, rate: float | None) -> None:
+    def _feed(self, numbers: Iterable[int], rate: float | None) -> None:
         config = {"enable.idempotence": True, "linger.ms": 20, "delivery.timeout.ms": 300_000}
         producer = Producer({**self.pipe.client, **config})
         began = time.monotonic()
@@ -168,8 +195,8 @@ class Ledger:
 
     @property
     def planned(self) -> int:
-        """How many inputs there will be when all feeding is done."""
-        return self._serial
+        """How many inputs there will be when all feeding is done; no end of them under a load."""
+        return sys.maxsize if self._loading.is_set() else self._serial
 
     def glance(self) -> Balance:
         """Compare what is known now, while everything goes on."""

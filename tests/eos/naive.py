@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from eos.pipes import BOUND, provenance
+from featuregate_confluent.leaving import leave
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from eos.pipes import Pipe
 
-__all__ = ["COMMITTED", "Model", "NaiveApp", "Outcome", "Stall"]
+__all__ = ["COMMITTED", "Model", "NaiveApp", "Outcome", "Stall", "late_heir"]
 
 Model = Literal["legacy", "bridge", "v2"]
 """``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""
@@ -81,7 +82,7 @@ class NaiveApp:
 
     def __exit__(self, *_: object) -> None:
         self._producers.clear()
-        self._consumer.close()
+        leave(self._consumer)
         self._unsubscribed.close()
 
     # ------------------------------------------------------------ the steps
@@ -198,3 +199,27 @@ class NaiveApp:
         for partition, offset in nexts.items():
             offsets.setdefault(self._id_of(partition), []).append(TopicPartition(self.pipe.source, partition, offset))
         return offsets
+
+
+def late_heir(pipe: Pipe, partition: int) -> int:
+    """Work off a partition under its own id, as a member does that is none any more and does not know; how much it was.
+
+    It says nothing of a generation, so that no broker checks one.
+    """
+    place = TopicPartition(pipe.source, partition)
+    config = {"group.id": pipe.group, "isolation.level": "read_committed", "enable.auto.commit": False}
+    producer = Producer({**pipe.client, "transactional.id": f"{pipe.group}-{pipe.source}-{partition}"})
+    with Consumer({**pipe.client, **config}) as consumer:
+        producer.init_transactions(BOUND)
+        (committed,) = consumer.committed([place], BOUND)
+        first = max(committed.offset, 0)
+        _, end = consumer.get_watermark_offsets(place, BOUND)
+        consumer.assign([TopicPartition(pipe.source, partition, first)])
+        producer.begin_transaction()
+        for message in consumer.consume(end - first, BOUND):
+            producer.produce(pipe.sink, message.value(), message.key(), headers=provenance(message))
+        done = [TopicPartition(pipe.source, partition, end)]
+        consumer.unassign()
+        producer.send_offsets_to_transaction(done, consumer.consumer_group_metadata(), BOUND)
+        producer.commit_transaction(BOUND)
+    return end - first

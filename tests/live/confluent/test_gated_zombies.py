@@ -11,7 +11,7 @@ from eos.faults import until
 from eos.gated import COMMITTED, GatedApp
 from eos.ledger import Ledger
 from eos.naive import COMMITTED as COMMITTED_BY_HAND
-from eos.naive import NaiveApp, Outcome
+from eos.naive import NaiveApp, Outcome, late_heir
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 
 from featuregate.testing import LocalKafka
@@ -203,6 +203,32 @@ def test_a_foreign_legacy_zombie_that_left_the_group_is_fenced_by_its_id(kafka: 
             assert ours.run(1) == 1
             balance = ledger.settled()
     assert outcome == Outcome("_FENCED", fatal=True) != COMMITTED_BY_HAND
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_a_member_that_moves_up_goes_on_behind_whoever_had_its_id_meanwhile(kafka: LocalKafka) -> None:
+    """A late heir commits under the id of a partition, unchecked, and is gone: only the offset tells of it (R12)."""
+    pipe = Pipe.on(kafka, "late-heir", partitions=2)
+    sticky = {"partition.assignment.strategy": "cooperative-sticky", **PATIENT}
+    with Ledger(pipe) as ledger, GatedApp("ours", pipe, consumer=sticky) as ours, ThreadPoolExecutor(1) as pool:
+        with NaiveApp("bridge", "theirs", pipe, consumer=sticky) as theirs:
+            stop = threading.Event()
+            polling = pool.submit(_keep_running, theirs, stop)
+            try:
+                until("both have a partition", lambda: ours.turn() >= 0 and _share(ours) == 1)
+                until("theirs holds the group", lambda: ours.turn() >= 0 and "theirs" in ours.switch.health()["why"])
+                ((_, kept),) = ours.pause()
+                ledger.feed_now(2 * INPUTS)
+                assert late_heir(pipe, kept) == INPUTS
+            finally:
+                stop.set()
+            polling.result(BOUND)
+        until("the switch has moved up", lambda: ours.turn() >= 0 and ours.switch.model is Model.V2)
+        ours.resume()
+        ledger.feed_now(2)
+        until("all is done", lambda: ours.turn() >= 0 and ledger.different == 2 * INPUTS + 2)
+        balance = ledger.settled()
     assert balance.exactly_once, balance
 
 

@@ -14,15 +14,20 @@ from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.ownership import Ownership, by_partition
 
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "g"}
 SILENT = logging.getLogger("test.silent")
 A, B = ("orders", 0), ("orders", 1)
 THEIRS = Mark(Model.BRIDGE, "theirs")
 
 
+OWNED = {A: (5, THEIRS), B: (None, Mark(None))}
+
+
 def owning() -> Ownership:
     """Own A from offset 5 on, and B, in which nothing was ever committed."""
     ownership = Ownership()
-    ownership.take({A: (5, THEIRS), B: (None, Mark(None))})
+    with Consumer(NOWHERE, logger=SILENT) as unused:
+        ownership.take(unused, OWNED)  # nothing was owned before, so that no consumer has to be moved
     return ownership
 
 
@@ -67,8 +72,17 @@ def test_a_commit_moves_on_and_keeps_the_apps_text() -> None:
 
 def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
     """This one is not assigned to the partition: its next messages would have left the ones in hand out."""
-    nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "g"}
-    with Consumer(nowhere, logger=SILENT) as consumer:
+    with Consumer(NOWHERE, logger=SILENT) as consumer:
         with pytest.raises(MustRejoin, match="could not be rewound"):
             owning().rewind(consumer, [message(A, 7)])
         owning().rewind(consumer, [message(("another's", 0), 7)])  # is no business of ours
+
+
+def test_a_consumer_that_cannot_be_moved_to_where_another_has_come_is_replaced() -> None:
+    """It would process again what the other has committed; where nothing has moved, it is not touched."""
+    ownership = owning()
+    with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing
+        ownership.take(consumer, OWNED)
+        with pytest.raises(MustRejoin, match="could not be moved"):
+            ownership.take(consumer, {A: (9, THEIRS)})
+    assert ownership.positions() == {A: 9}
