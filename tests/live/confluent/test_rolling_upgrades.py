@@ -1,0 +1,82 @@
+"""Groups of app processes under load, while brokers are rolled and killed, and members killed, paused and restarted.
+
+``EOS_ROUNDS`` makes the runs longer. The seed of the faults is that of the test run, which its first lines tell.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from eos.faults import Faults, Line, until
+from eos.fleets import Fleet
+from eos.ledger import Ledger
+from eos.pipes import BOUND, SHORT_GROUPS, Pipe
+
+from featuregate.testing import LocalKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+ROUNDS = int(os.environ.get("EOS_ROUNDS", "3"))
+"""How often each kind of harm is done once the cluster is rolled."""
+RATE = 150.0
+"""Inputs a second and group: the load is there from the first fault to the last."""
+INPUTS = 25_000
+"""Inputs of each group in a run, at least: what the load has not brought comes at once, at its end."""
+
+SHORT = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 500, "max.poll.interval.ms": 6000}
+EAGER = {"partition.assignment.strategy": "range", **SHORT}
+COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky", **SHORT}
+KIP_848 = {"group.protocol": "consumer", "max.poll.interval.ms": 6000}
+
+
+@contextmanager
+def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Iterator[tuple[list[Line], Faults]]:
+    """Start two members of each group under load; at the end, each input must have come out once."""
+    with ExitStack() as running:
+        found = []
+        for name, consumer in groups.items():
+            pipe = Pipe.on(kafka, name, partitions=4)
+            line = Line(running.enter_context(Ledger(pipe)), running.enter_context(Fleet(pipe)))
+            for member in ("one", "two"):
+                line.fleet.start(member, consumer=consumer)
+            found.append(line)
+        faults = Faults(kafka, found, seed)
+        running.enter_context(faults.told())
+        with ExitStack() as load:
+            for line in found:
+                load.enter_context(line.ledger.load(RATE))
+            yield found, faults
+        for line in found:
+            line.ledger.feed(max(0, INPUTS - line.ledger.planned))
+        for line in found:
+            line.ledger.wait_for(line.ledger.planned, 3 * BOUND)
+            line.fleet.stop()
+            balance = line.ledger.balance(BOUND)
+            assert balance.exactly_once, balance
+            assert line.fleet.steps_back() == []
+            faults.note(f"{line.pipe.group}: {balance}")
+
+
+def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pytest.Config) -> None:
+    """4.2.0: eager, cooperative and KIP-848 groups, in v2 from the start."""
+    seed = int(pytestconfig.option.hypothesis_seed)
+    with (
+        LocalKafka("4.2.0", nodes=3, properties=SHORT_GROUPS) as kafka,
+        lines(kafka, seed, eager=EAGER, cooperative=COOPERATIVE, kip848=KIP_848) as (groups, faults),
+    ):
+        latched(groups)
+        for _ in range(ROUNDS):
+            faults.strike("kill", "pause", "restart", "broker")
+        faults.heal()
+
+
+def latched(groups: list[Line]) -> None:
+    """Wait until each group has committed in v2."""
+    for line in groups:
+        until(f"{line.pipe.group} is latched at v2", lambda line=line: line.fleet.first_told("latch", "v2") is not None)
