@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from featuregate_confluent import clients, metadata
-from featuregate_confluent.asked import Asked, patiently
+from featuregate_confluent.asked import OPEN_END_SECONDS, Asked, patiently
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.group import GroupReader, named
 from featuregate_confluent.metadata import Mark
@@ -167,7 +167,7 @@ class Rollback:
                 for change in changes
             ],
         )
-        future = self._admin.alter_consumer_group_offsets([request], request_timeout=self._timeout)[self._group]
+        future = self._admin.alter_consumer_group_offsets([request], request_timeout=OPEN_END_SECONDS)[self._group]
         what = f"rewriting the offsets of group {self._group!r}"
         answer = Asked(self._admin, future, what, lambda answer: answer.topic_partitions, self._timeout).result()
         refused = {(found.topic, found.partition): found.error for found in answer if found.error is not None}
@@ -204,7 +204,9 @@ class Rollback:
         what = f"what group {self._group!r} has committed"
 
         def ask(timeout: float) -> Asked[list[TopicPartition]]:
-            future = self._admin.list_consumer_group_offsets([request], require_stable=True, request_timeout=timeout)
+            future = self._admin.list_consumer_group_offsets(
+                [request], require_stable=True, request_timeout=OPEN_END_SECONDS
+            )
             return Asked(self._admin, future[self._group], what, lambda answer: answer.topic_partitions, timeout)
 
         answer = patiently(ask, self._timeout)
