@@ -1,0 +1,128 @@
+"""What brokers say to who lacks a right, and that silence is not taken for an answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from featuregate.testing import LocalKafka
+from featuregate_confluent.errors import MirrorError, SwitchError
+from featuregate_confluent.group import GroupReader, GroupUnread
+from featuregate_confluent.metadata import Mark
+from featuregate_confluent.mirror import Mirror
+from featuregate_confluent.models import Model
+from featuregate_confluent.rollback import Rollback, RollbackRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.live
+
+BOUND = 60.0
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",
+    "group.initial.rebalance.delay.ms": 0,
+}
+PLACE = ("orders", 0)
+LATCHED = (5, Mark(Model.V2))
+
+
+@pytest.fixture
+def kafka() -> Iterator[LocalKafka]:
+    """Start a cluster with an authorizer, a topic, a mirror, and a latched group that nobody is in."""
+    users = {"admin": "admin-secret", "alice": "alice-secret"}
+    with LocalKafka(
+        "4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users=users, properties=AUTHORIZER
+    ) as cluster:
+        admin = AdminClient(cluster.client_config())
+        mirror = NewTopic("latches", 1, 1, config={"cleanup.policy": "compact"})
+        for made in admin.create_topics([NewTopic("orders", 1, 1), mirror]).values():
+            made.result(BOUND)
+        eventually(lambda: latch(admin))
+        yield cluster
+
+
+def latch(admin: AdminClient) -> None:
+    latched = ConsumerGroupTopicPartitions("billing", [TopicPartition(*PLACE, 5, "fg1;model=v2")])
+    (written,) = admin.alter_consumer_group_offsets([latched])["billing"].result(BOUND).topic_partitions
+    assert written.error is None, written.error
+
+
+@pytest.fixture
+def alice(kafka: LocalKafka) -> dict[str, Any]:
+    return {**kafka.client_config(), "sasl.username": "alice", "sasl.password": "alice-secret"}
+
+
+def eventually(call: Callable[[], Any]) -> Any:
+    """Call until it raises nothing, for as long as the bound: a new right takes a moment to reach the broker."""
+    end = time.monotonic() + BOUND
+    while True:
+        try:
+            return call()
+        except Exception:
+            if time.monotonic() > end:
+                raise
+
+
+def allow(kafka: LocalKafka, kind: ResourceType, name: str, operation: AclOperation) -> None:
+    binding = AclBinding(kind, name, ResourcePatternType.LITERAL, "User:alice", "*", operation, AclPermissionType.ALLOW)
+    admin = AdminClient(kafka.client_config())
+    for made in admin.create_acls([binding]).values():
+        made.result(BOUND)
+
+
+def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: dict[str, Any]) -> None:
+    """Without DESCRIBE on the topic, a list of all offsets is empty, and no error: a rollback does not believe it.
+
+    Who asks for the partition by its name is refused. READ on group and topic is enough for everything.
+    """
+    reader = GroupReader(alice, "billing")
+    rollback = Rollback(alice, "billing", to=Model.BRIDGE, mirror=None, timeout=BOUND)
+    with pytest.raises(GroupUnread, match="GROUP_AUTHORIZATION_FAILED"):
+        reader.members(5)
+    allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
+    assert eventually(reader.members).empty
+    assert (reader.members().state, reader.peek()) == ("empty", {})
+    with pytest.raises(GroupUnread, match=r"in orders\[0\]: TOPIC_AUTHORIZATION_FAILED"):
+        reader.peek([PLACE])
+    with pytest.raises(RollbackRefused, match="shows no offset"):
+        rollback.plan()
+
+    allow(kafka, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
+    assert eventually(lambda: reader.peek([PLACE])) == {PLACE: LATCHED}
+    assert reader.input_partitions(["orders"]) == reader.input_partitions(["^ord"]) == (PLACE,)
+    with pytest.raises(SwitchError, match="needs the right READ"):
+        rollback.carry_out(rollback.plan())
+    assert reader.peek() == {PLACE: LATCHED}
+
+    allow(kafka, ResourceType.GROUP, "billing", AclOperation.READ)
+    allow(kafka, ResourceType.TOPIC, "orders", AclOperation.READ)
+    eventually(lambda: rollback.carry_out(rollback.plan()))
+    assert reader.peek() == {PLACE: (5, Mark(Model.BRIDGE))}
+
+
+def test_the_mirror_names_the_right_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
+    """DESCRIBE_CONFIGS and READ to read it, DESCRIBE on the group, WRITE to erase."""
+    mirror = Mirror("latches", alice, group="billing", gate="kip447")
+    with pytest.raises(MirrorError, match="needs the right DESCRIBE"):
+        mirror.read(BOUND)
+    allow(kafka, ResourceType.TOPIC, "latches", AclOperation.READ)
+    eventually(lambda: GroupReader(alice, "billing").input_partitions(["latches"]))
+    with pytest.raises(MirrorError, match="needs the right DESCRIBE_CONFIGS"):
+        mirror.read(BOUND)
+    allow(kafka, ResourceType.TOPIC, "latches", AclOperation.DESCRIBE_CONFIGS)
+    allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
+    assert eventually(lambda: mirror.read(BOUND)) is None
