@@ -84,6 +84,7 @@ class ProducerSwitch:
         )
         group_id = str(self.consumer_config["group.id"])
         produced = settings.producer_config(producer, transactional_id=app_id)
+        settings.require_one_cluster(consumer, producer)
         transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
         self._incremental = _is_incremental(self.consumer_config)
         self._own_features = given["features"] is None

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.testing import StaticFeatures
@@ -67,6 +68,7 @@ def test_a_wrong_name_is_told_as_any_call_tells_it() -> None:
         ({"features": None, "interval": -1}, "interval"),
         ({"consumer": {**NOWHERE, "enable.auto.commit": True}}, "enable.auto.commit"),
         ({"producer": {**NOWHERE, "transactional.id": "mine"}}, "transactional.id"),
+        ({"producer": {**NOWHERE, "bootstrap.servers": "127.0.0.1:2"}}, "bootstrap.servers"),
         ({"state_dir": "/dev/null/folder", "instance_id": None}, "state_dir"),
     ],
 )
@@ -82,6 +84,26 @@ def test_a_property_of_the_producer_that_librdkafka_refuses_is_told() -> None:
     made = switch(producer={**NOWHERE, "no.such.property": 1})
     with pytest.raises(SwitchFatal, match=r"no\.such\.property"):
         _ = made._producers.of_process
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("properties", "incremental"),
+    [
+        ({}, False),
+        ({"group.protocol": "classic"}, False),
+        ({"group.protocol": "consumer"}, True),
+        ({"group.protocol": "CONSUMER"}, True),
+        ({"partition.assignment.strategy": "range,roundrobin"}, False),
+        ({"partition.assignment.strategy": "cooperative-sticky"}, True),
+    ],
+)
+def test_how_assignments_come_is_read_as_librdkafka_reads_it(properties: dict[str, str], *, incremental: bool) -> None:
+    """Values are told in any case; an assignment that is taken for the other kind ends the consumer."""
+    given = {**NOWHERE, **properties}
+    Consumer(given).close()  # librdkafka takes it
+    made = switch(consumer=given)
+    assert made._incremental is incremental
     made.close()
 
 
