@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from demo_tally import Count
 
-__all__ = ["Lane", "Panel", "Picture", "draw"]
+__all__ = ["Lane", "Panel", "Picture", "awake", "draw"]
 
 WIDTH, LEFT, RIGHT = 1080, 150, 24
 LANE, GAP = 20, 6
@@ -27,7 +27,7 @@ GLYPH = 0.58
 """The width of a letter, in font sizes: a little more than most letters need."""
 TICK = 20
 
-INK = {"old": "dark", "closed": "", "down": "quiet"}
+INK = {"old": "dark", "bridge": "dark", "closed": "", "down": "quiet"}
 """What is written on a light bar; on any other it is white."""
 MODELS = {name: name for name in ("legacy", "bridge", "v2")}
 
@@ -40,7 +40,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 .down { fill: none; stroke: #8c959f; stroke-dasharray: 3 3 }
 .paper { fill: #ffffff; stroke: #d8dde3 } .band { fill: #f4f6f8 } .line { stroke: #d0d7de } .base { stroke: #8c959f }
 .old { fill: #f0b75e } .new { fill: #1f8073 } .closed { fill: #e4e8ec; stroke: #c3cad1 } .open { fill: #2b7a3b }
-.legacy { fill: #667085 } .bridge { fill: #7a5cc0 } .v2 { fill: #2f6fcb }
+.legacy { fill: #667085 } .bridge { fill: #cfa9ee } .v2 { fill: #2f6fcb }
 .asleep { fill: url(#asleep); stroke: #1f2328 } .hatch { stroke: #1f2328 } .ground { fill: #ffffff }
 .twice { fill: #d62839 }
 @media (prefers-color-scheme: dark) {
@@ -177,21 +177,20 @@ def _draw_lane(sheet: _Sheet, lane: Lane, classes: dict[str, str], other: str) -
     for span in lane.spans:
         kind = classes.get(span.state, other)
         sheet.box(span.begin, span.end, sheet.y, LANE, kind)
-        for piece in _awake(span, lane.asleep):
+        for piece in awake(span, lane.asleep):
             sheet.fitting(piece, sheet.y + 14, [span.state], INK.get(kind, "on"))
     for span in lane.asleep:
         sheet.box(span.begin, span.end, sheet.y, LANE, "asleep")
     sheet.y += LANE + GAP
 
 
-def _awake(span: Span, asleep: Sequence[Span]) -> list[Span]:
+def awake(span: Span, asleep: Sequence[Span]) -> list[Span]:
     """Cut a span where something slept."""
     pieces = [span]
     for sleep in asleep:
         last = pieces.pop()
-        if last.begin < sleep.begin < last.end:
-            pieces.append(Span(span.state, last.begin, sleep.begin))
-        pieces.append(Span(span.state, min(max(last.begin, sleep.end), last.end), last.end))
+        pieces.append(Span(span.state, last.begin, max(min(sleep.begin, last.end), last.begin)))
+        pieces.append(Span(span.state, min(max(sleep.end, last.begin), last.end), last.end))
     return pieces
 
 
@@ -238,6 +237,9 @@ def _draw_seconds(sheet: _Sheet) -> None:
 def _draw_legend(sheet: _Sheet) -> None:
     """Explain what is not written into the bars."""
     sheet.y += 26
-    zombie = "stopped inside a transaction, and resumed after the other instance took over: a zombie"
-    sheet.key(LEFT, "asleep", zombie)
-    sheet.key(LEFT + 700, "bridge", "bridge")
+    sheet.key(24, "asleep", "a zombie: stopped inside a transaction, resumed after the other instance took over")
+    sheet.key(740, "open", "gate open: brokers refuse such zombies")
+    sheet.y += LANE + GAP
+    sheet.key(24, "legacy", "legacy: a producer for each partition")
+    sheet.key(370, "bridge", "bridge: the same, and brokers check the group")
+    sheet.key(770, "v2", "v2: a producer for each process")

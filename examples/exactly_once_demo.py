@@ -170,11 +170,14 @@ def picture(outcome: Outcome, old: str, new: str) -> Picture:
 
     return Picture(
         title=f"Exactly-once while Kafka {old} is rolled to {new}",
-        subtitle="Two apps copy the same inputs, two instances each. The first of both becomes a zombie at each step.",
+        subtitle="Two apps copy the same inputs, two instances each. At each step, the first of both is made a zombie.",
         steps=lanes["step"],
         brokers=[Lane(name, spans) for name, spans in sorted(lanes.items()) if name.startswith("broker")],
         gate=Lane("gate kip447", lanes.get("gate", [])),
-        panels=[panel(GUARDED, "With featuregate"), panel(NAIVE, "The app that everybody writes (v2 from the start)")],
+        panels=[
+            panel(GUARDED, "With featuregate"),
+            panel(NAIVE, "Without: the app that everybody writes, v2 from the start"),
+        ],
         old=old,
     )
 

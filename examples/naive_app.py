@@ -37,18 +37,21 @@ class App:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.committed = 0
-        self.aborted = 0
+        self.committed, self.aborted = counts_before(options.status_file)
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Go on until told to stop; start afresh after any error, as a supervisor would have it."""
-        while not self.stopping.is_set():
-            try:
-                self.consume()
-            except KafkaException as failure:
-                log.warning("starting afresh after: %s", failure)
-                self.stopping.wait(RESTART_SECONDS)
+        """Go on until told to stop; after any error the process ends and starts again, as a supervisor would have it.
+
+        It hangs up without a good-bye: ``close()`` of a consumer that was thrown out of its group may stand still for
+        good, a deadlock of librdkafka.
+        """
+        try:
+            self.consume()
+        except KafkaException as failure:
+            log.warning("starting afresh after: %s", failure)
+            if not self.stopping.wait(RESTART_SECONDS):
+                os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - this very command, without a shell
 
     def consume(self) -> None:
         """Join the group, and commit batch after batch."""
@@ -66,14 +69,12 @@ class App:
                 **dict(options.consumer),
             }
         )
-        try:
-            consumer.subscribe([options.input])
-            while not self.stopping.is_set():
-                messages = [message for message in consumer.consume(100, timeout=0.2) if message.error() is None]
-                if messages:
-                    self.commit(consumer, producer, messages)
-        finally:
-            consumer.close()
+        consumer.subscribe([options.input])
+        while not self.stopping.is_set():
+            messages = [message for message in consumer.consume(100, timeout=0.2) if message.error() is None]
+            if messages:
+                self.commit(consumer, producer, messages)
+        consumer.close()
 
     def commit(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
         """Work on a batch and commit it: outputs and offsets, all or nothing."""
@@ -101,6 +102,14 @@ class App:
             status = {"time": time.monotonic(), "model": "v2", "working": working, **counts}
             with self.options.status_file.open("a") as file:
                 file.write(json.dumps(status) + "\n")
+
+
+def counts_before(status_file: Path | None) -> tuple[int, int]:
+    """Tell how many transactions were committed and aborted before the process started again."""
+    if status_file is None or not status_file.exists():
+        return 0, 0
+    last = json.loads(status_file.read_text().splitlines()[-1])
+    return last["committed"], last["aborted"]
 
 
 def origin(message: Message) -> list[tuple[str, str | bytes | None]]:

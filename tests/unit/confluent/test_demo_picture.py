@@ -100,6 +100,18 @@ def test_more_duplicates_stand_higher(demo):
     assert [float(bar.get("height", 0)) for bar in bars] == pytest.approx([40 / 3, 40, 40 / 3, 40], abs=0.1)
 
 
+def test_a_bar_keeps_its_name_beside_sleep(demo):
+    """A name stands in each waking piece, also where the bar is over before the last sleep begins."""
+    picture, _, timeline = demo
+    legacy = timeline.Span("legacy", 0, 60)
+    sleeps = [timeline.Span("zombie", begin, begin + 10) for begin in (10, 30, 70)]
+    pieces = [(piece.begin, piece.end) for piece in picture.awake(legacy, sleeps) if piece.begin < piece.end]
+    assert pieces == [(0, 10), (20, 30), (40, 60)]
+    late = timeline.Span("v2", 35, 75)
+    pieces = [(piece.begin, piece.end) for piece in picture.awake(late, sleeps) if piece.begin < piece.end]
+    assert pieces == [(40, 70)]
+
+
 def test_a_run_without_duplicates_is_drawn_too(demo):
     """No bar, and a green zero."""
     svg = story(demo, (60,))
