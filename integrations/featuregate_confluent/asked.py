@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from confluent_kafka.admin import AdminClient
-
 __all__ = ["OPEN_END_SECONDS", "PASSING", "Asked", "GroupUnread", "patiently"]
 
 T = TypeVar("T")
@@ -64,7 +62,7 @@ class Asked(Generic[T]):
     """An answer on its way. It comes, or fails, within the seconds that it was asked with, and a moment."""
 
     def __init__(
-        self, client: AdminClient, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
+        self, client: object, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
     ) -> None:
         self._client = client  # collected before the answer, the client would fail it
         self._future = future

@@ -56,7 +56,7 @@ def admin(config: Mapping[str, Any]) -> AdminClient:
     return AdminClient(ours, logger=_logger)
 
 
-def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
+def reader(config: Mapping[str, Any], group_id: str, *, isolation: str = "read_committed") -> Consumer:
     """Return a consumer that reads what it is assigned, to each partition's end, and never joins or commits.
 
     librdkafka wants a group id of every consumer. Offsets that it asks for are those of ``group_id``.
@@ -67,7 +67,7 @@ def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
-        "isolation.level": "read_committed",
+        "isolation.level": isolation,
         "fetch.wait.max.ms": 20,  # a partition's end is told by an empty answer, for which brokers wait 500 ms
         "error_cb": _log_error,
     }

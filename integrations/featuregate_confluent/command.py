@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.arguments import add_cluster_options
@@ -95,15 +96,15 @@ def _show(args: argparse.Namespace) -> int:
 
     config, seconds = _clients_config(args), _seconds(args)
     mirror = _mirror(args, config)
-    reader = GroupReader(config, args.group)
-    found = Overview(
-        group=args.group,
-        seen=reader.members(seconds),
-        offsets=reader.peek(timeout=seconds),
-        mirror=args.mirror,
-        mirrored=None if mirror is None else mirror.read(seconds),
-        gate=evaluate(look(args), kip447),
-    )
+    with closing(GroupReader(config, args.group)) as reader:
+        found = Overview(
+            group=args.group,
+            seen=reader.members(seconds),
+            offsets=reader.peek(timeout=seconds),
+            mirror=args.mirror,
+            mirrored=None if mirror is None else mirror.read(seconds),
+            gate=evaluate(look(args), kip447),
+        )
     print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
     return FINE
 
@@ -118,11 +119,12 @@ def _rollback(args: argparse.Namespace) -> int:
     for line in dangers(args.to, mirrored=args.mirror is not None):
         print(line, file=sys.stderr)
     try:
-        plan = rollback.plan()
-        done = not plan.empty and not args.dry_run
-        if done:
-            _require_consent(args, plan)
-            rollback.carry_out(plan)
+        with closing(rollback):
+            plan = rollback.plan()
+            done = not plan.empty and not args.dry_run
+            if done:
+                _require_consent(args, plan)
+                rollback.carry_out(plan)
     except RollbackRefused as refused:
         raise CommandError(str(refused), CLOSED) from refused
     print(json.dumps(_to_json(args, plan, done=done), indent=2) if args.output == "json" else _to_text(args, plan))

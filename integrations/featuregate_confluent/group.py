@@ -1,45 +1,36 @@
 """Asks the group: who is in it, and what its committed offsets say.
 
-Two ways lead to committed offsets. :func:`stable_read` goes by the app's own consumer, waits for transactions that
-hold an offset, and is for the partitions that a member has just been given (R1). :meth:`GroupReader.peek` waits for
-nothing, and is for all input partitions (R3).
+A member reads the offsets that it has just been given by :func:`~.committed.stable_read`, which waits for transactions
+that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all input partitions (R3).
 """
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from featuregate.errors import ClosedError
-from featuregate_confluent import clients, metadata
+from featuregate_confluent import clients
 from featuregate_confluent.asked import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
-from featuregate_confluent.errors import TakeoverTimedOut
+from featuregate_confluent.committed import Onlooker, read_all
 from featuregate_confluent.patterns import matcher
 from featuregate_confluent.protocol import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
+    from featuregate_confluent.committed import Committed
     from featuregate_confluent.protocol import Partition
 
-__all__ = ["Asked", "Committed", "Coordinator", "GroupReader", "GroupSeen", "GroupUnread", "named", "stable_read"]
-
-Committed = tuple[int | None, metadata.Mark]
-"""The committed offset of a partition, None where there is none, and the mark beside it."""
+__all__ = ["Coordinator", "GroupReader", "GroupSeen"]
 
 T = TypeVar("T")
 
 _CONTROLLER_SECONDS: Final = 3.0
-_FIRST_ROUND: Final = 2.0  # seconds; each round waits twice as long as the one before
-_PAUSE: Final = 0.1
-_NAMED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +80,7 @@ class GroupReader:
         self._group_id = group_id
         self._config = config
         self._admin: AdminClient | None = clients.admin(config)
+        self._offsets = Onlooker(config, group_id, isolation="read_uncommitted")
         self._asked: list[Asked[Any]] = []
 
     def ask(self, timeout: float = 10.0) -> Asked[GroupSeen]:
@@ -108,21 +100,11 @@ class GroupReader:
 
         Without partitions, for all in which the group has committed anything.
         """
-        admin = self._client()
         what = f"what group {self._group_id!r} has committed"
-        wanted = None if partitions is None else sorted(set(partitions))
-        listed = None if wanted is None else [TopicPartition(*partition) for partition in wanted]
-        request = ConsumerGroupTopicPartitions(self._group_id, listed)
-        if listed == []:  # which librdkafka would take for all
-            future: Future[Any] = Future()
-            future.set_result(request)
-        else:
-            future = admin.list_consumer_group_offsets(
-                [request], require_stable=False, request_timeout=OPEN_END_SECONDS
-            )[self._group_id]
-        return self._note(
-            Asked(admin, future, what, lambda answer: _peeked(what, wanted, answer.topic_partitions), timeout)
-        )
+        if partitions is None:
+            return self._offsets.ask(None, lambda found: _only_committed(read_all(what, (), found)), timeout)
+        wanted = sorted(set(partitions))
+        return self._offsets.ask(wanted, lambda found: read_all(what, wanted, found), timeout)
 
     def peek(self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0) -> dict[Partition, Committed]:
         """Return committed offsets as :meth:`ask_peek` does, within so many seconds; asks again while the group moves.
@@ -183,8 +165,9 @@ class GroupReader:
         return {(name, number) for name, topic in topics.items() if test(name) for number in topic.partitions}
 
     def close(self) -> None:
-        """Hang up. What was asked before is still answered; asking again raises `ClosedError`."""
+        """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""
         self._admin = None
+        self._offsets.close()
 
     def _client(self) -> AdminClient:
         if self._admin is None:
@@ -198,59 +181,6 @@ class GroupReader:
     def _note(self, asked: Asked[T]) -> Asked[T]:
         self._asked.append(asked)
         return asked
-
-
-def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: float) -> dict[Partition, Committed]:
-    """Return the committed offsets of partitions once no transaction holds any of them.
-
-    ``consumer`` is the app's own, with ``isolation.level=read_committed``: librdkafka asks for stable offsets only
-    then. It answers a pending transaction by timing out, as it does where the coordinator moves; both are asked again.
-
-    Raises
-    ------
-    TakeoverTimedOut
-        They did not settle within ``timeout`` seconds.
-    GroupUnread
-        They cannot be read.
-    UnknownMark
-        An offset carries a mark of newer software.
-    """
-    wanted = sorted(set(partitions))
-    if not wanted:
-        return {}
-    until = time.monotonic() + timeout
-    patience = _FIRST_ROUND
-    while True:
-        left = max(until - time.monotonic(), _PAUSE)
-        try:
-            found = consumer.committed(
-                [TopicPartition(*partition) for partition in wanted], timeout=min(left, patience)
-            )
-        except KafkaException as error:
-            if error.args[0].code() not in PASSING:
-                raise GroupUnread(f"the committed offsets of {named(wanted)}", error.args[0]) from error
-            if time.monotonic() >= until:
-                raise TakeoverTimedOut(_unsettled(wanted, timeout)) from error
-            time.sleep(_PAUSE)
-            patience *= 2
-        else:
-            return _peeked("committed offsets", wanted, found)
-
-
-def named(partitions: Iterable[Partition]) -> str:
-    """Name partitions for a sentence: ``orders[0], orders[1] and 30 more``."""
-    names = [f"{topic}[{number}]" for topic, number in sorted(partitions)]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def _unsettled(partitions: list[Partition], timeout: float) -> str:
-    return (
-        f"the committed offsets of {named(partitions)} did not settle within {timeout:g} s. Usually a transaction "
-        "holds them that a member left open when it died: the broker ends it transaction.timeout.ms after it began, "
-        "at most 10 s late; that member ends it at once when it is started again under its own name. "
-        "If it lasts longer, the group's coordinator does not answer, or this user must not read the group"
-    )
 
 
 def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which is not exported for type checkers
@@ -271,15 +201,5 @@ def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which 
     )
 
 
-def _peeked(what: str, wanted: list[Partition] | None, found: Iterable[TopicPartition]) -> dict[Partition, Committed]:
-    """Read what was answered; whatever was asked and not answered is an error, not an offset that is not there."""
-    read: dict[Partition, Committed] = {}
-    for partition in found:
-        place = (partition.topic, partition.partition)
-        if partition.error is not None:
-            raise GroupUnread(f"{what} in {named([place])}", partition.error)
-        read[place] = (partition.offset if partition.offset >= 0 else None, metadata.read(partition.metadata))
-    missing = set(wanted or ()) - read.keys()
-    if missing:
-        raise GroupUnread(f"{what} in {named(missing)}", None)
-    return read
+def _only_committed(read: dict[Partition, Committed]) -> dict[Partition, Committed]:
+    return {partition: found for partition, found in read.items() if found[0] is not None}

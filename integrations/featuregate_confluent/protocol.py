@@ -39,8 +39,12 @@ class Member:
 
     @property
     def model(self) -> Model | None:
-        """The least model that the member's tag promises; None: no tag, a foreign member."""
-        return tags.read(self.client_id)
+        """The least model that the member's tag promises; None: no tag, a foreign member.
+
+        Of a static member the ``group.instance.id`` speaks: a classic group shows one that was replaced in place under
+        the ``client.id`` of the software before it.
+        """
+        return tags.read(self.client_id if self.instance_id is None else self.instance_id)
 
     def __str__(self) -> str:
         instance = "" if self.instance_id is None else f", instance {_shown(self.instance_id)}"

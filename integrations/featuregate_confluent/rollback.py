@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from featuregate_confluent import clients, metadata
-from featuregate_confluent.asked import OPEN_END_SECONDS, Asked, patiently
+from featuregate_confluent.asked import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.committed import Onlooker, named
 from featuregate_confluent.errors import SwitchError
-from featuregate_confluent.group import GroupReader, named
+from featuregate_confluent.group import GroupReader
 from featuregate_confluent.metadata import Mark
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "Plan", "Rollback", "RollbackRefused"]
 
 _NAMED: Final = 5
+_PROBE_SECONDS: Final = 2.0
 
 
 class RollbackRefused(SwitchError):
@@ -90,10 +92,16 @@ class Rollback:
     ) -> None:
         self._admin = clients.admin(config)
         self._reader = GroupReader(config, group)
+        self._settled = Onlooker(config, group, isolation="read_committed")
         self._group = group
         self._to = to
         self._mirror = mirror
         self._timeout = timeout
+
+    def close(self) -> None:
+        """Hang up."""
+        self._reader.close()
+        self._settled.close()
 
     def plan(self) -> Plan:
         """Look at the group, and say what would be changed.
@@ -200,36 +208,42 @@ class Rollback:
         partitions = sorted(known | set(self._reader.input_partitions({topic for topic, _ in known}, self._timeout)))
         if not partitions:
             return {}
-        request = ConsumerGroupTopicPartitions(self._group, [TopicPartition(*partition) for partition in partitions])
-        what = f"what group {self._group!r} has committed"
-
-        def ask(timeout: float) -> Asked[list[TopicPartition]]:
-            future = self._admin.list_consumer_group_offsets(
-                [request], require_stable=True, request_timeout=OPEN_END_SECONDS
-            )
-            return Asked(self._admin, future[self._group], what, lambda answer: answer.topic_partitions, timeout)
-
-        answer = patiently(ask, self._timeout)
-        return self._sort_out(answer)
-
-    def _sort_out(self, found: Iterable[TopicPartition]) -> dict[Partition, TopicPartition]:
-        settled: dict[Partition, TopicPartition] = {}
-        held: list[Partition] = []
-        for offset in found:
-            place = (offset.topic, offset.partition)
-            if offset.error is not None and offset.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
-                held.append(place)
-            elif offset.error is not None:
-                raise SwitchError(f"the offset of {named([place])}: {offset.error.name()}: {offset.error.str()}")
-            elif offset.offset >= 0:
-                settled[place] = offset
-        if held:
+        found = self._ask_settled(partitions, self._timeout)
+        if found is None:
             raise RollbackRefused(
-                f"an open transaction holds the offset of {named(held)}, and rewriting it would produce its output "
-                "again. A member that was stopped, or died, has left it open: the broker ends it "
-                "transaction.timeout.ms after it began, at most 10 s late. Wait, then run this again"
+                f"an open transaction holds the offset of {named([self._one_held(partitions)])}, maybe of others too, "
+                "and rewriting it would produce its output again. A member that was stopped, or died, has left it "
+                "open: the broker ends it transaction.timeout.ms after it began, at most 10 s late. Wait, then "
+                "run this again"
             )
-        return settled
+        return found
+
+    def _ask_settled(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
+        """Return what is committed; None where a transaction holds some of it, for the broker says so by no answer."""
+        try:
+            return patiently(lambda left: self._settled.ask(partitions, _sort_out, left), timeout)
+        except GroupUnread as unread:
+            if unread.error is None or unread.error.code() in PASSING:
+                return None  # the group was read a moment ago: its coordinator is there
+            raise
+
+    def _one_held(self, partitions: list[Partition]) -> Partition:
+        """Find a partition whose offset is held, by halves."""
+        while len(partitions) > 1:
+            half = partitions[: len(partitions) // 2]
+            partitions = half if self._ask_settled(half, _PROBE_SECONDS) is None else partitions[len(half) :]
+        return partitions[0]
+
+
+def _sort_out(found: Iterable[TopicPartition]) -> dict[Partition, TopicPartition]:
+    settled: dict[Partition, TopicPartition] = {}
+    for offset in found:
+        place = (offset.topic, offset.partition)
+        if offset.error is not None:
+            raise GroupUnread(f"the offset of {named([place])}", offset.error)
+        if offset.offset >= 0:
+            settled[place] = offset
+    return settled
 
 
 def _about_static(members: tuple[Member, ...]) -> str:

@@ -89,7 +89,7 @@ _PRODUCER_RULES: Final = (
 
 
 def consumer_config(user: Config, *, app_id: str, tag: Model) -> dict[str, Any]:
-    """Return the app's consumer properties with what exactly-once needs, and a client.id that shows the tag.
+    """Return the app's consumer properties with what exactly-once needs, and ids that show the tag.
 
     Parameters
     ----------
@@ -109,8 +109,10 @@ def consumer_config(user: Config, *, app_id: str, tag: Model) -> dict[str, Any]:
     _judge(user, _CONSUMER_RULES)
     _demand(user, _BOOTSTRAP)
     _demand(user, ("group.id",))
-    client_id = user.get("client.id") or app_id
-    return {**_CONSUMER_DEFAULTS, **user, "client.id": tagged(str(client_id), tag)}
+    shown = {"client.id": tagged(str(user.get("client.id") or app_id), tag)}
+    if instance_id := user.get("group.instance.id"):
+        shown["group.instance.id"] = tagged(str(instance_id), tag)
+    return {**_CONSUMER_DEFAULTS, **user, **shown}
 
 
 def producer_config(user: Config, *, transactional_id: str) -> dict[str, Any]:

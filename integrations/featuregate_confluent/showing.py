@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from featuregate import Decision
-    from featuregate_confluent.group import Committed, GroupSeen
+    from featuregate_confluent.committed import Committed
+    from featuregate_confluent.group import GroupSeen
     from featuregate_confluent.protocol import Member, Partition
 
 __all__ = ["Overview", "to_json", "to_text"]

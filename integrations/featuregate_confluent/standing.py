@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from featuregate_confluent.asked import GroupUnread
 from featuregate_confluent.events import LatchRead, ModelChanged, Refused
-from featuregate_confluent.group import GroupUnread
 from featuregate_confluent.models import Model
 from featuregate_confluent.protocol import Seen, decide, latch
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from featuregate import Gate
+    from featuregate_confluent.asked import Asked
+    from featuregate_confluent.committed import Committed
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.group import Asked, Committed, GroupReader, GroupSeen
+    from featuregate_confluent.group import GroupReader, GroupSeen
     from featuregate_confluent.metadata import Mark
     from featuregate_confluent.mirror import Mirror
     from featuregate_confluent.models import Wish

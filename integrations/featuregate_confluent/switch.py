@@ -95,7 +95,7 @@ class ProducerSwitch:
         self._reader = GroupReader(self.consumer_config, group_id)
         mirror = given["mirror"]
         self._mirror = Mirror(mirror, self.consumer_config, group=group_id, gate=GATE) if mirror else None
-        name = given["instance_id"] or self.consumer_config.get("group.instance.id")
+        name = given["instance_id"] or consumer.get("group.instance.id")
         self.slot = slots.claim(app_id, instance_id=name, state_dir=given["state_dir"])
         """The name of this process among its siblings."""
         self._producers = Producers(producer, app_id=app_id, slot=self.slot.name, name_of=given["name_of"])

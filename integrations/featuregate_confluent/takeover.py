@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from featuregate_confluent.asked import GroupUnread
+from featuregate_confluent.committed import stable_read
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_confluent.events import TookOver
-from featuregate_confluent.group import GroupUnread, stable_read
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.protocol import ids_to_take, to_read
 from featuregate_confluent.remedies import Remedy, remedy

@@ -156,7 +156,7 @@ class Fleet:
             "--work-ms": work_ms,
             "--interval": 1,
         }
-        command = [sys.executable, "-W", "error", str(self._script), "--verbose"]
+        command = [sys.executable, "-X", "faulthandler", "-W", "error", str(self._script), "--verbose"]
         command += [str(word) for pair in options.items() for word in pair]
         for key, value in {"client.id": name, **(consumer or {})}.items():
             command += ["--consumer", f"{key}={value}"]
@@ -211,7 +211,7 @@ class Fleet:
             for number, term in enumerate(app.terms, 1):
                 last = next(reversed(term.statuses), None)
                 rows.append(f"{app.name} life {number}: {' -> '.join(term.models)}; last {last}")
-            rows.append(app.child.last_lines(30))
+            rows.append(app.child.last_lines(60))
         return "\n".join(rows)
 
 

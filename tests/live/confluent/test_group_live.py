@@ -10,8 +10,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from featuregate.testing import LocalKafka
+from featuregate_confluent.asked import GroupUnread
+from featuregate_confluent.committed import stable_read
 from featuregate_confluent.errors import TakeoverTimedOut
-from featuregate_confluent.group import GroupReader, GroupUnread, stable_read
+from featuregate_confluent.group import GroupReader
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 

@@ -18,8 +18,9 @@ from confluent_kafka.admin import (
 )
 
 from featuregate.testing import LocalKafka
+from featuregate_confluent.asked import GroupUnread
 from featuregate_confluent.errors import MirrorError, SwitchError
-from featuregate_confluent.group import GroupReader, GroupUnread
+from featuregate_confluent.group import GroupReader
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.mirror import Mirror
 from featuregate_confluent.models import Model

@@ -76,6 +76,36 @@ def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pyte
         faults.heal()
 
 
+@pytest.mark.parametrize(("old", "new"), [("2.4.1", "2.8.2"), ("3.9.2", "4.2.0")])
+def test_a_rolling_upgrade_under_load_loses_and_doubles_nothing(
+    pytestconfig: pytest.Config, old: str, new: str
+) -> None:
+    """Each group moves up once, with the last old broker, and stays there when all its members begin again."""
+    seed = int(pytestconfig.option.hypothesis_seed)
+    properties = SHORT_GROUPS | ({"zookeeper.session.timeout.ms": 6000} if old == "2.4.1" else {})
+    with (
+        LocalKafka(old, nodes=3, properties=properties) as kafka,
+        lines(kafka, seed, eager=EAGER, cooperative=COOPERATIVE) as (groups, faults),
+    ):
+        faults.go_on()
+        for node in kafka.nodes:
+            faults.strike("kill", "pause", "restart")
+            for line in groups:
+                assert (line.fleet.first_told("model", "v2") is None) == (old == "2.4.1")
+            faults.note(f"roll node {node} to {new}")
+            kafka.roll(node, new)
+        latched(groups)
+        for _ in range(ROUNDS):
+            faults.strike("kill", "pause", "restart", "broker")
+        faults.heal()
+        faults.note("every member begins again")
+        for line in groups:
+            line.fleet.stop()
+            for app in line.fleet.apps:
+                app.start()
+        faults.go_on()
+
+
 def latched(groups: list[Line]) -> None:
     """Wait until each group has committed in v2."""
     for line in groups:

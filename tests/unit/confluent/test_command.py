@@ -18,7 +18,7 @@ from featuregate_confluent.protocol import Member
 from featuregate_confluent.showing import Overview, to_json, to_text
 
 if TYPE_CHECKING:
-    from featuregate_confluent.group import Committed
+    from featuregate_confluent.committed import Committed
     from featuregate_confluent.protocol import Partition
 
 NOBODY = "127.0.0.1:1"

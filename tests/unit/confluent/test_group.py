@@ -10,8 +10,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
 from featuregate_confluent import clients
+from featuregate_confluent.asked import GroupUnread
+from featuregate_confluent.committed import named, read_all, stable_read
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
-from featuregate_confluent.group import GroupReader, GroupUnread, _peeked, named, stable_read
+from featuregate_confluent.group import GroupReader
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 
@@ -85,26 +87,25 @@ def test_no_partitions_are_not_asked_for() -> None:
 def test_a_peek_of_no_partitions_asks_nobody() -> None:
     """On the wire an empty list would mean all partitions; nobody listens at this address, and it still answers."""
     reader = GroupReader(NOWHERE, "orders")
-    asked = reader.ask_peek([], timeout=30)
-    assert asked.done
-    assert asked.result() == {}
+    assert reader.ask_peek([], timeout=30).result() == {}
+    reader.close()
 
 
 def test_an_offset_that_was_not_answered_is_no_offset_of_none() -> None:
     """A partition that the answer leaves out might hold the latch."""
     with pytest.raises(GroupUnread, match=r"in orders\[1\]: no answer"):
-        _peeked("offsets", [("orders", 0), ("orders", 1)], [TopicPartition("orders", 0, 5)])
+        read_all("offsets", [("orders", 0), ("orders", 1)], [TopicPartition("orders", 0, 5)])
 
 
 def test_a_newer_mark_stops_the_reading() -> None:
     """What newer software wrote is not passed over as foreign."""
     with pytest.raises(UnknownMark):
-        _peeked("offsets", [("orders", 0)], [TopicPartition("orders", 0, 5, "fg9;model=v9")])
+        read_all("offsets", [("orders", 0)], [TopicPartition("orders", 0, 5, "fg9;model=v9")])
 
 
 def test_absent_offsets_and_foreign_text() -> None:
     """No offset is None; text that is not ours is kept."""
-    found = _peeked("offsets", None, [TopicPartition("a", 0, -1001), TopicPartition("a", 1, 0, "theirs")])
+    found = read_all("offsets", (), [TopicPartition("a", 0, -1001), TopicPartition("a", 1, 0, "theirs")])
     assert found == {("a", 0): (None, Mark(None)), ("a", 1): (0, Mark(None, "theirs"))}
 
 

@@ -167,6 +167,12 @@ def test_a_sentence_stays_a_sentence() -> None:
     assert len(why) < 800
 
 
+@pytest.mark.parametrize(("instance_id", "promised"), [("one", None), ("one#fg=bridge", BRIDGE), (None, V2)])
+def test_a_static_member_promises_what_its_instance_id_says(instance_id: str | None, promised: Model | None) -> None:
+    """Its client id may be that of the software which it has replaced in place."""
+    assert member(V2, instance_id=instance_id).model is promised
+
+
 @pytest.mark.parametrize("model", [LEGACY, BRIDGE])
 def test_one_producer_for_each_partition_takes_every_id(model: Model) -> None:
     """Sorted, so that members that share partitions take them in one order."""

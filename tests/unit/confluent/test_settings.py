@@ -51,6 +51,17 @@ def test_the_consumer_reads_committed_and_commits_nothing_by_itself() -> None:
     assert config["enable.auto.commit"] is False
 
 
+def test_a_static_member_shows_its_tag_in_its_instance_id_too() -> None:
+    """A classic group keeps showing the client id of whoever had the instance id before; a dynamic member gets none."""
+    static = settings.consumer_config(
+        {"bootstrap.servers": "b:1", "group.id": "g", "group.instance.id": "one#fg=legacy"},
+        app_id="app",
+        tag=Model.BRIDGE,
+    )
+    assert static["group.instance.id"] == "one#fg=bridge"
+    assert "group.instance.id" not in consumer()
+
+
 def test_the_consumer_shows_its_tag() -> None:
     """In the app's own client.id, or in one that is the app's id."""
     assert consumer(client__id="mine")["client.id"] == "mine#fg=bridge"
