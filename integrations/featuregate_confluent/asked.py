@@ -64,7 +64,7 @@ class Asked(Generic[T]):
     def __init__(
         self, client: object, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
     ) -> None:
-        self._client = client  # collected before the answer, the client would fail it
+        self._client: object = client  # collected before the answer, the client would fail it
         self._future = future
         self._what = what
         self._read = read
@@ -79,6 +79,10 @@ class Asked(Generic[T]):
     def late(self) -> bool:
         """Whether its time is over, and there is no answer."""
         return not self._future.done() and time.monotonic() >= self._until
+
+    def let_go(self) -> None:
+        """Let the client end, though whoever asked still holds this; an answer that was not there yet is lost."""
+        self._client = None
 
     def result(self) -> T:
         """Wait for the answer and return it.

@@ -167,6 +167,8 @@ class GroupReader:
     def close(self) -> None:
         """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""
         self._admin = None
+        for asked in self._asked:
+            asked.let_go()
         self._offsets.close()
 
     def _client(self) -> AdminClient:

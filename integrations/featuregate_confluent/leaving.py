@@ -1,4 +1,4 @@
-"""Leaves a group, and closes the consumer that was in it."""
+"""Leaves a group, or steps out of it for a while, and closes the consumer that was in it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaException
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from confluent_kafka import Consumer
 
-__all__ = ["leave"]
+__all__ = ["leave", "step_out"]
 
 LEAVE_SECONDS: Final = 10.0
 _POLL: Final = 0.01
@@ -28,9 +30,29 @@ def leave(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
     """
     with suppress(KafkaException, RuntimeError):  # a fatal error, or closed: then nothing calls back any more
         consumer.unsubscribe()
-        until, quiet = time.monotonic() + timeout, 0
-        while quiet < _QUIET_POLLS and time.monotonic() < until:
-            silent = consumer.poll(_POLL) is None and not consumer.assignment()
-            quiet = quiet + 1 if silent else 0
+        _hear_out(consumer, timeout, lambda: not consumer.assignment())
+    _close(consumer)
+
+
+def step_out(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
+    """Close the consumer of a static member, which keeps its place in the group until its session times out (KIP-345).
+
+    To unsubscribe would be to leave (``rd_kafka_cgrp_leave_maybe``), and every other member would be assigned anew. So
+    only what the group has told already is heard before.
+    """
+    with suppress(KafkaException, RuntimeError):
+        consumer.pause(consumer.assignment())  # what is heard is the group, not its messages
+        _hear_out(consumer, timeout, lambda: True)
+    _close(consumer)
+
+
+def _hear_out(consumer: Consumer, timeout: float, done: Callable[[], bool]) -> None:
+    until, quiet = time.monotonic() + timeout, 0
+    while quiet < _QUIET_POLLS and time.monotonic() < until:
+        silent = consumer.poll(_POLL) is None and done()
+        quiet = quiet + 1 if silent else 0
+
+
+def _close(consumer: Consumer) -> None:
     with suppress(RuntimeError):
         consumer.close()

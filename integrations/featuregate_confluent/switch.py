@@ -16,7 +16,7 @@ from featuregate_confluent.complaints import judge
 from featuregate_confluent.errors import InstanceTaken, SwitchFatal
 from featuregate_confluent.events import Stopped, teller
 from featuregate_confluent.group import GroupReader
-from featuregate_confluent.leaving import leave
+from featuregate_confluent.leaving import leave, step_out
 from featuregate_confluent.mirror import Mirror
 from featuregate_confluent.models import Model, parse_wish
 from featuregate_confluent.offsets import identity
@@ -219,11 +219,12 @@ class ProducerSwitch:
     def leave(self) -> None:
         """Leave the group and close the consumer, so that others take over at once; :meth:`subscribe` joins again.
 
-        A transaction that is open is aborted when its producer is closed.
+        A static member (``group.instance.id``) keeps its place until its session times out: nobody takes over from it,
+        and it comes back to its own partitions. A transaction that is open is aborted when its producer is closed.
         """
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
-            leave(consumer)
+            (step_out if self.consumer_config.get("group.instance.id") else leave)(consumer)
 
     def close(self) -> None:
         """Leave the group, and close everything. Closing twice is closing once."""
