@@ -23,10 +23,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from featuregate.errors import ClosedError, ConfigError
-from featuregate_confluent.errors import MustRejoin, TransformFailed
+from featuregate_confluent.errors import MustRejoin, SwitchFatal, TransformFailed
 from featuregate_confluent.events import Poisoned, Rejoining
 from featuregate_confluent.options import require_seconds
 from featuregate_confluent.switch import ProducerSwitch
@@ -215,7 +215,11 @@ class ExactlyOnceProcessor:
 
     def _take_part(self) -> None:
         """Be a member of the group until the processor is stopped, or the member is replaced."""
-        consumer = Consumer(self._switch.consumer_config, logger=logging.getLogger("featuregate.confluent.consumer"))
+        config, logger = self._switch.consumer_config, logging.getLogger("featuregate.confluent.consumer")
+        try:
+            consumer = Consumer(config, logger=logger)
+        except KafkaException as failure:
+            raise SwitchFatal(f"the consumer's properties are refused: {failure.args[0].str()}") from failure
         try:
             self._switch.subscribe(consumer)
             while not self._stopping:
