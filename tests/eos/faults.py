@@ -89,10 +89,9 @@ class Faults:
             raise
 
     def tell(self) -> str:
-        """Say what was done, how to do it again, and how each member fared."""
-        fleets = "\n".join(line.fleet.tell() for line in self._lines)
+        """Say what was done, how to do it again, and how far each line came."""
         ledgers = "\n".join(f"{line.pipe.group}: {line.ledger.glance()}" for line in self._lines)
-        return "\n".join([f"{self.count} faults, seed {self.seed}", *self._log, fleets, ledgers])
+        return "\n".join([f"{self.count} faults, seed {self.seed}", *self._log, ledgers])
 
     # ------------------------------------------------------------ harm
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+import pytest
 
 from eos.pipes import BOUND
 from featuregate.testing.processes import Family
@@ -103,11 +108,25 @@ class App:
         """Let it go on; it knows nothing of what has happened since."""
         self.child.resume()
 
+    def ask_to_end(self, timeout: float = BOUND) -> None:
+        """Ask it to end, once it is there to hear it."""
+        end = time.monotonic() + timeout
+        while self.status is None and self.child.state == "running":
+            assert time.monotonic() < end, f"{self!r} did not begin within {timeout:.0f} s"
+            time.sleep(0.05)
+        self.child.ask_to_end()
+
     def stop(self, timeout: float = BOUND) -> None:
         """Ask it to end, and see that it does so by itself and without a complaint."""
-        self.child.ask_to_end()
-        ended = self.child.wait(timeout)
-        assert ended, f"{self.name} did not stop within {timeout:.0f} s:\n{self.child.last_lines(40)}"
+        self.ask_to_end(timeout)
+        self.see_the_end(timeout)
+
+    def see_the_end(self, timeout: float = BOUND) -> None:
+        """See that it ends by itself, and without a complaint."""
+        if not self.child.wait(timeout):
+            os.kill(self.child.pid, signal.SIGABRT)  # faulthandler says where it stands
+            self.child.wait(timeout)
+            pytest.fail(f"{self.name} did not stop within {timeout:.0f} s:\n{self.child.last_lines(60)}")
         assert self.child.exit_code == 0, f"{self!r} ended with {self.child.exit_code}:\n{self.child.last_lines(40)}"
 
     def check(self) -> None:
@@ -129,7 +148,9 @@ class Fleet:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
+        if failure is not None:
+            failure.add_note(self.tell())
         self._family.close()
 
     def start(
@@ -180,9 +201,9 @@ class Fleet:
         """Stop all members that run, side by side."""
         running = self.running
         for app in running:
-            app.child.ask_to_end()
+            app.ask_to_end()  # once: a second SIGTERM may find Python at its end, with no handler any more
         for app in running:
-            app.stop()
+            app.see_the_end()
 
     def terms(self) -> list[Term]:
         """Every life of every member, by its beginning."""

@@ -20,6 +20,8 @@ from featuregate.testing import LocalKafka
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from eos.fleets import App
+
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROUNDS = int(os.environ.get("EOS_ROUNDS", "3"))
@@ -98,12 +100,71 @@ def test_a_rolling_upgrade_under_load_loses_and_doubles_nothing(
         for _ in range(ROUNDS):
             faults.strike("kill", "pause", "restart", "broker")
         faults.heal()
+        go_back(kafka, groups, faults, old)
+        faults.strike("kill", "restart")
+        faults.heal()
         faults.note("every member begins again")
         for line in groups:
             line.fleet.stop()
             for app in line.fleet.apps:
                 app.start()
         faults.go_on()
+
+
+def go_back(kafka: LocalKafka, groups: list[Line], faults: Faults, old: str) -> None:
+    """Silence a broker; then let one go back to the old release, or lower a feature that was raised."""
+    node = kafka.nodes[0]
+    faults.note(f"broker {node} falls silent")
+    kafka.pause(node)
+    faults.go_on()
+    kafka.resume(node)
+    if old == "2.4.1":
+        faults.note(f"broker {node} goes back to {old}")
+        kafka.roll(node, old)
+        for line in groups:
+            until("every member sees it", lambda line=line: all(held(app) for app in line.fleet.apps))
+    else:
+        faults.note("features go up and down")
+        kafka.finalize({"metadata.version": 29, "transaction.version": 2})
+        faults.go_on()
+        kafka.downgrade({"transaction.version": 0})
+    faults.go_on()
+
+
+def test_members_wait_for_a_coordinator_that_went_back_and_stay_in_v2() -> None:
+    """It would take a zombie's offsets unchecked: nothing is committed, and nobody goes back to the old model."""
+    with LocalKafka("2.4.1", properties=SHORT_GROUPS) as kafka:
+        kafka.roll(1, "2.8.2")
+        pipe = Pipe.on(kafka, "went-back")
+        with Ledger(pipe) as ledger, Fleet(pipe) as fleet:
+            app = fleet.start("one", consumer=EAGER)
+            until("the member is at v2", lambda: tells(app, model="v2"))
+            ledger.feed_now(100)
+            until("the group is latched", lambda: tells(app, latch="v2"))
+            ledger.wait_for(100)
+            kafka.roll(1, "2.4.1")
+            until("the member waits", lambda: tells(app, status="waiting", model="v2"))
+            ledger.feed_now(100)
+            app.stop()
+            app.start()
+            until("its next life waits too", lambda: tells(app, status="waiting", model="v2", partitions=1))
+            assert ledger.different == 100
+            kafka.roll(1, "2.8.2")
+            ledger.wait_for(200)
+            fleet.stop()
+            balance = ledger.balance()
+            assert balance.exactly_once, balance
+            assert fleet.steps_back() == []
+
+
+def held(app: App) -> bool:
+    """Whether a member goes by its latch, against what it sees of the cluster."""
+    return app.status is not None and app.status["gate_why"].startswith("held open")
+
+
+def tells(app: App, **wanted: object) -> bool:
+    """Whether the last that a member told is so."""
+    return app.status is not None and wanted.items() <= app.status.items()
 
 
 def latched(groups: list[Line]) -> None:
