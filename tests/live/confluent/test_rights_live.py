@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -18,6 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from featuregate.testing import LocalKafka
+from featuregate_confluent import ExactlyOnceProcessor, Record, SwitchFatal
 from featuregate_confluent.asked import GroupUnread
 from featuregate_confluent.errors import MirrorError, SwitchError
 from featuregate_confluent.group import GroupReader
@@ -39,6 +42,12 @@ AUTHORIZER = {
 }
 PLACE = ("orders", 0)
 LATCHED = (5, Mark(Model.V2))
+APP_NEEDS = (
+    (ResourceType.GROUP, "payroll", ResourcePatternType.LITERAL, AclOperation.READ),
+    (ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, AclOperation.READ),
+    (ResourceType.TOPIC, "bills", ResourcePatternType.LITERAL, AclOperation.WRITE),
+    (ResourceType.TRANSACTIONAL_ID, "payroll-", ResourcePatternType.PREFIXED, AclOperation.WRITE),
+)
 
 
 @pytest.fixture
@@ -50,7 +59,7 @@ def kafka() -> Iterator[LocalKafka]:
     ) as cluster:
         admin = AdminClient(cluster.client_config())
         mirror = NewTopic("latches", 1, 1, config={"cleanup.policy": "compact"})
-        for made in admin.create_topics([NewTopic("orders", 1, 1), mirror]).values():
+        for made in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("bills", 1, 1), mirror]).values():
             made.result(BOUND)
         eventually(lambda: latch(admin))
         yield cluster
@@ -127,3 +136,63 @@ def test_the_mirror_names_the_right_that_is_missing(kafka: LocalKafka, alice: di
     allow(kafka, ResourceType.TOPIC, "latches", AclOperation.DESCRIBE_CONFIGS)
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
     assert eventually(lambda: mirror.read(BOUND)) is None
+
+
+def test_an_app_needs_four_rights_and_names_the_one_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
+    """With them it commits, and moves to v2; without any one of them it ends, and says so."""
+    admin = AdminClient(kafka.client_config())
+    for kind, name, pattern, operation in APP_NEEDS:
+        binding = AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
+        admin.create_acls([binding])[binding].result(BOUND)
+    eventually(lambda: must_go_on(until_v2(kafka, alice)))
+    for kind, name, pattern, operation in APP_NEEDS:
+        found = AclBindingFilter(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
+        admin.delete_acls([found])[found].result(BOUND)
+        eventually(lambda name=name: must_miss(name, until_v2(kafka, alice)))
+        binding = AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
+        admin.create_acls([binding])[binding].result(BOUND)
+        eventually(lambda: must_go_on(until_v2(kafka, alice)))
+
+
+def must_miss(name: str, failure: Exception | None) -> None:
+    assert isinstance(failure, SwitchFatal), f"it ended with {failure!r} without the right on {name}"
+    assert "AUTHORIZATION_FAILED" in str(failure)
+
+
+def must_go_on(failure: Exception | None) -> None:
+    assert failure is None, failure
+
+
+def until_v2(kafka: LocalKafka, user: dict[str, Any]) -> Exception | None:
+    """Process an order as that user, until the group is latched at v2; return what ended it before."""
+    processor = ExactlyOnceProcessor(
+        consumer={**user, "group.id": "payroll", "auto.offset.reset": "earliest"},
+        producer=user,
+        topics=["orders"],
+        app_id="payroll",
+        instance_id="0",
+        transform=lambda messages: [Record("bills", message.value()) for message in messages],
+        group_interval=0.2,
+    )
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            processor.run()
+        except SwitchError as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    orders = Producer(kafka.client_config())
+    try:
+        end = time.monotonic() + BOUND
+        while thread.is_alive() and not (processor.health()["committed"] and processor.health()["latch"] == "v2"):
+            assert time.monotonic() < end, processor.health()
+            orders.produce("orders", "an order")
+            assert orders.flush(BOUND) == 0
+            time.sleep(0.1)
+    finally:
+        processor.stop()
+        thread.join()
+    return failures[0] if failures else None
