@@ -23,7 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featuregate import FeatureGateError
+from confluent_kafka import KafkaException, Producer
+
+from featuregate import Discoverer, FeatureGateError
 from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 STATUS_SECONDS = 0.25
+FIRST_ANSWER_SECONDS = 15.0
 
 
 class Copy:
@@ -60,13 +63,13 @@ class StatusFile(threading.Thread):
 
     def __init__(self, path: Path, processor: ExactlyOnceProcessor) -> None:
         super().__init__(name="status", daemon=True)
-        self._path = path
+        self._file = path.open("a", encoding="utf-8", buffering=1)
         self._processor = processor
         self._ended = threading.Event()
 
     def run(self) -> None:
         """Write until the processor has ended, and once more then."""
-        with self._path.open("a", encoding="utf-8", buffering=1) as file:
+        with self._file as file:
             while True:
                 ended = self._ended.wait(STATUS_SECONDS)
                 now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -88,64 +91,119 @@ def properties(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
+HELP = """\
+Copy topics, exactly once, in the best model that is safe now: one transactional producer for each input partition
+(legacy, bridge), or one for the process (v2, KIP-447) as soon as every broker and every live member of the group can.
+Start as many processes as you like with the same --group and --app-id. SIGTERM stops one gracefully.\
+"""
+EXAMPLE = """\
+example:
+  python examples/exactly_once_app.py --bootstrap localhost:9092 --group copiers --input orders --output copies \\
+      --app-id copier --instance-id copier-0 --status-file status.jsonl
+  tail -f status.jsonl                                          # model, latch, and why
+  featuregate group show --group copiers --bootstrap-server localhost:9092
+
+exit codes: 0 stopped by a signal, 1 it cannot go on (one line on standard error says why), 2 wrong usage\
+"""
+
+
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Copy a topic, exactly once, in the best model that is safe now.")
-    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers to begin with")
-    parser.add_argument("--group", required=True, help="the consumer group")
-    parser.add_argument("--input", required=True, action="append", help="a topic to read; more than one may be given")
-    parser.add_argument("--output", required=True, help="the topic to write")
-    parser.add_argument("--app-id", required=True, help="the app's name, the same in each of its processes")
-    parser.add_argument("--instance-id", help="this process's name among them, the same after a restart")
-    parser.add_argument("--model", default="auto", choices=["auto", "legacy", "bridge", "v2"], help="pin a model")
-    parser.add_argument("--state-dir", type=Path, help="a folder for what outlives the process on this machine")
-    parser.add_argument("--status-file", type=Path, help="JSON lines: time, model, gate, latch, generation and more")
-    parser.add_argument("--consumer", action="append", default=[], metavar="KEY=VALUE", help="a consumer property")
-    parser.add_argument("--producer", action="append", default=[], metavar="KEY=VALUE", help="a producer property")
-    parser.add_argument("--work-ms", type=float, default=0, help="milliseconds of work for each message")
-    parser.add_argument("--batch-size", type=int, default=500, help="messages in one round (default: %(default)s)")
-    parser.add_argument("--interval", type=float, default=5.0, help="seconds between polls of the cluster")
-    parser.add_argument("--mirror", metavar="TOPIC", help="a compacted topic that keeps the group's latch too")
-    parser.add_argument("--dead-letter", metavar="TOPIC", help="where messages go that cannot be processed")
-    parser.add_argument("--verbose", action="store_true", help="log what happens, on standard error")
+    parser = argparse.ArgumentParser(
+        description=HELP, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = parser.add_argument_group("what to copy")
+    what.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers to begin with")
+    what.add_argument("--group", required=True, help="the consumer group")
+    what.add_argument(
+        "--input", required=True, action="append", metavar="TOPIC", help="a topic to read; may be given more than once"
+    )
+    what.add_argument("--output", required=True, metavar="TOPIC", help="the topic to write")
+    what.add_argument("--dead-letter", metavar="TOPIC", help="where messages go that cannot be processed")
+    who = parser.add_argument_group("who this process is")
+    who.add_argument("--app-id", required=True, metavar="NAME", help="the app, the same in each of its processes")
+    who.add_argument("--instance-id", metavar="NAME", help="this process among them, the same after a restart")
+    who.add_argument(
+        "--state-dir", type=Path, metavar="DIR", help="where processes without --instance-id number themselves"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--model",
+        default="auto",
+        choices=["auto", "legacy", "bridge", "v2"],
+        help="auto moves up by itself; any other pins it, or refuses to start where that is not safe (default: auto)",
+    )
+    how.add_argument("--mirror", metavar="TOPIC", help="a compacted topic that keeps the group's latch too")
+    how.add_argument("--consumer", action="append", default=[], metavar="KEY=VALUE", help="a property of the consumer")
+    how.add_argument("--producer", action="append", default=[], metavar="KEY=VALUE", help="a property of the producers")
+    how.add_argument("--batch-size", type=int, default=500, metavar="N", help="messages in a round (default: 500)")
+    how.add_argument("--interval", type=float, default=5.0, metavar="S", help="seconds between polls of the cluster")
+    how.add_argument("--work-ms", type=float, default=0, metavar="N", help="milliseconds of work for each message")
+    watch = parser.add_argument_group("how to watch it")
+    watch.add_argument(
+        "--status-file", type=Path, metavar="FILE", help="JSON lines: time, model, gate, latch, generation and more"
+    )
+    watch.add_argument("--verbose", action="store_true", help="log what happens, on standard error")
     return parser.parse_args()
 
 
-def main() -> int:
+def require_topics(producer: dict[str, str], names: list[str]) -> None:
+    """Return if all topics are there; without that, inputs would be waited for and outputs tried again, for ever."""
+    known = Producer(producer, logger=logging.getLogger("client")).list_topics(timeout=FIRST_ANSWER_SECONDS).topics
+    if missing := sorted(name for name in names if name not in known and not name.startswith("^")):
+        raise LookupError(f"no such topic, or this user must not see it: {', '.join(missing)}")
+
+
+def copy_until_stopped(options: argparse.Namespace) -> None:
     """Run until SIGTERM or SIGINT."""
-    options = parse_arguments()
-    logging.basicConfig(level=logging.INFO if options.verbose else logging.ERROR, format="%(asctime)s %(message)s")
-    try:
+    brokers = {"bootstrap.servers": options.bootstrap}
+    consumer = {"auto.offset.reset": "earliest", **properties(options.consumer), **brokers, "group.id": options.group}
+    producer = {**properties(options.producer), **brokers}
+    with contextlib.ExitStack() as at_end:
+        features = at_end.enter_context(Discoverer(consumer, interval=options.interval, shelf=options.state_dir))
+        if not features.wait(FIRST_ANSWER_SECONDS):
+            raise ConnectionError(features.health()["last_error"] or "no broker has answered yet")
+        more = [topic for topic in (options.mirror, options.dead_letter) if topic]
+        require_topics(producer, [*options.input, options.output, *more])
         processor = ExactlyOnceProcessor(
-            consumer={
-                "auto.offset.reset": "earliest",
-                **properties(options.consumer),
-                "bootstrap.servers": options.bootstrap,
-                "group.id": options.group,
-            },
-            producer={**properties(options.producer), "bootstrap.servers": options.bootstrap},
+            consumer=consumer,
+            producer=producer,
             topics=options.input,
             app_id=options.app_id,
             transform=Copy(options.output, options.work_ms),
+            features=features,
             model=options.model,
             instance_id=options.instance_id,
             state_dir=options.state_dir,
             mirror=options.mirror,
             poison=DeadLetter(options.dead_letter) if options.dead_letter else "raise",
             batch_size=options.batch_size,
-            interval=options.interval,
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: processor.stop())
-        with contextlib.ExitStack() as at_end:
-            if options.status_file:
-                status = StatusFile(options.status_file, processor)
-                status.start()
-                at_end.callback(status.end)
-            processor.run()
-    except FeatureGateError as error:
-        print(f"exactly_once_app: {error}", file=sys.stderr)
-        return 1
+        if options.status_file:
+            status = StatusFile(options.status_file, processor)
+            status.start()
+            at_end.callback(status.end)
+        processor.run()
+
+
+def fail(why: object) -> int:
+    """Say why it ends; return its exit code."""
+    print(f"exactly_once_app: {why}", file=sys.stderr)
+    return 1
+
+
+def main() -> int:
+    """Run, and say in one line why it cannot."""
+    options = parse_arguments()
+    logging.basicConfig(level=logging.INFO if options.verbose else logging.ERROR, format="%(asctime)s %(message)s")
+    try:
+        copy_until_stopped(options)
+    except KafkaException as error:
+        return fail(error.args[0].str())
+    except (FeatureGateError, LookupError, OSError) as error:
+        return fail(error)
     return 0
 
 
