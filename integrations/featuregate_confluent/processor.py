@@ -82,7 +82,10 @@ class Transform(Protocol):
 class DeadLetter(NamedTuple):
     """Where messages go that the transform cannot take: in the same transaction, with headers that say why.
 
-    The transform is called again for each message of the batch by itself, to find which.
+    The transform is called again for each message of the batch by itself, to find which. A record that brokers refuse,
+    such as one that is too large, is no poison: they may say so long after the transform has returned, and of a batch
+    rather than a record. It ends :meth:`ExactlyOnceProcessor.run` with
+    :class:`~featuregate_confluent.errors.SwitchFatal`, and nothing of its transaction counts.
     """
 
     topic: str

@@ -1,0 +1,378 @@
+"""The switch under loops that are not its own, on real brokers: pinned models, foreign marks, refusals, and leaving."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from eos.gated import GatedApp
+from eos.ledger import Ledger
+from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe
+from eos.processors import Running, eventually
+
+from featuregate import Discoverer, presets
+from featuregate.errors import ClosedError
+from featuregate.testing import LocalKafka, StaticFeatures, release_view
+from featuregate_confluent import (
+    CommitRefused,
+    Model,
+    ModelRefused,
+    Remedy,
+    SwitchFatal,
+    safe_send_offsets,
+)
+from featuregate_confluent.errors import UnknownMark
+from featuregate_confluent.events import Fenced, Stopped, TookOver
+from featuregate_confluent.metadata import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featuregate import Gate
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 6000}
+SHORT_SESSIONS = {
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 500,
+    "group.consumer.min.session.timeout.ms": 3000,
+    "group.consumer.session.timeout.ms": 3000,
+}
+"""What brokers need to be told so that a KIP-848 group gives up a silent member within seconds."""
+OPEN = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
+
+
+@pytest.fixture(scope="module")
+def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    """One broker of the release that the test asks for; one at a time."""
+    with LocalKafka(request.param, properties=SHORT_GROUPS | SHORT_SESSIONS) as cluster:
+        yield cluster
+
+
+def on(version: str) -> pytest.MarkDecorator:
+    """Run a test on one broker of that release."""
+    return pytest.mark.parametrize("kafka", [version], indirect=True, scope="module")
+
+
+def marks(pipe: Pipe) -> dict[int, tuple[int, str | None]]:
+    """Read what the group has committed: offset and metadata of each partition."""
+    config = {**pipe.client, "group.id": pipe.group, "isolation.level": "read_committed"}
+    with Consumer(config) as consumer:
+        places = [TopicPartition(pipe.source, number) for number in range(pipe.partitions)]
+        return {each.partition: (each.offset, each.metadata) for each in consumer.committed(places, BOUND)}
+
+
+# ---------------------------------------------------------------- pinned models
+
+
+@on("4.2.0")
+@pytest.mark.parametrize(
+    ("model", "producers", "tag"), [("legacy", 3, "legacy"), ("bridge", 3, "bridge"), ("v2", 1, "bridge")]
+)
+def test_a_pinned_model_stays_and_marks_what_it_commits(
+    kafka: LocalKafka, model: str, producers: int, tag: str
+) -> None:
+    """On a cluster that allows all three: its producers, its tag for the group, and its mark in every offset."""
+    pipe = Pipe.on(kafka, f"pinned-{model}", partitions=3)
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(60)
+        with Running(pipe, model=model) as one:
+            ledger.wait_for(60)
+            one.until(lambda health: health["gate"])
+            assert (one.health["model"], one.health["latch"], one.health["producers"]) == (model, model, producers)
+            assert [name for name in pipe.members().values() if name.endswith(f"#fg={tag}")]
+            ledger.feed_now(60)
+            ledger.wait_for(120)
+            assert one.health["model"] == model
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+    assert marks(pipe) == dict.fromkeys(range(3), (40, f"fg1;model={model}"))
+
+
+@on("2.4.1")
+def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
+    """run() ends with an error that names the broker and what it lacks, and nothing was processed."""
+    pipe = Pipe.on(kafka, "pinned")
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(10)
+        with Running(pipe, model="v2") as one:
+            refused = one.ended()
+        assert isinstance(refused, ModelRefused)
+        assert refused.model is Model.V2
+        assert "TxnOffsetCommit" in str(refused)
+        assert (one.health["status"], one.health["committed"]) == ("failed", 0)
+        assert not pipe.members()
+        assert ledger.settled().outputs == 0
+
+
+# ---------------------------------------------------------------- marks of others
+
+
+@on("4.2.0")
+@pytest.mark.parametrize("text", ["fg2;model=v2", "fg1;model=v9"])
+def test_a_mark_of_newer_software_ends_the_member(kafka: LocalKafka, text: str) -> None:
+    """Whatever it means, it is not passed over: nothing is committed, and the mark stays as it was."""
+    pipe = Pipe.on(kafka, "newer", partitions=2)
+    with Consumer({**pipe.client, "group.id": pipe.group}) as outside:
+        outside.commit(offsets=[TopicPartition(pipe.source, 1, 0, text)], asynchronous=False)
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(20)
+        with Running(pipe) as one:
+            failure = one.ended()
+        assert isinstance(failure, UnknownMark)
+        assert text in str(failure)
+        assert "upgrade featuregate" in str(failure)
+        assert ledger.settled().outputs == 0
+    assert marks(pipe)[1] == (0, text)
+    assert not pipe.members()
+
+
+# ---------------------------------------------------------------- safe_send_offsets
+
+
+class ByHand:
+    """An app that has neither processor nor switch: a consumer in its group, and a producer with a transaction."""
+
+    def __init__(self, pipe: Pipe, **consumer: Any) -> None:
+        self.pipe = pipe
+        config = {"group.id": pipe.group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        self.consumer = Consumer({**pipe.client, **config, **consumer})
+        self.producer = self.make()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.consumer.close()
+
+    def make(self) -> Producer:
+        """Take the transactional id."""
+        producer = Producer({**self.pipe.client, "transactional.id": f"{self.pipe.group}-hand", "linger.ms": 0})
+        producer.init_transactions(BOUND)
+        return producer
+
+    def take(self) -> None:
+        """Subscribe, consume one input, and begin a transaction with its output."""
+        self.consumer.subscribe([self.pipe.source])
+        (message,) = self.consumer.consume(1, BOUND)
+        self.begin(message.value())
+
+    def begin(self, value: bytes | None = b"") -> None:
+        """Begin a transaction with an output."""
+        self.producer.begin_transaction()
+        self.producer.produce(self.pipe.sink, value)
+        self.producer.flush(BOUND)
+
+    def send(self, offset: int, gate: Gate = OPEN, text: str = "", **more: Any) -> int:
+        """Send the offset of partition 0."""
+        place = (
+            TopicPartition(self.pipe.source, 0, offset, text) if text else TopicPartition(self.pipe.source, 0, offset)
+        )
+        return safe_send_offsets(self.producer, self.consumer, [place], gate=gate, **more)
+
+
+@on("4.2.0")
+def test_offsets_count_only_where_they_were_accepted_and_committed(kafka: LocalKafka) -> None:
+    """With the mark that was given; the generation that they were sent in is returned."""
+    pipe = Pipe.on(kafka, "send")
+    with Ledger(pipe) as ledger, ByHand(pipe) as app:
+        ledger.feed_now(3)
+        app.take()
+        assert app.send(1, mark=Mark(Model.V2, "ours")) >= 1
+        app.producer.abort_transaction(BOUND)
+        assert marks(pipe)[0][0] < 0
+        app.begin()
+        app.send(1, mark=Mark(Model.V2, "ours"))
+        app.producer.commit_transaction(BOUND)
+        assert marks(pipe)[0] == (1, "fg1;model=v2|ours")
+
+
+@on("4.2.0")
+def test_who_is_only_assigned_is_refused_where_the_broker_would_accept(kafka: LocalKafka) -> None:
+    """The broker takes offsets of nobody for a group that has members: they overwrite what these commit."""
+    pipe = Pipe.on(kafka, "assigned")
+    with Ledger(pipe) as ledger, ByHand(pipe) as member, ByHand(pipe) as app:
+        ledger.feed_now(3)
+        member.consumer.subscribe([pipe.source])
+        assert member.consumer.consume(1, BOUND)
+        app.consumer.assign([TopicPartition(pipe.source, 0, 0)])
+        assert app.consumer.consume(1, BOUND)
+        app.begin()
+        with pytest.raises(CommitRefused, match=r"no member of its group \(generation -1") as refused:
+            app.send(1)
+        assert refused.value.remedy is Remedy.ABORT
+        app.producer.abort_transaction(BOUND)
+        assert marks(pipe)[0][0] < 0
+        app.begin()
+        unguarded = [TopicPartition(pipe.source, 0, 1)], app.consumer.consumer_group_metadata()
+        app.producer.send_offsets_to_transaction(*unguarded, BOUND)
+        app.producer.commit_transaction(BOUND)
+        assert marks(pipe)[0][0] == 1
+
+
+@on("2.4.1")
+def test_a_gate_that_is_closed_sends_nothing(kafka: LocalKafka) -> None:
+    """The broker is too old to check the group's metadata, and would accept the offsets of a zombie."""
+    pipe = Pipe.on(kafka, "closed")
+    with Ledger(pipe) as ledger, ByHand(pipe) as app, Discoverer(dict(pipe.client)) as features:
+        ledger.feed_now(3)
+        app.take()
+        features.wait(BOUND)
+        with pytest.raises(CommitRefused, match="TxnOffsetCommit") as refused:
+            app.send(1, gate=features.gate("kip447", presets.kip447))
+        assert refused.value.remedy is Remedy.ABORT
+        app.producer.abort_transaction(BOUND)
+        assert marks(pipe)[0][0] < 0
+
+
+@on("4.2.0")
+def test_refusals_say_what_helps(kafka: LocalKafka) -> None:
+    """No transaction, metadata that is too long, and another producer of the same id: each has its remedy."""
+    pipe = Pipe.on(kafka, "refused")
+    with Ledger(pipe) as ledger, ByHand(pipe) as app:
+        ledger.feed_now(3)
+        app.take()
+        app.producer.abort_transaction(BOUND)
+        assert _refusal(app) == (Remedy.ABORT, "_STATE")
+        app.begin()
+        assert _refusal(app, text="x" * 5000) == (Remedy.FATAL, "OFFSET_METADATA_TOO_LARGE")
+        app.producer.abort_transaction(BOUND)
+        app.begin()
+        app.make()
+        assert _refusal(app) == (Remedy.REJOIN, "_FENCED")
+    assert marks(pipe)[0][0] < 0
+
+
+@on("4.2.0")
+@pytest.mark.parametrize(
+    ("consumer", "remedy"),
+    [
+        ({"session.timeout.ms": 1500, "max.poll.interval.ms": 1500}, Remedy.ABORT),
+        ({"group.protocol": "consumer", "max.poll.interval.ms": 1500}, Remedy.REJOIN),
+    ],
+    ids=["classic", "kip-848"],
+)
+def test_who_was_thrown_out_is_refused(kafka: LocalKafka, consumer: dict[str, Any], remedy: Remedy) -> None:
+    """In a classic group the client knows that it is nobody; in a KIP-848 group only the broker does."""
+    pipe = Pipe.on(kafka, "thrown-out")
+    with Ledger(pipe) as ledger, ByHand(pipe, **consumer) as app:
+        ledger.feed_now(3)
+        app.take()
+        eventually(lambda: not pipe.members(), "the group has thrown it out")
+        assert _refusal(app)[0] is remedy
+        app.producer.abort_transaction(BOUND)
+    assert marks(pipe)[0][0] < 0
+
+
+def _refusal(app: ByHand, **more: Any) -> tuple[Remedy, str]:
+    """Send offsets that are refused; what helps, and the name of the error."""
+    with pytest.raises(CommitRefused) as refused:
+        app.send(1, **more)
+    cause = refused.value.__cause__
+    return refused.value.remedy, cause.args[0].name() if isinstance(cause, KafkaException) else ""
+
+
+# ---------------------------------------------------------------- a loop of the app's own
+
+
+@on("4.2.0")
+def test_an_app_that_owns_its_loop_replaces_its_consumer_where_it_is_told(kafka: LocalKafka) -> None:
+    """Its transactional id is taken in the middle of the feed: another consumer joins, and each input is out once."""
+    pipe = Pipe.on(kafka, "own-loop", partitions=2)
+    with Ledger(pipe) as ledger:
+        with GatedApp("own", pipe, consumer=PATIENT) as app:
+            with ledger.load(200):
+                _turn_until(app, "it is in v2", lambda: app.switch.latch is Model.V2)
+                before = ledger.different
+                thief = Producer({**pipe.client, "transactional.id": f"{pipe.group}-slot-own"})
+                thief.init_transactions(BOUND)
+                _turn_until(app, "it was told", lambda: _of(app, Fenced))
+                _turn_until(app, "it goes on", lambda: ledger.different >= before + 200)
+            _turn_until(app, "all is done", lambda: ledger.different == ledger.fed)
+        with pytest.raises(ClosedError):
+            app.turn()
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+    assert len(_of(app, Fenced)) == 1
+    assert len(_of(app, TookOver)) == 2
+    assert app.events[-1] == Stopped(committed=app.switch.committed, aborted=app.switch.aborted)
+
+
+@on("4.2.0")
+def test_an_app_that_owns_its_loop_may_leave_and_come_back(kafka: LocalKafka) -> None:
+    """Its group hears of it at once, and what it consumed and did not commit comes again."""
+    pipe = Pipe.on(kafka, "away", partitions=2)
+    with Ledger(pipe) as ledger, GatedApp("away", pipe, consumer=PATIENT) as app:
+        ledger.feed_now(20)
+        _turn_until(app, "it has begun", lambda: ledger.different == 20)
+        ledger.feed_now(20)
+        found: list[Any] = []
+        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        app.switch.leave()
+        assert not pipe.members()
+        with pytest.raises(SwitchFatal, match="subscribe"):
+            app.switch.consume()
+        app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
+        _turn_until(app, "all is done", lambda: ledger.different == 40)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+def _of(app: GatedApp, kind: type) -> list[Any]:
+    return [event for event in app.events if isinstance(event, kind)]
+
+
+def _turn_until(app: GatedApp, what: str, met: Any) -> None:
+    eventually(lambda: app.turn() >= 0 and met(), what)
+
+
+# ---------------------------------------------------------------- leaving
+
+SIDE_BY_SIDE = 20
+THROWN_OUT = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from eos.gated import GatedApp
+from eos.ledger import Ledger
+from eos.pipes import Pipe, QUIET
+
+def thrown_out(name):
+    pipe = Pipe({"bootstrap.servers": sys.argv[1], **QUIET}, f"{name}-group", f"{name}-in", f"{name}-out")
+    with Ledger(pipe) as ledger, GatedApp("first", pipe) as first:
+        ledger.feed_now(5)
+        first.stall(5, "before send_offsets")
+        with GatedApp("heir", pipe, consumer={"session.timeout.ms": 6000, "max.poll.interval.ms": 60000}) as heir:
+            assert heir.run(5) == 5
+        first.switch.leave()
+        return ledger.settled().exactly_once
+
+with ThreadPoolExecutor(len(sys.argv)) as pool:
+    assert all(pool.map(thrown_out, sys.argv[2:]))
+print("all have left")
+"""
+
+
+@on("4.2.0")
+def test_who_was_thrown_out_leaves_without_standing_still(kafka: LocalKafka) -> None:
+    """Many side by side, in a process of their own: one that stands still holds every thread of its process.
+
+    ``Consumer.close()`` alone stands still where the group has told it more than one thing meanwhile, which is a race
+    that cannot be provoked at will: hence many, and no test of the unguarded way.
+    """
+    names = [Pipe.on(kafka, "leave").source.removesuffix("-in") for _ in range(SIDE_BY_SIDE)]
+    done = subprocess.run(
+        [sys.executable, "-c", THROWN_OUT, kafka.bootstrap, *names],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=2 * BOUND,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "all have left\n"), done.stderr
