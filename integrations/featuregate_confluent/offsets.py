@@ -8,6 +8,7 @@ given any.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -15,6 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from featuregate_confluent import metadata
 from featuregate_confluent.errors import CommitRefused
 from featuregate_confluent.remedies import Remedy, explain, remedy
+from featuregate_confluent.standstill import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "words"]
 
 SEND_SECONDS: Final = 30.0
+_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
 _HEADER: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
 
@@ -137,9 +140,15 @@ def send_offsets(
         fresh = consumer.consumer_group_metadata()
         who = identity(fresh)
         _check(who, generation)
-        left = deadline - time.monotonic()
+        left = max(deadline - time.monotonic(), 0.1)
         try:
-            producer.send_offsets_to_transaction(offsets, fresh, max(left, 0.1))
+            within(left + _GRACE, partial(producer.send_offsets_to_transaction, offsets, fresh, left))
+        except TimeoutError as standstill:
+            # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
+            # where the client has given that broker up since. A new producer asks anew.
+            raise CommitRefused(
+                Remedy.REJOIN, f"the client did not answer within {timeout:g} s; it waits for a broker that went away"
+            ) from standstill
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             helps = remedy(error)

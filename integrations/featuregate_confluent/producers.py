@@ -10,6 +10,7 @@ import logging
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException, Producer
@@ -17,6 +18,7 @@ from confluent_kafka import KafkaException, Producer
 from featuregate_confluent import settings
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_confluent.remedies import Remedy, remedy
+from featuregate_confluent.standstill import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,6 +32,8 @@ __all__ = ["Producers", "partition_id", "slot_id"]
 logger = logging.getLogger("featuregate.confluent.producer")
 
 TAKE_SECONDS: Final = 60.0
+CLOSE_SECONDS: Final = 10.0
+"""A producer that stands still (see ``offsets.send_offsets``) cannot be closed either, and is left behind."""
 _AT_ONCE: Final = 16
 """Producers that are made or closed side by side: each waits for its coordinator nearly all of the time."""
 
@@ -187,8 +191,14 @@ def _close_all(producers: Collection[Producer]) -> None:
 
 def _close(producer: Producer) -> None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # that the transaction of a fenced one cannot be aborted
-            producer.close()
+        within(CLOSE_SECONDS, partial(_close_quietly, producer))
     except KafkaException as error:  # it is gone either way, and its transaction with it
         logger.debug("a producer was closed with %s", error)
+    except TimeoutError:
+        logger.warning("a producer did not close within %g s: it is left behind, with its threads", CLOSE_SECONDS)
+
+
+def _close_quietly(producer: Producer) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that the transaction of a fenced one cannot be aborted
+        producer.close()

@@ -487,3 +487,23 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
         assert latched_before.of(ModelChanged)[0].after is Model.V2
         balance = ledger.balance()
     assert balance.exactly_once, balance
+
+
+# ---------------------------------------------------------------- brokers
+
+
+def test_it_goes_on_when_its_only_broker_comes_back(kafka: LocalKafka) -> None:
+    """Its client may wait for good for the broker as it was before: then the producer is given up, and nothing else."""
+    pipe = Pipe.on(kafka, "restart", partitions=2)
+    with Ledger(pipe) as ledger:
+        with ledger.load(100), Running(pipe, transform=Copier(pipe.sink, seconds=0.02), consumer=LONG) as one:
+            ledger.wait_for(200)
+            kafka.stop(1)
+            kafka.start(1)
+            before = ledger.fed
+            ledger.wait_for(before + 200, 2 * BOUND)
+            one.until(lambda health: health["status"] == "ok")
+        with Running(pipe):
+            balance = ledger.balance()
+    assert one.failure is None
+    assert balance.exactly_once, balance
