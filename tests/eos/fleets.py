@@ -124,10 +124,14 @@ class App:
     def see_the_end(self, timeout: float = BOUND) -> None:
         """See that it ends by itself, and without a complaint."""
         if not self.child.wait(timeout):
-            os.kill(self.child.pid, signal.SIGABRT)  # faulthandler says where it stands
-            self.child.wait(timeout)
+            self.abort()
             pytest.fail(f"{self.name} did not stop within {timeout:.0f} s:\n{self.child.last_lines(60)}")
         assert self.child.exit_code == 0, f"{self!r} ended with {self.child.exit_code}:\n{self.child.last_lines(40)}"
+
+    def abort(self) -> None:
+        """End it so that it says where it stands (``python -X faulthandler``)."""
+        os.kill(self.child.pid, signal.SIGABRT)
+        self.child.wait(BOUND)
 
     def check(self) -> None:
         """Raise where it has ended by itself."""
@@ -150,6 +154,8 @@ class Fleet:
 
     def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
         if failure is not None:
+            for app in self.running:
+                app.abort()
             failure.add_note(self.tell())
         self._family.close()
 
