@@ -50,7 +50,8 @@ class Outcomes:
         self._mirror = mirror
         self._tell = tell
         self._slot = slot
-        self._transaction_seconds = transaction_seconds
+        self.transaction_seconds = transaction_seconds
+        """After so long brokers end a transaction (``transaction.timeout.ms``)."""
         self.committed = 0
         """Transactions that were committed."""
         self.aborted = 0
@@ -109,10 +110,10 @@ class Outcomes:
         """
         self.aborted += 1
         seconds = transaction.seconds
-        taken = fenced and seconds < self._transaction_seconds
+        taken = fenced and seconds < self.transaction_seconds
         if fenced and not taken:
             why = (
-                f"the transaction took {seconds:.1f} s, and brokers end it after {self._transaction_seconds:g} s "
+                f"the transaction took {seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
                 f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
             )
         self._producers.drop(transaction.producer)

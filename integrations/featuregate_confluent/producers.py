@@ -32,7 +32,7 @@ __all__ = ["Producers", "partition_id", "slot_id"]
 logger = logging.getLogger("featuregate.confluent.producer")
 
 TAKE_SECONDS: Final = 60.0
-CLOSE_SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 3.0
 """A producer that stands still (see ``offsets.send_offsets``) cannot be closed either, and is left behind."""
 _AT_ONCE: Final = 16
 """Producers that are made or closed side by side: each waits for its coordinator nearly all of the time."""

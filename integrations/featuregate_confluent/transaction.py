@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 from confluent_kafka import KafkaException, TopicPartition
 
 from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchFatal
-from featuregate_confluent.offsets import send_offsets, words
+from featuregate_confluent.offsets import SEND_SECONDS, send_offsets, words
 from featuregate_confluent.remedies import Remedy, remedy
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOC
 
 class Keeper(Protocol):
     """Who is told how a transaction ended: the switch."""
+
+    transaction_seconds: float
+    """After so long brokers end a transaction (``transaction.timeout.ms``)."""
 
     def metadata_of(self, partition: Partition) -> str:
         """Give the text that goes with the offset of a partition."""
@@ -194,7 +197,8 @@ class Transaction:
                 TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
                 for (topic, number), offset in self.offsets.items()
             ]
-            generation = send_offsets(self.producer, self.consumer, sent, generation=self._only_in)
+            timeout = min(SEND_SECONDS, self._keeper.transaction_seconds)
+            generation = send_offsets(self.producer, self.consumer, sent, timeout=timeout, generation=self._only_in)
         except CommitRefused as refused:
             self._give_up(refused.remedy, refused.why, refused)
         self._end(self.producer.commit_transaction, "committed")
