@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from confluent_kafka import KafkaException, TopicPartition
 
@@ -19,7 +19,7 @@ from featuregate_confluent.remedies import Remedy, explain, remedy
 from featuregate_confluent.standstill import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from confluent_kafka import Consumer, KafkaError, Producer
 
@@ -32,6 +32,14 @@ SEND_SECONDS: Final = 30.0
 _GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
 _HEADER: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
+
+
+class Within(Protocol):
+    """Makes a call with a bound; see :mod:`~featuregate_confluent.standstill`."""
+
+    def __call__(self, seconds: float, call: Callable[[], None], /) -> None:
+        """Return or raise what the call does, or TimeoutError."""
+        ...
 
 
 class Identity(NamedTuple):
@@ -124,6 +132,7 @@ def send_offsets(
     *,
     timeout: float = SEND_SECONDS,
     generation: int | None = None,
+    within: Within = within,
 ) -> int:
     """Send offsets with the metadata of now; in ``generation`` only, where one is given.
 

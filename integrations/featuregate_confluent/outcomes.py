@@ -12,6 +12,7 @@ from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.patience import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
 from featuregate_confluent.remedies import Remedy
+from featuregate_confluent.standstill import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,8 @@ class Outcomes:
         self._slot = slot
         self.transaction_seconds = transaction_seconds
         """After so long brokers end a transaction (``transaction.timeout.ms``)."""
+        self.caller = Caller()
+        """Makes the calls that need a bound of ours."""
         self.committed = 0
         """Transactions that were committed."""
         self.aborted = 0

@@ -237,6 +237,7 @@ class ProducerSwitch:
                 at_end.callback(self._features.close)
             at_end.callback(self.slot.release)
             at_end.callback(self._reader.close)
+            at_end.callback(self._outcomes.caller.close)
             at_end.callback(self._producers.close)
             self.leave()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.standstill import Caller
 
 __all__ = ["Keeper", "Transaction"]
 
@@ -37,6 +38,8 @@ class Keeper(Protocol):
 
     transaction_seconds: float
     """After so long brokers end a transaction (``transaction.timeout.ms``)."""
+    caller: Caller
+    """Makes the calls that need a bound of ours."""
 
     def metadata_of(self, partition: Partition) -> str:
         """Give the text that goes with the offset of a partition."""
@@ -198,7 +201,14 @@ class Transaction:
                 for (topic, number), offset in self.offsets.items()
             ]
             timeout = min(SEND_SECONDS, self._keeper.transaction_seconds)
-            generation = send_offsets(self.producer, self.consumer, sent, timeout=timeout, generation=self._only_in)
+            generation = send_offsets(
+                self.producer,
+                self.consumer,
+                sent,
+                timeout=timeout,
+                generation=self._only_in,
+                within=self._keeper.caller.within,
+            )
         except CommitRefused as refused:
             self._give_up(refused.remedy, refused.why, refused)
         self._end(self.producer.commit_transaction, "committed")

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from featuregate_confluent.standstill import within
+from featuregate_confluent.standstill import Caller, within
 
 
 class Interrupted(BaseException):
@@ -40,3 +40,29 @@ def test_what_stands_still_is_left_behind() -> None:
     assert not gone.is_set()
     free.set()
     assert gone.wait(30)
+
+
+def test_a_thread_is_kept_until_it_stands_still_and_ends_with_its_caller() -> None:
+    """One for all calls; another one after a call that does not come back; none at the end."""
+    caller, free = Caller(), threading.Event()
+    first = caller.within(10, threading.current_thread)
+    assert caller.within(10, threading.current_thread) is first
+    with pytest.raises(TimeoutError):
+        caller.within(0.05, lambda: free.wait(30))
+    second = caller.within(10, threading.current_thread)
+    assert second is not first
+    free.set()
+    first.join(30)
+    assert not first.is_alive(), "who was left behind ends once its call has come back"
+    caller.close()
+    assert not second.is_alive()
+
+
+def test_a_timeout_of_the_call_itself_is_no_standstill() -> None:
+    """It came back, with an error that has the same name."""
+    caller = Caller()
+    thread = caller.within(10, threading.current_thread)
+    with pytest.raises(TimeoutError, match="the call's own"):
+        caller.within(10, lambda: _raise(TimeoutError("the call's own")))
+    assert caller.within(10, threading.current_thread) is thread
+    caller.close()
