@@ -45,7 +45,7 @@ class Caller:
         self._calls.put((call, answer))
         try:
             return answer.result(seconds)
-        except TimeoutError:
+        except BaseException:  # also where a signal's handler has ended the wait
             if not answer.done():  # else the call itself has raised it
                 self._calls.put(None)
                 self._thread = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 
 import pytest
@@ -65,4 +66,24 @@ def test_a_timeout_of_the_call_itself_is_no_standstill() -> None:
     with pytest.raises(TimeoutError, match="the call's own"):
         caller.within(10, lambda: _raise(TimeoutError("the call's own")))
     assert caller.within(10, threading.current_thread) is thread
+    caller.close()
+
+
+def test_nothing_waits_behind_a_call_whose_wait_was_interrupted() -> None:
+    """Ctrl-C ends the wait, not the call: the next one has a thread of its own, and is never made late."""
+    caller, begun, free, main = Caller(), threading.Event(), threading.Event(), threading.get_ident()
+
+    def stand_still() -> None:
+        begun.set()
+        free.wait(30)
+
+    def interrupt() -> None:
+        begun.wait(30)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        caller.within(30, stand_still)
+    assert caller.within(5, lambda: 5) == 5
+    free.set()
     caller.close()
