@@ -42,8 +42,8 @@ class Caller:
             self._thread = Thread(target=_serve, args=(self._calls,), name="featuregate-call", daemon=True)
             self._thread.start()
         answer: Future[T] = Future()
-        self._calls.put((call, answer))
         try:
+            self._calls.put((call, answer))
             return answer.result(seconds)
         except BaseException:  # also where a signal's handler has ended the wait
             if not answer.done():  # else the call itself has raised it
