@@ -198,6 +198,8 @@ class Standing:
         self._ran = model if self._ran is None else max(self._ran, model)
         if model is not self.latch:
             self._note(model, "committed")
+        if model is Model.V2 and self._mirror is not None:
+            self.mirrored = model  # the record was in that transaction, or there before (R11)
         if model is Model.V2 and self.only_in is not None:
             self.only_in = None
             self._choose(generation, members=None)
