@@ -70,11 +70,11 @@ class Outcomes:
         Raises
         ------
         CommitRefused
-            The consumer was polled since, and its partitions are other ones now (R9).
+            The consumer was polled since: its messages come again, to whoever owns their partitions now (R9).
         """
         if transaction.assignment != self._ownership.rebalances:
             raise CommitRefused(
-                Remedy.ABORT, "the consumer was polled within the transaction, and its partitions were assigned anew"
+                Remedy.ABORT, "the consumer was polled within the transaction, whose messages come again for that"
             )
         if self._mirror is not None and transaction.model is Model.V2 and self._standing.mirrored is not Model.V2:
             record = self._mirror.record(Model.V2)
@@ -85,6 +85,7 @@ class Outcomes:
         self.committed += 1
         self._patience.committed()
         self._ownership.advance(transaction.offsets, transaction.model)
+        self._ownership.end(transaction.messages)
         self._standing.committed(transaction.model, generation)
         count = len(transaction.messages)
         self._tell(Committed(model=transaction.model, messages=count, seconds=seconds, generation=generation))
@@ -101,7 +102,9 @@ class Outcomes:
         self._tell(RolledBack(model=transaction.model, messages=len(transaction.messages), why=why))
         if self._patience.aborted():
             raise MustRejoin(f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {why}")
-        self._ownership.rewind(transaction.consumer, transaction.messages)
+        if transaction.assignment == self._ownership.rebalances:  # else they are taken back, or another's
+            self._ownership.rewind(transaction.consumer, transaction.messages)
+            self._ownership.end(transaction.messages)
 
     def on_lost(self, transaction: Transaction, why: str, *, fenced: bool) -> str:
         """Drop a producer that cannot be used any more, and say why that is so.

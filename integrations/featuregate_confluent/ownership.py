@@ -43,7 +43,9 @@ class Ownership:
     def __init__(self) -> None:
         self._owned: dict[Partition, _Owned] = {}
         self.rebalances = 0
-        """How often anything was taken or dropped: messages from before the last time are nobody's."""
+        """How often anything was taken, dropped or taken back: messages from before the last time are nobody's."""
+        self._in_hand: Sequence[Message] = ()
+        self._ended = 0
 
     def __len__(self) -> int:
         return len(self._owned)
@@ -78,6 +80,7 @@ class Ownership:
     def clear(self) -> None:
         """Own nothing any more: the consumer is another one."""
         self.drop(list(self._owned))
+        self._in_hand = ()
 
     def places(self, partitions: Iterable[Partition]) -> list[TopicPartition]:
         """Give the partitions as a consumer wants them assigned; without an offset where nothing was committed."""
@@ -97,6 +100,29 @@ class Ownership:
         for key, offset in offsets.items():
             owned = self._owned[key]
             self._owned[key] = _Owned(offset, Mark(model, owned.mark.foreign))
+
+    def begin(self, messages: Sequence[Message]) -> None:
+        """Note that a round of these messages begins."""
+        self._in_hand, self._ended = messages, 0
+
+    def end(self, messages: Sequence[Message]) -> None:
+        """Note that a transaction of these messages has ended, in whatever way."""
+        self._ended += len(messages)
+
+    def take_back(self, consumer: Consumer) -> None:
+        """Let the consumer give a round again that was not run to its end (R9).
+
+        An error that the app has caught may have left the rest of it out: the next commit would pass over that.
+
+        Raises
+        ------
+        MustRejoin
+            As :meth:`rewind`.
+        """
+        if self._ended < len(self._in_hand):
+            self.rebalances += 1  # nor may a transaction that is open still commit some of it
+            self.rewind(consumer, self._in_hand)
+        self._in_hand = ()
 
     def rewind(self, consumer: Consumer, messages: Sequence[Message]) -> None:
         """Let the consumer give these messages again, those of partitions that are still owned.

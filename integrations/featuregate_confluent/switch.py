@@ -154,6 +154,7 @@ class ProducerSwitch:
         """Consume up to ``max_messages`` of partitions that are this member's, for ``timeout`` seconds at most.
 
         Nothing comes where a rebalance happened meanwhile: what was in hand then comes again to whoever owns it (R9).
+        So does what is left of :meth:`transactions` that were not all run, because the app caught an error.
 
         Raises
         ------
@@ -164,6 +165,7 @@ class ProducerSwitch:
         """
         consumer, ownership = self._subscribed(), self._ownership
         self._producers.serve()
+        ownership.take_back(consumer)
         if len(ownership):
             self._generation = identity(consumer.consumer_group_metadata()).generation
             if self._standing.only_in not in {None, self._generation}:
@@ -189,6 +191,8 @@ class ProducerSwitch:
         if not messages:
             return
         consumer, standing = self._subscribed(), self._standing
+        self._ownership.begin(messages)
+        assignment = self._ownership.rebalances  # of now, also for those that come later
         parts = by_partition(messages)
         ends = {key: _end(some) for key, some in parts.items()}
         if standing.model.per_partition:
@@ -200,7 +204,7 @@ class ProducerSwitch:
                     model=standing.model,
                     messages=some,
                     offsets={key: ends[key]},
-                    assignment=self._ownership.rebalances,
+                    assignment=assignment,
                 )
             return
         if standing.only_in is not None:  # the first commit in v2 marks whatever this member owns
@@ -212,7 +216,7 @@ class ProducerSwitch:
             model=standing.model,
             messages=messages,
             offsets=ends,
-            assignment=self._ownership.rebalances,
+            assignment=assignment,
             only_in=standing.only_in,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from eos.gated import GatedApp
 from eos.ledger import Ledger
 from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe
@@ -27,7 +28,7 @@ from featuregate_confluent import (
     safe_send_offsets,
 )
 from featuregate_confluent.errors import UnknownMark
-from featuregate_confluent.events import Fenced, Stopped, TookOver
+from featuregate_confluent.events import Fenced, LatchRead, RolledBack, Stopped, TookOver
 from featuregate_confluent.metadata import Mark
 
 if TYPE_CHECKING:
@@ -322,6 +323,77 @@ def test_an_app_that_owns_its_loop_may_leave_and_come_back(kafka: LocalKafka) ->
         _turn_until(app, "all is done", lambda: ledger.different == 40)
         balance = ledger.settled()
     assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
+    """An app that owns its loop fails at the first of three partitions, catches that, and goes on."""
+    pipe = Pipe.on(kafka, "left", partitions=3)
+    with Ledger(pipe) as ledger, GatedApp("left", pipe, model="bridge", consumer=PATIENT) as app:
+        ledger.feed_now(30)
+        _turn_until(app, "it has begun", lambda: ledger.different == 30)
+        ledger.feed_now(30)
+        left = 0
+        while not left:
+            try:
+                for count, transaction in enumerate(app.switch.transactions(app.switch.consume(100, 1.0))):
+                    left = len(transaction.messages)
+                    with transaction:
+                        raise ValueError(count)
+            except ValueError:
+                continue
+        _turn_until(app, "all is done", lambda: ledger.different == 60)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) -> None:
+    """Its messages have come again by then: committed, they would be there twice."""
+    pipe = Pipe.on(kafka, "polled", partitions=2)
+    with Ledger(pipe) as ledger, GatedApp("polled", pipe, model="v2", consumer=PATIENT) as app:
+        ledger.feed_now(20)
+        _turn_until(app, "it has begun", lambda: ledger.different == 20)
+        ledger.feed_now(20)
+        found: list[Any] = []
+        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        for transaction in app.switch.transactions(found):
+            with transaction:
+                app._produce(transaction)
+                again = app.switch.consume(100, 1.0)
+        for transaction in app.switch.transactions(again):
+            with transaction:
+                app._produce(transaction)
+        _turn_until(app, "all is done", lambda: ledger.different == 40)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+    assert [event.why for event in _of(app, RolledBack)] == [
+        "the consumer was polled within the transaction, whose messages come again for that"
+    ]
+
+
+@on("4.2.0")
+def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) -> None:
+    """With the first commit in v2, not with each; and a group whose offsets are gone begins where the mirror says."""
+    pipe = Pipe.on(kafka, "mirrored", partitions=2)
+    topic = f"{pipe.group}-latches"
+    admin = AdminClient(dict(pipe.client))
+    made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
+    made[topic].result(BOUND)
+    with Ledger(pipe) as ledger:
+        with GatedApp("mirrored", pipe, consumer=PATIENT, mirror=topic) as app:
+            for count in range(1, 6):
+                ledger.feed_now(20)
+                _turn_until(app, "a round is done", lambda: ledger.different == 20 * count)  # noqa: B023 - used at once
+                _turn_until(app, "it is in v2", lambda: app.switch.model is Model.V2)
+        with Consumer({**pipe.client, "group.id": f"{pipe.group}-reader"}) as reader:
+            _, end = reader.get_watermark_offsets(TopicPartition(topic, 0), BOUND)
+        assert end == len(["the record", "that its transaction was committed"])
+        admin.delete_consumer_groups([pipe.group], request_timeout=BOUND)[pipe.group].result(BOUND)
+        with GatedApp("mirrored", pipe, consumer={**PATIENT, "auto.offset.reset": "latest"}, mirror=topic) as app:
+            _turn_until(app, "it has joined", lambda: app.switch.generation >= 0)
+            assert (app.switch.model, app.switch.latch) == (Model.V2, Model.V2)
+            assert [event.source for event in _of(app, LatchRead)] == ["mirror"]
 
 
 def _of(app: GatedApp, kind: type) -> list[Any]:

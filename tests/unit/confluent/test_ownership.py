@@ -86,3 +86,34 @@ def test_a_consumer_that_cannot_be_moved_to_where_another_has_come_is_replaced()
         with pytest.raises(MustRejoin, match="could not be moved"):
             ownership.take(consumer, {A: (9, THEIRS)})
     assert ownership.positions() == {A: 9}
+
+
+def test_a_round_that_was_not_run_to_its_end_is_taken_back() -> None:
+    """The next commit would pass over what is left of it; and no transaction of it may commit any more."""
+    ownership = owning()
+    round_ = [message(A, 5), message(A, 6), message(B, 0)]
+    with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing: rewinding it is told
+        ownership.begin(round_)
+        ownership.end(round_[:2])
+        before = ownership.rebalances
+        with pytest.raises(MustRejoin, match="could not be rewound"):
+            ownership.take_back(consumer)
+        assert ownership.rebalances == before + 1
+
+
+def test_a_round_that_has_ended_is_let_be() -> None:
+    """So is one that was taken back already, and one of the consumer before."""
+    ownership = owning()
+    round_ = [message(A, 5), message(A, 6), message(B, 0)]
+    with Consumer(NOWHERE, logger=SILENT) as consumer:
+        ownership.begin(round_)
+        ownership.end(round_[:2])
+        ownership.end(round_[2:])
+        before = ownership.rebalances
+        ownership.take_back(consumer)
+        ownership.take_back(consumer)
+        assert ownership.rebalances == before
+        ownership.begin(round_)
+        ownership.clear()
+        ownership.take(consumer, OWNED)
+        ownership.take_back(consumer)
