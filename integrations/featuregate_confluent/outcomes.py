@@ -101,6 +101,7 @@ class Outcomes:
         self.aborted += 1
         self._tell(RolledBack(model=transaction.model, messages=len(transaction.messages), why=why))
         if self._patience.aborted():
+            self._ownership.lose(why)
             raise MustRejoin(f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {why}")
         if transaction.assignment == self._ownership.rebalances:  # else they are taken back, or another's
             self._ownership.rewind(transaction.consumer, transaction.messages)
@@ -123,6 +124,7 @@ class Outcomes:
                 f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
             )
         self._producers.drop(transaction.producer)
+        self._ownership.lose(why)
         self._tell(Fenced(why=why))
         if taken and self._patience.taken(time.monotonic()):
             raise SwitchFatal(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
 
-__all__ = ["Ownership", "by_partition"]
+__all__ = ["Ownership", "by_partition", "end_of"]
 
 
 @dataclass(slots=True)
@@ -37,6 +37,11 @@ def by_partition(messages: Iterable[Message]) -> dict[Partition, list[Message]]:
     return sorted_out
 
 
+def end_of(messages: Sequence[Message]) -> int:
+    """Return the offset after the last of these messages, which are of one partition."""
+    return cast("int", messages[-1].offset()) + 1
+
+
 class Ownership:
     """What is assigned, from where on it is unprocessed, and the app's own text beside its offset."""
 
@@ -44,6 +49,8 @@ class Ownership:
         self._owned: dict[Partition, _Owned] = {}
         self.rebalances = 0
         """How often anything was taken, dropped or taken back: messages from before the last time are nobody's."""
+        self.lost: str | None = None
+        """Why nothing is this member's any more, before it joins again."""
         self._in_hand: Sequence[Message] = ()
         self._ended = 0
 
@@ -78,9 +85,15 @@ class Ownership:
             self._owned.pop(key, None)
 
     def clear(self) -> None:
-        """Own nothing any more: the consumer is another one."""
+        """Own nothing yet: the consumer is another one."""
         self.drop(list(self._owned))
         self._in_hand = ()
+        self.lost = None
+
+    def lose(self, why: str) -> None:
+        """Own nothing any more, before another consumer is there (R10)."""
+        self.clear()
+        self.lost = why
 
     def places(self, partitions: Iterable[Partition]) -> list[TopicPartition]:
         """Give the partitions as a consumer wants them assigned; without an offset where nothing was committed."""

@@ -13,7 +13,7 @@ from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
 from featuregate_confluent import settings, slots
 from featuregate_confluent.complaints import judge
-from featuregate_confluent.errors import InstanceTaken, SwitchFatal
+from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.events import Stopped, teller
 from featuregate_confluent.group import GroupReader
 from featuregate_confluent.leaving import leave, step_out
@@ -22,7 +22,7 @@ from featuregate_confluent.models import Model, parse_wish
 from featuregate_confluent.offsets import identity
 from featuregate_confluent.options import complete
 from featuregate_confluent.outcomes import Outcomes
-from featuregate_confluent.ownership import Ownership, by_partition
+from featuregate_confluent.ownership import Ownership, by_partition, end_of
 from featuregate_confluent.patience import UNRELEASED_SECONDS, Patience
 from featuregate_confluent.producers import Producers
 from featuregate_confluent.properties import last, text
@@ -163,7 +163,15 @@ class ProducerSwitch:
         ModelRefused, UnknownMark, SwitchFatal
             This member must not take part as it is.
         """
-        consumer, ownership = self._subscribed(), self._ownership
+        consumer = self._subscribed()
+        try:
+            return self._consume(consumer, max_messages, timeout)
+        except MustRejoin as why:
+            self._ownership.lose(str(why))
+            raise
+
+    def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
+        ownership = self._ownership
         self._producers.serve()
         ownership.take_back(consumer)
         if len(ownership):
@@ -194,9 +202,11 @@ class ProducerSwitch:
         self._ownership.begin(messages)
         assignment = self._ownership.rebalances  # of now, also for those that come later
         parts = by_partition(messages)
-        ends = {key: _end(some) for key, some in parts.items()}
+        ends = {key: end_of(some) for key, some in parts.items()}
         if standing.model.per_partition:
             for key, some in parts.items():
+                if assignment != self._ownership.rebalances:
+                    return  # what is left comes again, to whoever owns it by now (R9)
                 yield Transaction(
                     keeper=self._outcomes,
                     consumer=consumer,
@@ -323,13 +333,9 @@ class ProducerSwitch:
             raise ClosedError("this ProducerSwitch is closed")
         if self._consumer is None:
             raise SwitchFatal("there is no consumer yet: call subscribe() first")
+        if self._ownership.lost is not None:
+            raise MustRejoin(f"another consumer has to be subscribed: {self._ownership.lost}")
         return self._consumer
-
-
-def _end(messages: Sequence[Message]) -> int:
-    last = messages[-1].offset()
-    assert last is not None  # it was consumed
-    return last + 1
 
 
 def _places(partitions: Iterable[TopicPartition]) -> list[Partition]:

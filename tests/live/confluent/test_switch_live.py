@@ -23,6 +23,7 @@ from featuregate_confluent import (
     CommitRefused,
     Model,
     ModelRefused,
+    MustRejoin,
     Remedy,
     SwitchFatal,
     safe_send_offsets,
@@ -343,6 +344,31 @@ def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
             except ValueError:
                 continue
         _turn_until(app, "all is done", lambda: ledger.different == 60)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+@pytest.mark.parametrize("model", ["bridge", "v2"])
+def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafka: LocalKafka, model: str) -> None:
+    """What it had in hand may be committed, or another's: its producer takes no id again before it has joined (R10)."""
+    pipe = Pipe.on(kafka, "nowhere", partitions=1)
+    id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-slot-nowhere"
+    with Ledger(pipe) as ledger, GatedApp("nowhere", pipe, model=model, consumer=PATIENT) as app:
+        ledger.feed_now(10)
+        _turn_until(app, "it has begun", lambda: ledger.different == 10)
+        ledger.feed_now(10)
+        app.stall(10, "before send_offsets")
+        thief = Producer({**pipe.client, "transactional.id": id_})
+        thief.init_transactions(BOUND)
+        assert app.go_on("before send_offsets").startswith("MustRejoin")
+        ledger.feed_now(10)
+        for _ in range(3):
+            with pytest.raises(MustRejoin, match="another consumer has to be subscribed"):
+                app.switch.consume(100, 1.0)
+        assert app.switch.health()["partitions"] == 0
+        app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
+        _turn_until(app, "all is done", lambda: ledger.different == 30)
         balance = ledger.settled()
     assert balance.exactly_once, balance
 

@@ -117,3 +117,15 @@ def test_a_round_that_has_ended_is_let_be() -> None:
         ownership.clear()
         ownership.take(consumer, OWNED)
         ownership.take_back(consumer)
+
+
+def test_who_has_lost_its_place_owns_nothing_until_the_next_consumer() -> None:
+    """It says why, and has nothing left that it could give again."""
+    ownership = owning()
+    ownership.begin([message(A, 5)])
+    ownership.lose("its producer was fenced")
+    assert (len(ownership), ownership.lost) == (0, "its producer was fenced")
+    with Consumer(NOWHERE, logger=SILENT) as consumer:
+        ownership.take_back(consumer)
+    ownership.clear()
+    assert ownership.lost is None
