@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaError
 
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
-from featuregate_confluent.remedies import Remedy, remedy
+from featuregate_confluent.remedies import Remedy, explain, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ def judge(errors: Iterable[KafkaError]) -> None:
         elif _UNRELEASED in error.str():
             raise InstanceTaken(f"another member has this one's group.instance.id: {words}")
         elif helps is Remedy.FATAL:
-            raise SwitchFatal(f"the consumer cannot go on: {words}")
+            raise SwitchFatal(f"the consumer cannot go on: {words}: {explain(error).reason}")
         elif error.fatal() or helps is Remedy.REJOIN:
             raise MustRejoin(f"the consumer has to be made anew: {words}")
         else:

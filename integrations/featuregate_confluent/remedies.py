@@ -170,6 +170,11 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
             Remedy.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
         ),
         "_UNSUPPORTED_FEATURE": Row(Remedy.FATAL, _SOFTWARE),
+        "_AUTO_OFFSET_RESET": Row(
+            Remedy.FATAL,
+            "the group has committed no offset in a partition, or one that is not there any more, and "
+            "auto.offset.reset=error asks to stop then: set the group's offset, or earliest",
+        ),
         "_NOT_CONFIGURED": Row(Remedy.FATAL, "the producer has no transactional.id"),
         "_INVALID_ARG": Row(Remedy.FATAL, "the call itself is wrong, and would be wrong again"),
     }

@@ -44,6 +44,12 @@ def test_a_consumer_that_is_done_for_otherwise_is_made_anew() -> None:
         judge([KafkaError(KafkaError._PARTITION_EOF), fatal(KafkaError.INCONSISTENT_GROUP_PROTOCOL)])
 
 
+def test_a_partition_without_a_place_to_begin_stops() -> None:
+    """The app has asked for it by auto.offset.reset=error; to go on would leave that partition out in silence."""
+    with pytest.raises(SwitchFatal, match=r"_AUTO_OFFSET_RESET .*set the group's offset, or earliest"):
+        judge([KafkaError(KafkaError._AUTO_OFFSET_RESET)])
+
+
 def test_missing_rights_stop() -> None:
     """No new consumer has them."""
     for code in (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED):
