@@ -96,7 +96,7 @@ def safe_send_offsets(
     gate
         On ``featuregate.presets.kip447``.
     mark
-        What the offsets' metadata says; nothing by default.
+        What the offsets' metadata says; by default, what each of them brings.
     timeout
         Seconds, over all attempts.
 
