@@ -15,6 +15,7 @@
         │   └── TakeoverTimedOut   the offsets of new partitions did not settle in time
         ├── TransformFailed        the app's transform raised; nothing of its batch counts
         ├── MirrorError            the topic that mirrors the latch cannot be used
+        │   └── MirrorUnread       it could not be read now: no broker answered in time
         └── SwitchFatal            going on would not help: rights, settings, another process of this name
 """
 
@@ -33,6 +34,7 @@ __all__ = [
     "CommitRefused",
     "InstanceTaken",
     "MirrorError",
+    "MirrorUnread",
     "ModelRefused",
     "MustRejoin",
     "SettingsContradict",
@@ -112,6 +114,10 @@ class TransformFailed(SwitchError):
 
 class MirrorError(SwitchError):
     """The topic that mirrors the latch cannot be used as it is."""
+
+
+class MirrorUnread(MirrorError):
+    """The topic that mirrors the latch could not be read now. A member joins again, and reads it then."""
 
 
 class SwitchFatal(SwitchError):

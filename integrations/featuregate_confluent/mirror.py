@@ -19,7 +19,8 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicC
 from confluent_kafka.admin import RESOURCE_TOPIC, ConfigResource  # type: ignore[attr-defined]  # not re-exported
 
 from featuregate_confluent import clients, metadata
-from featuregate_confluent.errors import MirrorError, UnknownMark
+from featuregate_confluent.asked import PASSING
+from featuregate_confluent.errors import MirrorError, MirrorUnread, UnknownMark
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 
@@ -86,7 +87,9 @@ class Mirror:
         Raises
         ------
         MirrorError
-            The topic is missing, is not compacted, or was not read to its end within ``timeout`` seconds.
+            The topic is missing, or is not compacted.
+        MirrorUnread
+            It was not read to its end within ``timeout`` seconds.
         UnknownMark
             Newer software has latched this group.
         """
@@ -139,7 +142,7 @@ class Mirror:
         while unread:
             left = until - time.monotonic()
             if left <= 0:
-                raise self._error(f"it was not read to its end within {timeout:g} s. Try again, or give it longer")
+                raise MirrorUnread(self._words(f"it was not read to its end within {timeout:g} s. Try again"))
             for message in consumer.consume(_BATCH, timeout=min(left, 0.5)):
                 partition, error = message.partition(), message.error()
                 if error is None:
@@ -179,9 +182,11 @@ class Mirror:
         try:
             return future.result(max(0.0, until - time.monotonic()))
         except TimeoutError:
-            raise self._error("no broker answered in time. Try again") from None
+            raise MirrorUnread(self._words("no broker answered in time. Try again")) from None
         except KafkaException as failure:
             error = failure.args[0]
+            if error.code() in PASSING:
+                raise MirrorUnread(self._words(f"{error.name()}: {error.str()}. Try again")) from failure
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise self._error(
                     "it does not exist. Create it with cleanup.policy=compact, and with as many replicas as the "
@@ -190,4 +195,7 @@ class Mirror:
             raise self._error(f"{error.name()}: {error.str()}. This needs the right {right}") from failure
 
     def _error(self, problem: str) -> MirrorError:
-        return MirrorError(f"mirror topic {self.topic!r}: {problem}")
+        return MirrorError(self._words(problem))
+
+    def _words(self, problem: str) -> str:
+        return f"mirror topic {self.topic!r}: {problem}"

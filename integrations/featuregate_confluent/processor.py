@@ -166,7 +166,7 @@ class ExactlyOnceProcessor:
         ------
         TransformFailed
             The transform raised, and ``poison`` is ``"raise"``.
-        ModelRefused, UnknownMark, SwitchFatal
+        ModelRefused, UnknownMark, MirrorError, SwitchFatal
             This member must not take part as it is; the message says what to do.
         """
         if self._runner is not None:

@@ -111,6 +111,8 @@ class Standing:
             This member must not take part as it is.
         GroupUnread
             Nobody says what the group has committed.
+        MirrorError
+            The mirror cannot be read: now, or at all.
         """
         self._looking, self._ask_at = None, 0.0
         self._partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)

@@ -160,7 +160,7 @@ class ProducerSwitch:
         ------
         MustRejoin
             This member was replaced, or its partitions could not be taken over: make a new consumer.
-        ModelRefused, UnknownMark, SwitchFatal
+        ModelRefused, UnknownMark, MirrorError, SwitchFatal
             This member must not take part as it is.
         """
         consumer = self._subscribed()

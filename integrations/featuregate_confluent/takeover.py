@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.asked import GroupUnread
 from featuregate_confluent.committed import stable_read
-from featuregate_confluent.errors import MustRejoin, SwitchFatal
+from featuregate_confluent.errors import MirrorUnread, MustRejoin, SwitchFatal
 from featuregate_confluent.events import TookOver
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.protocol import ids_to_take, to_read
@@ -59,7 +59,7 @@ class Takeover:
         ------
         MustRejoin
             It did not work out now.
-        ModelRefused, UnknownMark, SwitchFatal
+        ModelRefused, UnknownMark, MirrorError, SwitchFatal
             This member must not take part as it is.
         """
         began, before = time.monotonic(), self._standing.model
@@ -69,6 +69,8 @@ class Takeover:
             self._read(consumer, before, new, generation)
         except GroupUnread as unread:
             raise _unread(unread) from unread
+        except MirrorUnread as unread:
+            raise MustRejoin(str(unread)) from unread
         self._tell(TookOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
 
     def look(self, consumer: Consumer, generation: int) -> None:

@@ -31,6 +31,7 @@ from featuregate_confluent import (
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, RolledBack, Stopped, TookOver
 from featuregate_confluent.metadata import Mark
+from featuregate_confluent.mirror import Mirror
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -420,6 +421,28 @@ def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) 
             _turn_until(app, "it has joined", lambda: app.switch.generation >= 0)
             assert (app.switch.model, app.switch.latch) == (Model.V2, Model.V2)
             assert [event.source for event in _of(app, LatchRead)] == ["mirror"]
+
+
+@on("4.2.0")
+def test_a_mirror_that_cannot_be_read_now_is_read_at_the_next_joining(kafka: LocalKafka) -> None:
+    """The broker that leads it may be restarting: the member goes on trying, and takes nothing over before."""
+    pipe = Pipe.on(kafka, "unread")
+    topic = f"{pipe.group}-latches"
+    admin = AdminClient(dict(pipe.client))
+    made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
+    made[topic].result(BOUND)
+    with Ledger(pipe) as ledger, GatedApp("unread", pipe, consumer=PATIENT, mirror=topic) as app:
+        standing = app.switch._standing
+        there, away = standing._mirror, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
+        standing._mirror = Mirror(topic, away, group=pipe.group, gate="kip447")
+        ledger.feed_now(10)
+        with pytest.raises(MustRejoin, match="Try again"):
+            eventually(lambda: app.switch.consume(100, 0.2), "it has tried")
+        standing._mirror = there
+        app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
+        _turn_until(app, "all is done", lambda: ledger.different == 10)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
 
 
 def _of(app: GatedApp, kind: type) -> list[Any]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate_confluent.errors import UnknownMark
+from featuregate_confluent.errors import MirrorUnread, UnknownMark
 from featuregate_confluent.mirror import Mirror
 from featuregate_confluent.models import Model
 
@@ -46,3 +46,11 @@ def test_a_newer_format_of_the_value_is_refused() -> None:
 def test_a_value_that_is_not_ours_still_latches(value: bytes) -> None:
     """What is there was not erased: only a tombstone takes a latch back."""
     assert mirror("orders")._model(b"orders|kip447|v2", value) is Model.V2
+
+
+def test_brokers_that_are_away_are_no_fault_of_the_topic() -> None:
+    """A member joins again for that, and does not end; and no right is said to be missing."""
+    nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "orders"}
+    with pytest.raises(MirrorUnread, match="Try again") as raised:
+        Mirror("latches", nowhere, group="orders", gate="kip447").read(1.0)
+    assert "right" not in str(raised.value)
