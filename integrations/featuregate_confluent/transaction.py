@@ -225,7 +225,9 @@ class Transaction:
         self._abort("the app asked for it")
 
     def _abort(self, why: str) -> None:
-        self._end(self.producer.abort_transaction, "aborted")
+        with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
+            self._end(self.producer.abort_transaction, "aborted")
+        self._open = False
         self._keeper.on_aborted(self, why)
 
     def _end(self, end: Callable[[float], None], word: str) -> None:

@@ -400,6 +400,29 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
 
 
 @on("4.2.0")
+@pytest.mark.parametrize("model", ["bridge", "v2"])
+def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model: str) -> None:
+    """Its producer may have been closed with its partition: then it was aborted, and that is no error of the app."""
+    pipe = Pipe.on(kafka, "rebalanced", partitions=2)
+    with Ledger(pipe) as ledger, GatedApp("one", pipe, model=model, consumer=PATIENT) as one:
+        ledger.feed_now(20)
+        _turn_until(one, "it has begun", lambda: ledger.different == 20)
+        ledger.feed_now(20)
+        found: list[Any] = []
+        eventually(lambda: found.extend(one.switch.consume(100, 0.1)) or found, "it has consumed")
+        transaction = next(one.switch.transactions(found))
+        with GatedApp("two", pipe, model=model, consumer=PATIENT) as two:
+            with transaction:
+                one._produce(transaction)
+                given = len(_of(one, TookOver))
+                eventually(lambda: _polled(one) and len(_of(one, TookOver)) > given, "it was rebalanced")
+            _turn_until(one, "all is done", lambda: two.turn() >= 0 and ledger.different == 40)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+    assert len(_of(one, RolledBack)) == 1
+
+
+@on("4.2.0")
 def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) -> None:
     """With the first commit in v2, not with each; and a group whose offsets are gone begins where the mirror says."""
     pipe = Pipe.on(kafka, "mirrored", partitions=2)
@@ -443,6 +466,11 @@ def test_a_mirror_that_cannot_be_read_now_is_read_at_the_next_joining(kafka: Loc
         _turn_until(app, "all is done", lambda: ledger.different == 10)
         balance = ledger.settled()
     assert balance.exactly_once, balance
+
+
+def _polled(app: GatedApp) -> bool:
+    app.switch.consume(100, 0.1)
+    return True
 
 
 def _of(app: GatedApp, kind: type) -> list[Any]:
