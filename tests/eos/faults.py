@@ -98,13 +98,17 @@ class Faults:
     def strike(self, *kinds: Kind) -> None:
         """Do one kind of harm after the other, in any order, and wait each time until every line goes on."""
         for kind in self._random.sample(kinds, len(kinds)):
-            self.end_harm()
-            if kind == "broker":
-                self.kill_broker()
-            else:
-                self._harm_a_member(kind)
-            self.count += 1
+            self.harm(kind)
             self.go_on()
+
+    def harm(self, kind: Kind) -> None:
+        """Do harm, and wait for nobody."""
+        self.end_harm()
+        if kind == "broker":
+            self.kill_broker()
+        else:
+            self._harm_a_member(kind)
+        self.count += 1
 
     def _harm_a_member(self, kind: Kind) -> None:
         line = self._random.choice(self._lines)
