@@ -1,10 +1,12 @@
 """Groups of app processes under load, while brokers are rolled and killed, and members killed, paused and restarted.
 
-``EOS_ROUNDS`` makes the runs longer. The seed of the faults is that of the test run, which its first lines tell.
+``EOS_ROUNDS`` makes the runs longer. The seed of the faults is that of the test run, which its first lines tell;
+``--log-cli-level=INFO`` shows what came in and out.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from eos.fleets import App
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+logger = logging.getLogger("eos")
 
 ROUNDS = int(os.environ.get("EOS_ROUNDS", "3"))
 """How often each kind of harm is done once the cluster is rolled."""
@@ -66,7 +70,7 @@ def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Itera
             balance = line.ledger.balance(BOUND)
             assert balance.exactly_once, balance
             assert line.fleet.steps_back() == []
-            faults.note(f"{line.pipe.group}: {balance}")
+            logger.info("%s: %s; %d faults in all groups, seed %d", line.pipe.group, balance, faults.count, seed)
 
 
 def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pytest.Config) -> None:
