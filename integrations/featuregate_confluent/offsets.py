@@ -8,6 +8,7 @@ given any.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Producer
 
-    from featuregate import Gate
+    from featuregate import Decision, Gate
     from featuregate_confluent.metadata import Mark
 
-__all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "words"]
+__all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
 
 SEND_SECONDS: Final = 30.0
 _GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
@@ -74,6 +75,12 @@ def identity(group_metadata: bytes) -> Identity:
     return Identity(generation, texts[1].decode("utf-8", "replace"))
 
 
+def uncontradicted(gate: Gate) -> Decision:
+    """Return a gate's decision; where a broker shows now that it is too old, without what holds the gate open (R4)."""
+    decision = gate.decision
+    return replace(decision, held=None) if decision.verdict == "closed" else decision
+
+
 def safe_send_offsets(
     producer: Producer,
     consumer: Consumer,
@@ -114,7 +121,7 @@ def safe_send_offsets(
     -----
     KIP-447; TxnOffsetCommitRequest.json, version 3. Needs READ on the group and WRITE on the transactional id.
     """
-    decision = gate.decision
+    decision = uncontradicted(gate)
     if not decision.open:
         raise CommitRefused(
             Remedy.ABORT, f"not every broker is known to check the group's metadata: {decision.summary}"

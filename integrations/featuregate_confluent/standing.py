@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate_confluent.asked import GroupUnread
 from featuregate_confluent.events import LatchRead, ModelChanged, Refused
 from featuregate_confluent.models import Model
+from featuregate_confluent.offsets import uncontradicted
 from featuregate_confluent.protocol import Seen, decide, latch
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class Standing:
     # ------------------------------------------------------------------ the one place that changes the model
 
     def _choose(self, generation: int, *, members: tuple[Member, ...] | None) -> None:
-        decision = self._gate.decision
+        decision = uncontradicted(self._gate)
         seen = Seen(
             gate_open=decision.open,
             gate_why=decision.summary,

@@ -74,7 +74,7 @@ class Takeover:
         self._tell(TookOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
 
     def look(self, consumer: Consumer, generation: int) -> None:
-        """Look at the group without waiting for it; where that moves the model up, change the producers.
+        """Look at the group without waiting for it; where that moves the model, change the producers.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Takeover:
         self._standing.look(generation)
         if self._standing.model.per_partition is before.per_partition:
             return
-        self._producers.to_one()
+        self._have_producers()
         try:
             self._read(consumer, before, (), generation)
         except GroupUnread as unread:
@@ -100,12 +100,20 @@ class Takeover:
         """Take the ids that stop whoever had these partitions before (R6, R8)."""
         ids = ids_to_take(self._standing.model, marks)
         if self._standing.model.per_partition:
-            # Kept partitions have theirs, but where a v2 that was never committed in had given them back.
-            self._producers.take([*ids, *(key for key in self._ownership if key not in self._producers)])
+            self._producers.take(ids)
+            self._have_producers()
         else:
             self._producers.fence(ids)
             if new:
                 self._producers.to_one()
+
+    def _have_producers(self) -> None:
+        """Have those of the model, for whatever is owned already."""
+        if self._standing.model.per_partition:
+            # Kept partitions have theirs, but where a v2 that was never committed in had given them back.
+            self._producers.take([key for key in self._ownership if key not in self._producers])
+        else:
+            self._producers.to_one()
 
     def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition], generation: int) -> None:
         """Read where to go on, once the ids are taken (R8), and move up where the marks say that the group is in v2.

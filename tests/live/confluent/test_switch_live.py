@@ -400,6 +400,27 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
 
 
 @on("4.2.0")
+def test_who_has_not_committed_in_v2_goes_back_down_with_its_cluster(kafka: LocalKafka) -> None:
+    """Between transactions, and with the producers of the lower model; and up again when the brokers are."""
+    pipe = Pipe.on(kafka, "down", partitions=2)
+    features = StaticFeatures(release_view("4.2", "4.2"))
+    with Ledger(pipe) as ledger, GatedApp("down", pipe, features=features, consumer=PATIENT) as app:
+        _turn_until(app, "it would commit in v2", lambda: app.switch.model is Model.V2)
+        features.show(release_view("4.2", "2.4"))
+        _turn_until(app, "it has come down", lambda: app.switch.model is Model.LEGACY)
+        ledger.feed_now(20)
+        _turn_until(app, "it goes on", lambda: ledger.different == 20)
+        assert app.switch.latch is Model.LEGACY
+        features.show(release_view("4.2", "4.2"))
+        _turn_until(app, "it has come up", lambda: app.switch.model is Model.V2)
+        ledger.feed_now(20)
+        _turn_until(app, "all is done", lambda: ledger.different == 40)
+        assert app.switch.latch is Model.V2
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
 @pytest.mark.parametrize("model", ["bridge", "v2"])
 def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model: str) -> None:
     """Its producer may have been closed with its partition: then it was aborted, and that is no error of the app."""

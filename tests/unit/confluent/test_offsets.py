@@ -61,6 +61,17 @@ def test_nothing_is_sent_while_the_gate_is_closed(releases: tuple[str, ...]) -> 
     assert (f"broker-{len(releases)}:9092" if releases else "no broker has answered") in refused.value.why
 
 
+def test_nothing_is_sent_where_a_broker_shows_that_a_gate_is_held_wrongly() -> None:
+    """A sticky gate stays open for the app's own switches; a zombie's offsets are a matter of now."""
+    features = StaticFeatures(release_view("4.2", "4.2"))
+    gate = features.gate("kip447", presets.kip447)
+    features.show(release_view("4.2", "2.4"))
+    assert gate.open
+    with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer, pytest.raises(CommitRefused) as refused:
+        safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate)
+    assert (refused.value.remedy, "broker-2:9092" in refused.value.why) == (Remedy.ABORT, True)
+
+
 def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
     """Brokers would accept its offsets unchecked: the sentence says so, and what to do."""
     gate = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
