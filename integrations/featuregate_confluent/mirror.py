@@ -65,8 +65,8 @@ class Mirror:
 
     Notes
     -----
-    Reading needs the rights READ and DESCRIBE_CONFIGS on the topic, and READ on the group; writing needs WRITE on the
-    topic. Nothing stays open between two calls.
+    Reading needs the rights READ and DESCRIBE_CONFIGS on the topic, and DESCRIBE on the group; writing needs WRITE on
+    the topic. Nothing stays open between two calls.
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], *, group: str, gate: str) -> None:
