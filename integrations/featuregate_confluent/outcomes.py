@@ -123,7 +123,8 @@ class Outcomes:
                 f"the transaction took {seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
                 f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
             )
-        self._producers.drop(transaction.producer)
+        let_go = self._producers.leave_behind if transaction.stands_still else self._producers.drop
+        let_go(transaction.producer)
         self._ownership.lose(why)
         self._tell(Fenced(why=why))
         if taken and self._patience.taken(time.monotonic()):

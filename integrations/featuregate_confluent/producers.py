@@ -33,7 +33,7 @@ logger = logging.getLogger("featuregate.confluent.producer")
 
 TAKE_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 3.0
-"""A producer that stands still (see ``offsets.send_offsets``) cannot be closed either, and is left behind."""
+"""What is open is ended by the next owner of the id, or by the broker: nobody has to wait for it here."""
 _AT_ONCE: Final = 16
 """Producers that are made or closed side by side: each waits for its coordinator nearly all of the time."""
 
@@ -136,11 +136,15 @@ class Producers:
         self.give_back(list(self._by_partition))
 
     def drop(self, producer: Producer) -> None:
-        """Forget a producer that was fenced, or whose transaction nobody knows the end of."""
+        """Forget a producer that was fenced, or whose transaction nobody knows the end of, and close it."""
+        self.leave_behind(producer)
+        _close(producer)
+
+    def leave_behind(self, producer: Producer) -> None:
+        """Forget a producer that a call is still using; it ends with that call, if it ever does."""
         self._by_partition = {key: kept for key, kept in self._by_partition.items() if kept is not producer}
         if self._of_process is producer:
             self._of_process = None
-        _close(producer)
 
     def close(self) -> None:
         """Close every producer."""

@@ -90,6 +90,7 @@ class Transaction:
         "model",
         "offsets",
         "producer",
+        "stands_still",
     )
 
     def __init__(
@@ -115,6 +116,8 @@ class Transaction:
         self._only_in = only_in
         self._began = time.monotonic()
         self._open = False
+        self.stands_still = False
+        """Whether a call of its producer has not come back, and uses it still."""
 
     @property
     def seconds(self) -> float:
@@ -210,6 +213,7 @@ class Transaction:
                 within=self._keeper.caller.within,
             )
         except CommitRefused as refused:
+            self.stands_still = isinstance(refused.__cause__, TimeoutError)
             self._give_up(refused.remedy, refused.why, refused)
         self._end(self.producer.commit_transaction, "committed")
         self._keeper.on_committed(self, generation, self.seconds)
