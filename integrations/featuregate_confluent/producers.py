@@ -1,7 +1,7 @@
 """The transactional producers of this member: made when a partition is taken, closed when it is given back.
 
 Ids are stable, because taking an id is what stops whoever had it before: ``<app>-<topic>-<partition>`` for a
-partition, ``<app>-slot-<name>`` for the process.
+partition, ``<app>-slot:<name>`` for the process; no topic can have a name with a colon.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def partition_id(app_id: str, partition: Partition) -> str:
 
 def slot_id(app_id: str, slot: str) -> str:
     """Name the transactional id of a process."""
-    return f"{app_id}-slot-{slot}"
+    return f"{app_id}-slot:{slot}"
 
 
 class Producers:

@@ -293,7 +293,7 @@ def test_an_app_that_owns_its_loop_replaces_its_consumer_where_it_is_told(kafka:
             with ledger.load(200):
                 _turn_until(app, "it is in v2", lambda: app.switch.latch is Model.V2)
                 before = ledger.different
-                thief = Producer({**pipe.client, "transactional.id": f"{pipe.group}-slot-own"})
+                thief = Producer({**pipe.client, "transactional.id": f"{pipe.group}-slot:own"})
                 thief.init_transactions(BOUND)
                 _turn_until(app, "it was told", lambda: _of(app, Fenced))
                 _turn_until(app, "it goes on", lambda: ledger.different >= before + 200)
@@ -354,7 +354,7 @@ def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
 def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafka: LocalKafka, model: str) -> None:
     """What it had in hand may be committed, or another's: its producer takes no id again before it has joined (R10)."""
     pipe = Pipe.on(kafka, "nowhere", partitions=1)
-    id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-slot-nowhere"
+    id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-slot:nowhere"
     with Ledger(pipe) as ledger, GatedApp("nowhere", pipe, model=model, consumer=PATIENT) as app:
         ledger.feed_now(10)
         _turn_until(app, "it has begun", lambda: ledger.different == 10)

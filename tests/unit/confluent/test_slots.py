@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
+from featuregate_confluent.producers import partition_id, slot_id
 from featuregate_confluent.slots import LONGEST, _numbered, claim
 
 if TYPE_CHECKING:
@@ -141,3 +142,9 @@ def test_long_names_that_differ_at_their_end_stay_apart() -> None:
     """What is cut off still counts."""
     long = "worker-" * 40
     assert claim("orders", instance_id=long + "1").name != claim("orders", instance_id=long + "2").name
+
+
+def test_no_process_has_the_id_of_a_partition() -> None:
+    """Not even that of a topic which is called ``slot``; both begin with the app's id, so that one ACL covers them."""
+    assert slot_id("app", "0") != partition_id("app", ("slot", 0))
+    assert all(id_.startswith("app-") for id_ in (slot_id("app", "0"), partition_id("app", ("slot", 0))))
