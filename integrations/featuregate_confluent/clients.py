@@ -42,6 +42,11 @@ _CONNECTION: Final = (
 """How the properties begin that say where the cluster is and who we are; all else is the app's own business."""
 
 
+_ANSWER: Final = {"socket.timeout.ms": 5000}
+"""What our clients ask is answered at once, or by another broker: one that takes connections and says nothing must not
+hold a question for librdkafka's own minute."""
+
+
 def connection(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of a client's properties that any other client needs to reach the same brokers as the same user.
 
@@ -52,7 +57,7 @@ def connection(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def admin(config: Mapping[str, Any]) -> AdminClient:
     """Return an admin client. Keep it until what it was asked has been answered; ``poll(0)`` serves its log."""
-    ours: dict[str, Any] = {**connection(config), "error_cb": _log_error}
+    ours: dict[str, Any] = {**_ANSWER, **connection(config), "error_cb": _log_error}
     return AdminClient(ours, logger=_logger)
 
 
@@ -71,7 +76,7 @@ def reader(config: Mapping[str, Any], group_id: str, *, isolation: str = "read_c
         "fetch.wait.max.ms": 20,  # a partition's end is told by an empty answer, for which brokers wait 500 ms
         "error_cb": _log_error,
     }
-    return Consumer({**connection(config), **ours}, logger=_logger)
+    return Consumer({**_ANSWER, **connection(config), **ours}, logger=_logger)
 
 
 def writer(config: Mapping[str, Any]) -> Producer:

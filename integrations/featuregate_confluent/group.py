@@ -6,6 +6,7 @@ that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all i
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,6 +32,7 @@ __all__ = ["Coordinator", "GroupReader", "GroupSeen"]
 T = TypeVar("T")
 
 _CONTROLLER_SECONDS: Final = 3.0
+_SHORTEST: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +160,19 @@ class GroupReader:
         return found
 
     def _partitions_where(self, test: Callable[[str], object], timeout: float) -> set[Partition]:
-        try:
-            topics = self._client().list_topics(timeout=timeout).topics
-        except KafkaException as error:
-            raise GroupUnread("the topics of this cluster", error.args[0]) from error
+        topics = self._topics(timeout)
         return {(name, number) for name, topic in topics.items() if test(name) for number in topic.partitions}
+
+    def _topics(self, timeout: float) -> Mapping[str, Any]:
+        """Ask any broker for all topics; another one where the first says nothing."""
+        until = time.monotonic() + timeout
+        while True:
+            left = max(until - time.monotonic(), _SHORTEST)
+            try:
+                return self._client().list_topics(timeout=min(left, _CONTROLLER_SECONDS)).topics
+            except KafkaException as error:
+                if error.args[0].code() not in PASSING or time.monotonic() >= until:
+                    raise GroupUnread("the topics of this cluster", error.args[0]) from error
 
     def close(self) -> None:
         """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""

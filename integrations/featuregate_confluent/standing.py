@@ -33,7 +33,7 @@ __all__ = ["Standing"]
 
 logger = logging.getLogger("featuregate.confluent")
 
-ASK_SECONDS: Final = 20.0
+ASK_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)

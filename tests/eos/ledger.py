@@ -52,6 +52,8 @@ class Ledger:
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
         self._fed: dict[Input, bytes] = {}
+        self._unplaced: set[bytes] = set()
+        self._places: dict[bytes, Input] = {}
         self._seen: Counter[Input] = Counter()
         self._changed: set[Input] = set()
         self._ends: dict[int, int] = {}
@@ -142,7 +144,11 @@ class Ledger:
             self._failure = self._failure or KafkaException(error)
             return
         with self._moved:
-            self._fed[message.partition(), message.offset()] = message.value()
+            if message.offset() is None:  # a broker that has it already does not say where (DUPLICATE_SEQUENCE_NUMBER)
+                self._unplaced.add(message.value())
+                self._place(message.value())
+            else:
+                self._fed[message.partition(), message.offset()] = message.value()
             self._moved.notify_all()
 
     # ------------------------------------------------------------ what comes out
@@ -168,6 +174,8 @@ class Ledger:
         if (error := message.error()) is None:
             source = came_from(message)
             self._seen[source] += 1
+            self._places[message.value()] = source
+            self._place(message.value())
             self._ends[message.partition()] = message.offset() + 1
             if message.value() != self._fed.get(source, message.value()):
                 self._changed.add(source)
@@ -176,12 +184,18 @@ class Ledger:
         elif error.fatal():
             raise KafkaException(error)
 
+    def _place(self, value: bytes) -> None:
+        """Learn from an output where an input was that its broker did not place."""
+        if value in self._unplaced and value in self._places:
+            self._unplaced.remove(value)
+            self._fed[self._places[value]] = value
+
     # ------------------------------------------------------------ what it says
 
     @property
     def fed(self) -> int:
         """How many inputs are in the input topic."""
-        return len(self._fed)
+        return len(self._fed) + len(self._unplaced)
 
     @property
     def outputs(self) -> int:
@@ -240,14 +254,14 @@ class Ledger:
         return reached
 
     def _all_out(self) -> bool:
-        return len(self._fed) == self._serial and self._seen.keys() >= self._fed.keys()
+        return self.fed == self._serial and self._seen.keys() >= self._fed.keys()
 
     def _balance(self) -> Balance:
         with self._moved:
             return Balance(
-                inputs=len(self._fed),
+                inputs=self.fed,
                 outputs=self.outputs,
-                lost=tuple(sorted(self._fed.keys() - self._seen.keys())),
+                lost=(*sorted(self._fed.keys() - self._seen.keys()), *((-1, -1) for _ in self._unplaced)),
                 duplicated=tuple(sorted(source for source, times in self._seen.items() if times > 1)),
                 changed=tuple(sorted(self._changed)),
             )
