@@ -36,7 +36,7 @@ test: lint docs java ## everything: check, docs, tests against real brokers, cov
 	@$(BIN)/coverage report --format=total --fail-under=94
 
 .PHONY: bench
-bench: $(READY) java ## measure ourselves beside our peers; writes docs/benchmarks.md
+bench: $(READY) java ## measure ourselves beside our peers; writes docs/benchmarks*.md
 	$(BIN)/python benchmarks/run.py
 
 .PHONY: docs

@@ -1,4 +1,4 @@
-"""What was found, as a table on the terminal, and as docs/benchmarks.md with a picture."""
+"""What was found, as a table on the terminal, and as pages of the documentation with pictures."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def show(sections: Iterable[Section]) -> None:
             print(f"  {note}")
 
 
-def write(sections: Sequence[Section], machine: dict[str, str]) -> None:
-    """Write the page, and the picture that it shows."""
-    text = ["# Benchmarks", "", _INTRODUCTION, ""]
+def write(page: str, title: str, sections: Sequence[Section], machine: dict[str, str]) -> None:
+    """Write a page, and the pictures that it shows."""
+    text = [f"# {title}", "", _INTRODUCTION, ""]
     for section in sections:
         text += [f"## {section.title}", "", *_markdown([HEADER, *(_cells(row) for row in section.rows)]), ""]
         for note in section.notes:
@@ -49,7 +49,7 @@ def write(sections: Sequence[Section], machine: dict[str, str]) -> None:
             (DOCS / growth.picture).write_text(_picture(growth))
             text += [growth.said, "", *_markdown(list(lines(growth))), "", f"![{growth.shows}]({growth.picture})", ""]
     text += ["## The machine", "", *_markdown([("what", "which"), *machine.items()]), ""]
-    (DOCS / "benchmarks.md").write_text("\n".join(text))
+    (DOCS / page).write_text("\n".join(text))
 
 
 _INTRODUCTION = """\

@@ -1,6 +1,7 @@
 """Measure featuregate beside its peers: `make bench`.
 
-All of it writes docs/benchmarks.md; a part of it (``--only``) or a hurried run (``--quick``) just shows what it found.
+It writes docs/benchmarks.md and docs/benchmarks-switch.md. A run that leaves out some of a page (``--only``), or is
+hurried (``--quick``), just shows what it found.
 Exits with 1 where a bar is missed.
 """
 
@@ -43,21 +44,34 @@ BENCHMARKS = {
 }
 
 
+class Page(NamedTuple):
+    file: str
+    title: str
+    of: tuple[str, ...]
+
+
+PAGES = (
+    Page("benchmarks.md", "Benchmarks", ("checks", "decode", "import", "describe", "scale", "poll")),
+    Page("benchmarks-switch.md", "Benchmarks of the producer switch", ("switch",)),
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = arguments(argv)
     began, before = time.monotonic(), load()
-    sections = []
+    sections = {}
     for name in args.only:
         benchmark = BENCHMARKS[name]
         rounds = args.rounds or (benchmark.hurried if args.quick else benchmark.rounds)
         announce(f"{name}: {rounds} rounds")
-        sections.append(benchmark.run(rounds))
-    show(sections)
-    if args.only == list(BENCHMARKS) and not args.quick:
-        took = f"{time.monotonic() - began:.0f} s, load {before} before and {load()} after"
-        write(sections, {**facts(), "this run": took})
-        announce("\nwritten: docs/benchmarks.md")
-    missed = [row for section in sections for row in section.rows if not row.met]
+        sections[name] = benchmark.run(rounds)
+    show(sections.values())
+    took = f"{time.monotonic() - began:.0f} s, load {before} before and {load()} after"
+    for page in PAGES:
+        if sections.keys() >= set(page.of) and not args.quick:
+            write(page.file, page.title, [sections[name] for name in page.of], {**facts(), "this run": took})
+            announce(f"written: docs/{page.file}")
+    missed = [row for section in sections.values() for row in section.rows if not row.met]
     for row in missed:
         announce(f"missed: {row.what} is {row.score}, the bar is {row.bar.text if row.bar else ''}")
     return 1 if missed else 0
