@@ -32,7 +32,7 @@ __all__ = ["Coordinator", "GroupReader", "GroupSeen"]
 T = TypeVar("T")
 
 _CONTROLLER_SECONDS: Final = 3.0
-_SHORTEST: Final = 0.1
+_PAUSE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +167,13 @@ class GroupReader:
         """Ask any broker for all topics; another one where the first says nothing."""
         until = time.monotonic() + timeout
         while True:
-            left = max(until - time.monotonic(), _SHORTEST)
+            left = max(until - time.monotonic(), _PAUSE)
             try:
                 return self._client().list_topics(timeout=min(left, _CONTROLLER_SECONDS)).topics
             except KafkaException as error:
                 if error.args[0].code() not in PASSING or time.monotonic() >= until:
                     raise GroupUnread("the topics of this cluster", error.args[0]) from error
+                time.sleep(_PAUSE)  # where no broker is there at all, the client says so at once
 
     def close(self) -> None:
         """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""
