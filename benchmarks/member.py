@@ -10,7 +10,7 @@ import handwritten
 from switching import Meter, Options
 
 from featuregate_confluent.events import Committed, SwitchEvent
-from featuregate_confluent.processor import ExactlyOnceProcessor, Record
+from featuregate_confluent.processor import ExactlyOnceProcessor, RecordLike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,9 @@ class Member(Protocol):
 def processor(options: Options, meter: Meter) -> ExactlyOnceProcessor:
     """Do the same with featuregate."""
 
-    def transform(messages: Sequence[Message]) -> list[Record]:
+    def transform(messages: Sequence[Message]) -> list[RecordLike]:
         meter.received()
-        return [Record(options.output, message.value(), key=message.key()) for message in messages]
+        return [(options.output, message.value(), message.key()) for message in messages]
 
     def count(event: SwitchEvent) -> None:
         if isinstance(event, Committed):

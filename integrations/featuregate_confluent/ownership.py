@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
 
-__all__ = ["Ownership", "by_partition", "end_of"]
+__all__ = ["Ownership", "by_partition", "ends_of"]
 
 
 @dataclass(slots=True)
@@ -37,9 +37,10 @@ def by_partition(messages: Iterable[Message]) -> dict[Partition, list[Message]]:
     return sorted_out
 
 
-def end_of(messages: Sequence[Message]) -> int:
-    """Return the offset after the last of these messages, which are of one partition."""
-    return cast("int", messages[-1].offset()) + 1
+def ends_of(messages: Iterable[Message]) -> dict[Partition, int]:
+    """Return for each partition the offset after the last of its messages."""
+    last = {(message.topic(), message.partition()): message for message in messages}
+    return {cast("Partition", key): cast("int", message.offset()) + 1 for key, message in last.items()}
 
 
 class Ownership:

@@ -21,7 +21,7 @@ import logging
 import threading
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from featuregate_confluent.options import SwitchOptions
-    from featuregate_confluent.transaction import Transaction
+    from featuregate_confluent.transaction import Data, Transaction
 
-__all__ = ["DeadLetter", "ExactlyOnceProcessor", "Record", "Transform"]
+__all__ = ["DeadLetter", "ExactlyOnceProcessor", "Record", "RecordLike", "Transform"]
 
 logger = logging.getLogger("featuregate.confluent")
 
@@ -54,16 +54,20 @@ LONGEST_ERROR: Final = 1000
 
 
 class Record(NamedTuple):
-    """What a transform gives: a record to produce."""
+    """What a transform gives: a record to produce. A plain tuple of the same order does as well, and costs less."""
 
     topic: str
     value: bytes | str | None = None
     key: bytes | str | None = None
-    headers: Sequence[tuple[str, bytes | str | None]] | None = None
     partition: int = -1
     """-1: by the key, as the producer's partitioner says."""
     timestamp: int = 0
     """Milliseconds since the Unix epoch; 0: now."""
+    headers: list[tuple[str, bytes | str | None]] | dict[str, bytes | str | None] | None = None
+
+
+RecordLike: TypeAlias = "Record | tuple[str, Data] | tuple[str, Data, Data] | tuple[str, Data, Data, int]"
+"""A record, or its first values: topic, value, key, partition."""
 
 
 class Transform(Protocol):
@@ -74,7 +78,7 @@ class Transform(Protocol):
     should have no effect but what it returns.
     """
 
-    def __call__(self, messages: Sequence[Message], /) -> Iterable[Record]:
+    def __call__(self, messages: Sequence[Message], /) -> Iterable[RecordLike]:
         """Give the records for these messages."""
         ...
 
@@ -238,14 +242,7 @@ class ExactlyOnceProcessor:
         for transaction in self._switch.transactions(messages):
             with transaction:
                 for record in self._records(transaction):
-                    transaction.produce(
-                        record.topic,
-                        record.value,
-                        key=record.key,
-                        partition=record.partition,
-                        timestamp=record.timestamp,
-                        headers=record.headers,
-                    )
+                    transaction.produce(*record)
             if self._switch.committed > committed:
                 self._attempts = 0
             if self._stopping:
@@ -261,10 +258,10 @@ class ExactlyOnceProcessor:
 
     # ------------------------------------------------------------------ the app's code
 
-    def _records(self, transaction: Transaction) -> Iterable[Record]:
+    def _records(self, transaction: Transaction) -> Iterable[RecordLike]:
         """Run the transform to its end before anything is produced: what it raises must not leave half a batch."""
         try:
-            return list(self._transform(transaction.messages))
+            return self._run(transaction.messages)
         except Exception as error:
             if self._dead_letter is None:
                 first, last = transaction.messages[0], transaction.messages[-1]
@@ -274,9 +271,16 @@ class ExactlyOnceProcessor:
                 ) from error
             return [record for message in transaction.messages for record in self._single(message, self._dead_letter)]
 
-    def _single(self, message: Message, dead_letter: DeadLetter) -> list[Record]:
+    def _run(self, messages: Sequence[Message]) -> list[RecordLike]:
+        records = list(self._transform(messages))
+        for record in records:
+            if not isinstance(record, tuple):
+                raise TypeError(f"a transform gives records, not {record!r:.100}")
+        return records
+
+    def _single(self, message: Message, dead_letter: DeadLetter) -> list[RecordLike]:
         try:
-            return list(self._transform([message]))
+            return self._run([message])
         except Exception as error:  # noqa: BLE001 - this is what the policy is for
             words = _short(f"{type(error).__name__}: {error}")
             topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0

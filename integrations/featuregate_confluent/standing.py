@@ -69,6 +69,8 @@ class Standing:
         """The same, as the mirror says."""
         self.only_in: int | None = None
         """The generation in which the first v2 commit may be made; None once the group is latched, and below v2."""
+        self.generation = -1
+        """The generation that this member was last seen in; -1 before the first."""
         self._wish = wish
         self._gate = gate
         self._reader = reader
@@ -99,6 +101,10 @@ class Standing:
         """Whether nothing may be committed for now."""
         return self._refused is not None
 
+    def join(self) -> None:
+        """Note that this member joins the group anew."""
+        self.generation = -1
+
     # ------------------------------------------------------------------ on an assignment
 
     def assigned(self, generation: int) -> dict[Partition, Mark]:
@@ -115,6 +121,7 @@ class Standing:
         MirrorError
             The mirror cannot be read: now, or at all.
         """
+        self.generation = generation
         self._looking, self._ask_at = None, 0.0
         self._partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
         peeked = {key: mark for key, (_, mark) in self._reader.peek(self._partitions, ASK_SECONDS).items()}
@@ -135,6 +142,14 @@ class Standing:
 
     # ------------------------------------------------------------------ between transactions
 
+    @property
+    def curious(self) -> bool:
+        """Whether :meth:`look` has something to look for, or the next commit must be in one generation.
+
+        The generation is asked for then only: the client takes as long for that as for a short transaction's records.
+        """
+        return self.only_in is not None or self._looks()
+
     def look(self, generation: int) -> None:
         """Look at the group without waiting for it, and move up where everything allows it.
 
@@ -143,7 +158,8 @@ class Standing:
         UnknownMark
             Newer software has committed in this group.
         """
-        if not self._curious():
+        self.generation = generation
+        if not self._looks():
             return
         if self.model is Model.LEGACY:
             self._choose(generation, members=None)  # the gate has opened: bridge needs no more than that
@@ -155,7 +171,7 @@ class Standing:
             look, self._looking = self._looking, None
             self._hear(look, generation)
 
-    def _curious(self) -> bool:
+    def _looks(self) -> bool:
         if self.model is Model.V2:
             return self._contradicted()
         return self._wish is None and self._gate.open
@@ -198,6 +214,7 @@ class Standing:
 
     def committed(self, model: Model, generation: int) -> None:
         """Keep what a commit has made true."""
+        self.generation = generation
         self._ran = model if self._ran is None else max(self._ran, model)
         if model is not self.latch:
             self._note(model, "committed")

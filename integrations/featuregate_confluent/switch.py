@@ -22,7 +22,7 @@ from featuregate_confluent.models import Model, parse_wish
 from featuregate_confluent.offsets import identity
 from featuregate_confluent.options import complete
 from featuregate_confluent.outcomes import Outcomes
-from featuregate_confluent.ownership import Ownership, by_partition, end_of
+from featuregate_confluent.ownership import Ownership, by_partition, ends_of
 from featuregate_confluent.patience import UNRELEASED_SECONDS, Patience
 from featuregate_confluent.producers import Producers
 from featuregate_confluent.properties import last, text
@@ -130,7 +130,6 @@ class ProducerSwitch:
             transaction_seconds=transaction_seconds,
         )
         self._consumer: Consumer | None = None
-        self._generation = -1
         self._failure: BaseException | None = None
         self._closed = False
 
@@ -146,7 +145,7 @@ class ProducerSwitch:
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
         self._ownership.clear()
-        self._generation = -1
+        self._standing.join()
         self._failure = None
         consumer.subscribe(self.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke)
 
@@ -174,12 +173,12 @@ class ProducerSwitch:
         ownership = self._ownership
         self._producers.serve()
         ownership.take_back(consumer)
-        if len(ownership):
-            self._generation = identity(consumer.consumer_group_metadata()).generation
-            if self._standing.only_in not in {None, self._generation}:
+        if len(ownership) and self._standing.curious:
+            generation = identity(consumer.consumer_group_metadata()).generation
+            if self._standing.only_in not in {None, generation}:
                 # The group moved on before the first commit in v2: decide again (R5).
-                self._takeover.take(consumer, [], self._generation)
-            self._takeover.look(consumer, self._generation)
+                self._takeover.take(consumer, [], generation)
+            self._takeover.look(consumer, generation)
         waiting = self._standing.danger() is not None
         rebalances = ownership.rebalances
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
@@ -201,10 +200,8 @@ class ProducerSwitch:
         consumer, standing = self._subscribed(), self._standing
         self._ownership.begin(messages)
         assignment = self._ownership.rebalances  # of now, also for those that come later
-        parts = by_partition(messages)
-        ends = {key: end_of(some) for key, some in parts.items()}
         if standing.model.per_partition:
-            for key, some in parts.items():
+            for key, some in by_partition(messages).items():
                 if assignment != self._ownership.rebalances:
                     return  # what is left comes again, to whoever owns it by now (R9)
                 yield Transaction(
@@ -213,10 +210,11 @@ class ProducerSwitch:
                     producer=self._producers.of(key),
                     model=standing.model,
                     messages=some,
-                    offsets={key: ends[key]},
+                    offsets=ends_of(some[-1:]),
                     assignment=assignment,
                 )
             return
+        ends = ends_of(messages)
         if standing.only_in is not None:  # the first commit in v2 marks whatever this member owns
             ends = self._ownership.positions() | ends
         yield Transaction(
@@ -269,8 +267,8 @@ class ProducerSwitch:
 
     @property
     def generation(self) -> int:
-        """The generation of the group that this member is in; -1 outside any."""
-        return self._generation
+        """The generation of the group that this member was last seen in; -1 before the first."""
+        return self._standing.generation
 
     @property
     def committed(self) -> int:
@@ -292,7 +290,7 @@ class ProducerSwitch:
             "gate": self._gate.open,
             "gate_why": self._gate.decision.summary,
             "latch": None if standing.latch is None else standing.latch.label,
-            "generation": self._generation,
+            "generation": standing.generation,
             "partitions": len(self._ownership),
             "producers": len(self._producers),
             "slot": self.slot.name,
@@ -309,8 +307,7 @@ class ProducerSwitch:
             return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
         new = _places(partitions)
         try:
-            self._generation = identity(consumer.consumer_group_metadata()).generation
-            self._takeover.take(consumer, new, self._generation)
+            self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
             self._patience.assigned()
             assign = consumer.incremental_assign if self._incremental else consumer.assign
             assign(self._ownership.places(new))

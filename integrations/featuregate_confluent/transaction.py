@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException, TopicPartition
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from featuregate_confluent.protocol import Partition
     from featuregate_confluent.standstill import Caller
 
-__all__ = ["Keeper", "Transaction"]
+__all__ = ["Data", "Keeper", "Transaction"]
+
+Data: TypeAlias = bytes | str | None
 
 END_SECONDS: Final = 60.0
 _ROOM_SECONDS: Final = 0.05
@@ -155,10 +157,21 @@ class Transaction:
             raise self._lost(failure.args[0]) from failure
         self._open = True
 
-    def produce(self, topic: str, value: bytes | str | None = None, **options: Any) -> None:
+    def produce(
+        self,
+        topic: str,
+        value: Data = None,
+        key: Data = None,
+        partition: int = -1,
+        timestamp: int = 0,
+        headers: list[tuple[str, Data]] | dict[str, Data] | None = None,
+        *,
+        on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
+    ) -> None:
         """Produce a record in the transaction; waits where the producer's queue is full.
 
-        Takes what :meth:`confluent_kafka.Producer.produce` takes.
+        Takes what :meth:`confluent_kafka.Producer.produce` takes, in the order of
+        :class:`~featuregate_confluent.Record`.
 
         Raises
         ------
@@ -169,12 +182,18 @@ class Transaction:
         SwitchFatal
             No attempt would succeed: the record is too large, for example.
         """
-        deadline = time.monotonic() + END_SECONDS
+        # Called for each record: the client takes half as long to read what comes by position, and no more of it.
+        more: dict[str, Any] = {}
+        if on_delivery is not None or timestamp or headers is not None:
+            more = {"on_delivery": on_delivery, "timestamp": timestamp, "headers": headers}
+        deadline: float | None = None
         while True:
             try:
-                self.producer.produce(topic, value, **options)
+                self.producer.produce(topic, value, key, partition, **more)
             except BufferError as full:
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                deadline = deadline or now + END_SECONDS
+                if now > deadline:
                     self._give_up(Remedy.ABORT, f"the producer's queue stayed full for {END_SECONDS:g} s", full)
                 self.producer.poll(_ROOM_SECONDS)
             except KafkaException as failure:

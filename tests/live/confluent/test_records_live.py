@@ -1,0 +1,71 @@
+"""What a transform may give, and what of it arrives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from eos.ledger import Ledger
+from eos.pipes import BOUND, Pipe
+from eos.processors import Running
+
+from featuregate.testing import LocalKafka
+from featuregate_confluent import Record, TransformFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    with LocalKafka("4.2.0") as cluster:
+        yield cluster
+
+
+def outputs(pipe: Pipe, count: int) -> list[tuple[Any, ...]]:
+    """Read so many committed records of the sink: partition, value, key, timestamp if it was set, headers."""
+    config = {**pipe.client, "group.id": "outputs", "isolation.level": "read_committed", "enable.auto.commit": False}
+    with Consumer(config) as consumer:
+        consumer.assign([TopicPartition(pipe.sink, each, 0) for each in range(pipe.partitions)])
+        found = consumer.consume(count, BOUND)
+        assert not consumer.consume(1, 0.5), "there are more"
+    return [
+        (each.partition(), each.value(), each.key(), each.timestamp()[1], each.headers())
+        for each in sorted(found, key=lambda each: each.value() or b"")
+    ]
+
+
+def test_all_that_a_record_says_arrives(kafka: LocalKafka) -> None:
+    """Spelled out, or as a plain tuple of the same order."""
+    pipe = Pipe.on(kafka, "records", partitions=2)
+    given = [
+        (pipe.sink, b"a", b"key", 1),
+        (pipe.sink, "b", None, 0),
+        Record(pipe.sink, b"c", "key", partition=1, timestamp=1_234, headers=[("from", b"here"), ("to", None)]),
+        Record(pipe.sink, b"d", partition=0, headers={"from": "there"}),
+    ]
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(1)
+        with Running(pipe, transform=lambda _messages: given):
+            a, b, c, d = outputs(pipe, 4)
+    assert (a[:3], b[:3], a[4], b[4]) == ((1, b"a", b"key"), (0, b"b", None), None, None)
+    assert c == (1, b"c", b"key", 1_234, [("from", b"here"), ("to", None)])
+    assert (d[:3], d[4]) == ((0, b"d", None), [("from", b"there")])
+    assert a[3] > 1_234, "where nothing is said of it, the time is now"
+
+
+@pytest.mark.parametrize("given", [["ab"], Record("bills", b"forgot the list"), [None]], ids=["text", "one", "none"])
+def test_what_is_no_record_is_refused_in_a_line(kafka: LocalKafka, given: Any) -> None:
+    """Text has topic and value too, if it is taken apart; nothing of it is sent."""
+    pipe = Pipe.on(kafka, "no-records")
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(1)
+        with Running(pipe, transform=lambda _messages: given) as running:
+            failure = running.ended()
+        assert isinstance(failure, TransformFailed)
+        assert "TypeError: a transform gives records, not " in str(failure)
+        assert "\n" not in str(failure)
+        assert ledger.settled().outputs == 0
