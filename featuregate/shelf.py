@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileShelf", "Shelf"]
+__all__ = ["FileShelf", "Shelf", "document_of", "kept_from"]
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -132,7 +132,7 @@ def _read(path: Path, cluster_id: str) -> Kept:
         version = document["schema_version"]
         if type(version) is int and version > SCHEMA_VERSION:
             raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
-        kept = _from_document(document)
+        kept = kept_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _Damage(f"{type(error).__name__}: {error}") from error
     if kept.cluster_id != cluster_id:
@@ -179,6 +179,11 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _to_text(kept: Kept) -> str:
+    return json.dumps({"about": ABOUT, **document_of(kept)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def document_of(kept: Kept) -> dict[str, Any]:
+    """Give a record as plain JSON-able values, by schema version 1."""
     gates = [
         {
             "gate": latched.gate,
@@ -188,18 +193,22 @@ def _to_text(kept: Kept) -> str:
         }
         for latched in kept.gates.values()
     ]
-    document = {
-        "about": ABOUT,
+    return {
         "schema_version": SCHEMA_VERSION,
         "cluster_id": kept.cluster_id,
         "levels": dict(kept.levels),
         "gates": gates,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _from_document(document: Any) -> Kept:
-    """Build the record from parsed JSON; any wrong shape raises, and counts as damage."""
+def kept_from(document: Any) -> Kept:
+    """Build the record from parsed JSON.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, AttributeError
+        It is no such document.
+    """
     gates = [
         LatchedGate(
             gate=_typed(row["gate"], str),

@@ -1,7 +1,8 @@
-"""Kafka's jars: fetched once from Maven's repositories, kept for every later run.
+"""Kafka's jars, and those of Spark's Kafka connector: fetched once from Maven's repositories, kept for later runs.
 
-The cache holds ``kafka/<version>/*.jar``. A folder of that name is complete: it is filled under another name and
-renamed at the end, so neither a crash nor a second process can leave or meet half of one.
+The cache holds ``kafka/<version>/*.jar`` and ``spark-connector/<version>/*.jar``. A folder of that name is complete:
+it is filled under another name and renamed at the end, so neither a crash nor a second process can leave or meet half
+of one.
 """
 
 from __future__ import annotations
@@ -14,24 +15,27 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
 from featuregate.errors import LocalKafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from featuregate.testing.kafka_releases import Recipe
 
-__all__ = ["cache_folder", "install", "jars_of"]
+__all__ = ["cache_folder", "install", "jars_of", "spark_connector"]
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that fetches."""
 
 DOWNLOADS = 4
 """Jars that are fetched at the same time."""
+
+CONNECTOR = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
+"""How the artifacts of Spark's Kafka connector begin that are not part of Spark."""
 
 RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
 """Artifacts that moved, from slf4j 1.7.34 on: their old name has no jar any more, and jgo does not follow."""
@@ -58,22 +62,47 @@ def jars_of(recipe: Recipe) -> Path:
     Tells its progress on stderr. Raises `LocalKafkaError` where the jars cannot be had, and ImportError where the
     extra ``testing`` is not installed.
     """
-    cache = cache_folder()
-    folder = cache / "kafka" / recipe.version
+    tools = TOOLS if recipe.tools_of else set()
+    wanted = _Wanted(f"Kafka {recipe.version}", recipe.coordinates, lambda name: name not in tools)
+    return _fetched(wanted, cache_folder() / "kafka" / recipe.version)
+
+
+def spark_connector(version: str) -> Path:
+    """Give the folder with the jars of Spark's Kafka connector that Spark itself does not bring.
+
+    ``spark.driver.extraClassPath`` takes it as ``<folder>/*``, where everything runs in the driver's process. Raises
+    as :func:`jars_of`.
+    """
+    connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+    wanted = _Wanted(f"Spark's Kafka connector {version}", (connector,), lambda name: name.startswith(CONNECTOR))
+    return _fetched(wanted, cache_folder() / "spark-connector" / version)
+
+
+class _Wanted(NamedTuple):
+    """What is to be fetched."""
+
+    what: str
+    coordinates: tuple[str, ...]
+    keep: Callable[[str], bool]
+    """Which artifacts of the closure, by name."""
+
+
+def _fetched(wanted: _Wanted, folder: Path) -> Path:
     if folder.is_dir():
         return folder
+    cache = cache_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(cache / "kafka.lock", timeout=FETCH_TIMEOUT):
             if not folder.is_dir():
-                _fetch(recipe, folder, cache / "maven")
+                _fetch(wanted, folder, cache / "maven")
     except Timeout:
         raise LocalKafkaError(f"another process has been fetching jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
     return folder
 
 
-def _fetch(recipe: Recipe, folder: Path, repository: Path) -> None:
-    """Resolve and install a release.
+def _fetch(wanted: _Wanted, folder: Path, repository: Path) -> None:
+    """Resolve and install.
 
     The Maven repository is our own, for two reasons. jgo writes into it in place, so what an interrupted run leaves
     there is not to be trusted: it is thrown away. And ``~/.m2`` with some poms but not their jars breaks Ivy.
@@ -82,8 +111,8 @@ def _fetch(recipe: Recipe, folder: Path, repository: Path) -> None:
     if unfinished.exists():
         shutil.rmtree(repository, ignore_errors=True)
     unfinished.touch()
-    with _Progress(f"fetching Kafka {recipe.version}") as progress:
-        install(_resolve(recipe, repository, progress), folder)
+    with _Progress(f"fetching {wanted.what}") as progress:
+        install(_resolve(wanted, repository, progress), folder)
     unfinished.unlink()
 
 
@@ -99,26 +128,26 @@ def install(jars: Iterable[Path], folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _resolve(recipe: Recipe, repository: Path, progress: _Progress) -> Iterator[Path]:
-    """Resolve a release's closure and give its jars, one by one as they arrive."""
+def _resolve(wanted: _Wanted, repository: Path, progress: _Progress) -> Iterator[Path]:
+    """Resolve the closure and give its jars, one by one as they arrive."""
     try:
         from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an extra, needed only to fetch
     except ImportError as error:
         raise ImportError("Kafka's jars are fetched with jgo: pip install 'featuregate[testing]'") from error
     context = MavenContext(resolver=PythonResolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
     try:
-        closure = _closure(context, recipe.coordinates)
+        closure = _closure(context, wanted.coordinates)
         if extra := _logger_binding(closure):
             # Resolved by itself: jgo would take its dependency management for the whole closure's.
             closure = {**_closure(context, [extra]), **closure}
-        gone = {*(RELOCATED if extra else ()), *(TOOLS if recipe.tools_of else ())}
-        artifacts = [artifact for (_, name), artifact in closure.items() if name not in gone]
+        gone = RELOCATED if extra else {}
+        artifacts = [artifact for (_, name), artifact in closure.items() if wanted.keep(name) and name not in gone]
         with ThreadPoolExecutor(DOWNLOADS, "jars") as pool:
             for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):
                 progress.state = f"{count} of {len(artifacts)} jars"
                 yield Path(jar)
     except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; requests' errors are OSErrors
-        raise LocalKafkaError(f"could not fetch Kafka {recipe.version} from Maven: {error}") from error
+        raise LocalKafkaError(f"could not fetch {wanted.what} from Maven: {error}") from error
 
 
 def _remotes() -> dict[str, str] | None:

@@ -109,10 +109,13 @@ def test_every_room_is_on_the_map() -> None:
     assert sorted(room for room in rooms if f"`{room}`" not in named) == []
 
 
-def test_every_room_of_an_integration_is_on_its_map() -> None:
-    """The page that tells the rules of the switch lists its rooms, too."""
-    rooms = {path.stem for path in (ROOT / "integrations/featuregate_confluent").glob("*.py")} - {"__init__"}
-    named = (ROOT / "docs/explanation/producer-switch.md").read_text()
+@pytest.mark.parametrize(
+    ("integration", "page"), [("featuregate_confluent", "producer-switch"), ("featuregate_spark", "spark")]
+)
+def test_every_room_of_an_integration_is_on_its_map(integration: str, page: str) -> None:
+    """The page that tells the rules of an integration lists its rooms, too."""
+    rooms = {path.stem for path in (ROOT / "integrations" / integration).glob("*.py")} - {"__init__"}
+    named = (ROOT / f"docs/explanation/{page}.md").read_text()
     assert sorted(room for room in rooms if not re.search(rf"^{room} ", named, re.MULTILINE)) == []
 
 
@@ -164,5 +167,6 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert "featuregate/py.typed" in names
     assert {name for name in names if name.startswith("featuregate/")} == shipped
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"featuregate", "featuregate_confluent"}
-    assert "featuregate_confluent/py.typed" in names
+    packages = {"featuregate", "featuregate_confluent", "featuregate_spark"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == packages
+    assert {f"{package}/py.typed" for package in packages} <= set(names)

@@ -1,0 +1,75 @@
+"""featuregate for PySpark: decisions that hold for a micro-batch, survive a restart, and travel to executors as values.
+
+Names load at their first use, so that executors pay for what they need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from featuregate_spark.errors import (
+        FeatureSparkError,
+        MemoryLost,
+        NotReplayable,
+        PinDamaged,
+        PinError,
+        SinkError,
+        WriteFailed,
+        WrongCheckpoint,
+        WrongColumns,
+        WrongSession,
+    )
+    from featuregate_spark.session import FeatureSession
+    from featuregate_spark.snapshot import Snapshot
+
+__all__ = [
+    "FeatureSession",
+    "FeatureSparkError",
+    "MemoryLost",
+    "NotReplayable",
+    "PinDamaged",
+    "PinError",
+    "SinkError",
+    "Snapshot",
+    "WriteFailed",
+    "WrongCheckpoint",
+    "WrongColumns",
+    "WrongSession",
+]
+
+_ROOMS = {
+    "errors": (
+        "FeatureSparkError",
+        "MemoryLost",
+        "NotReplayable",
+        "PinDamaged",
+        "PinError",
+        "SinkError",
+        "WriteFailed",
+        "WrongCheckpoint",
+        "WrongColumns",
+        "WrongSession",
+    ),
+    "session": ("FeatureSession",),
+    "snapshot": ("Snapshot",),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name in {"pyspark", "pyarrow", "py4j", "confluent_kafka"}:
+            raise ImportError(f"featuregate_spark needs {error.name}: install featuregate[spark]") from error
+        raise
+    globals()[name] = found  # the next read is that of any module attribute
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

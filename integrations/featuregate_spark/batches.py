@@ -1,0 +1,161 @@
+"""Micro-batches, each by one pin: decided once, written before the batch's function runs, the same in each replay."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from featuregate_spark.errors import PinDamaged, PinError, WrongCheckpoint
+from featuregate_spark.events import Pinned
+from featuregate_spark.pins import BatchPin, next_pin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_spark.events import SparkEvent
+    from featuregate_spark.once import Once
+    from featuregate_spark.snapshot import Snapshot
+    from featuregate_spark.watch import Watch
+
+__all__ = ["BatchFunction", "PinnedBatches"]
+
+logger = logging.getLogger("featuregate.spark")
+
+FOLDER: Final = "featuregate"
+_PREFIX: Final = "pin-"
+
+
+class BatchFunction(Protocol):
+    """The app's code: what ``foreachBatch`` takes, and the pin of the batch."""
+
+    def __call__(self, df: DataFrame, batch_id: int, pin: Snapshot, /) -> object:
+        """Process the batch."""
+
+
+class PinnedBatches:
+    """What ``DataStreamWriter.foreachBatch`` is given: it pins the batch, and then calls the app's function.
+
+    Parameters
+    ----------
+    function
+        The app's code.
+    checkpoint
+        The query's ``checkpointLocation``.
+    watch
+        What is seen of the cluster.
+    beside
+        Gives the files of a checkpoint.
+    tell
+        Logs and counts.
+    """
+
+    def __init__(
+        self,
+        function: BatchFunction,
+        *,
+        checkpoint: str,
+        watch: Watch,
+        beside: Callable[[SparkSession, str], Once],
+        tell: Callable[[SparkEvent], None],
+    ) -> None:
+        self._function = function
+        self._checkpoint = checkpoint
+        self._watch = watch
+        self._beside = beside
+        self._tell = tell
+        self._files: Once | None = None
+        self._newest: BatchPin | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what belongs to the driver's process."""
+        return {**self.__dict__, "_files": None, "_newest": None}
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """Pin the batch, and process it."""
+        spark = df.sparkSession
+        pin = self._pin(spark, batch_id)
+        self._function(df, batch_id, pin.snapshot)
+        self._forget(batch_id - int(str(spark.conf.get("spark.sql.streaming.minBatchesToRetain"))))
+
+    def _pin(self, spark: SparkSession, batch_id: int) -> BatchPin:
+        """Give the pin of a batch: what was written for it first, now or before a crash (P4)."""
+        began = time.monotonic()
+        files = self._begun(spark, batch_id)
+        pin, replayed = self._newest, True
+        if pin is None or pin.batch_id != batch_id:
+            found = files.read(_name(batch_id)) if pin is None or pin.batch_id > batch_id else None
+            replayed = found is not None
+            pin = _parsed(_name(batch_id), found) if found is not None else self._write(files, batch_id)
+        if self._newest is None or pin.batch_id >= self._newest.batch_id:
+            self._newest = pin
+        gates = {name: each.open for name, each in pin.snapshot.gates.items()}
+        held = tuple(name for name, each in pin.snapshot.gates.items() if each.decision.held is not None)
+        seconds = time.monotonic() - began
+        self._tell(
+            Pinned(
+                batch_id=batch_id,
+                replayed=replayed,
+                gates=gates,
+                held=held,
+                epoch=pin.snapshot.epoch,
+                seconds=seconds,
+            )
+        )
+        return pin
+
+    def _write(self, files: Once, batch_id: int) -> BatchPin:
+        seen = self._watch.look()
+        pin = next_pin(self._newest, batch_id, seen.view, seen.gates, datetime.now(UTC).timestamp())
+        return _parsed(_name(batch_id), files.write(_name(batch_id), pin.to_json()))
+
+    def _begun(self, spark: SparkSession, batch_id: int) -> Once:
+        """Give the checkpoint's files; the first time, find the newest pin, which holds the query's latch (P5)."""
+        if self._files is not None:
+            return self._files
+        files = self._beside(spark, self._checkpoint)
+        if not files.exists(f"offsets/{batch_id}"):
+            raise WrongCheckpoint(
+                f"{self._checkpoint} has no offsets of batch {batch_id}, which runs now: give foreach_batch() the "
+                "checkpointLocation of the query"
+            )
+        there = sorted(number for name in files.names(FOLDER) if (number := _number(name)) is not None)
+        if there:
+            newest = _name(there[-1])
+            text = files.read(newest)
+            if text is None:
+                raise PinError(f"{self._checkpoint}/{newest} went away: does another query use this checkpoint?")
+            self._newest = _parsed(newest, text)
+        self._files = files
+        return files
+
+    def _forget(self, batch_id: int) -> None:
+        """Delete the pin that left Spark's own retention. The newest holds all that older ones had latched."""
+        if batch_id < 0 or self._files is None:
+            return
+        try:
+            self._files.delete(_name(batch_id))
+        except PinError as error:
+            logger.warning("an old pin stays: %s", error)
+
+
+def _name(batch_id: int) -> str:
+    return f"{FOLDER}/{_PREFIX}{batch_id}"
+
+
+def _number(name: str) -> int | None:
+    digits = name.removeprefix(_PREFIX)
+    return int(digits) if name.startswith(_PREFIX) and digits.isdecimal() else None
+
+
+def _parsed(name: str, text: str) -> BatchPin:
+    try:
+        return BatchPin.from_json(text)
+    except PinDamaged as damage:
+        raise PinDamaged(
+            f"{name} beside the checkpoint cannot be read: {damage}. Nothing was processed. If it is lost, delete it "
+            "while the query is stopped: its batch then decides anew, and the query's latch is that of the pin before"
+        ) from damage

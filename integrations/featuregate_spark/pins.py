@@ -1,0 +1,145 @@
+"""The pin of a micro-batch: what its gates say, and what the query has latched so far. Pure.
+
+Pins are the latch, too: each carries what the pins before it had latched, so that the newest one is all that has to
+be found after a restart, and no second file can disagree with it (P5).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate import Decision
+from featuregate.answers import FrozenMap
+from featuregate.ratchet import Kept, LatchedGate, LatchKey, decide, ratchet
+from featuregate.shelf import document_of as kept_document
+from featuregate.shelf import kept_from
+from featuregate_spark.errors import PinDamaged
+from featuregate_spark.snapshot import Snapshot, snapshot_from
+from featuregate_spark.snapshot import document_of as snapshot_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from featuregate import Gate, View
+
+__all__ = ["BatchPin", "next_pin"]
+
+SCHEMA_VERSION: Final = 1
+ABOUT: Final = (
+    "What featuregate decided for one micro-batch, and what the query has latched. A replay of the batch reads it: "
+    "delete it only with the whole checkpoint."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPin:
+    """What is written once for a batch, before its first side effect."""
+
+    batch_id: int
+    snapshot: Snapshot
+    """What the batch's function is given."""
+    kept: Mapping[str, Kept] = FrozenMap()
+    """What the query has latched, by cluster id."""
+
+    def to_json(self) -> str:
+        """Return it as JSON, by schema version 1."""
+        document = {
+            "about": ABOUT,
+            "schema_version": SCHEMA_VERSION,
+            "batch_id": self.batch_id,
+            "snapshot": snapshot_document(self.snapshot),
+            "kept": [kept_document(kept) for kept in self.kept.values()],
+        }
+        return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchPin:
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        PinDamaged
+            It is no such JSON, or of a newer schema.
+        """
+        try:
+            return _pin_from(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise PinDamaged(f"{type(error).__name__}: {error}") from error
+
+
+def _pin_from(document: Any) -> BatchPin:
+    if document["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(f"schema version {document['schema_version']!r} is not known: upgrade featuregate")
+    return BatchPin(
+        batch_id=int(document["batch_id"]),
+        snapshot=snapshot_from(document["snapshot"]),
+        kept=_by_cluster(kept_from(each) for each in document["kept"]),
+    )
+
+
+def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: Iterable[Gate], at: float) -> BatchPin:
+    """Decide for a batch, by what is seen now and by what the query has latched.
+
+    Parameters
+    ----------
+    before
+        The newest pin of the query, None for its first.
+    view
+        What the session sees now; None: no broker has answered since it began. Then a gate stays as it was.
+    gates
+        Those of the session, with their decisions of now.
+    at
+        Seconds since the Unix epoch, for people.
+    """
+    gates = list(gates)
+    if view is None:
+        return BatchPin(batch_id=batch_id, snapshot=_unseen(before, gates), kept=before.kept if before else FrozenMap())
+    kept = before.kept if before else FrozenMap()
+    known = kept.get(view.cluster_id or "", Kept(cluster_id=view.cluster_id))
+    moved = ratchet(known, view, _opening(known, view, gates, at))
+    decisions = {gate.name: _decide(moved, view, gate) for gate in gates}
+    if view.cluster_id is not None:  # clusters without an id cannot be told from each other
+        kept = FrozenMap({**kept, view.cluster_id: moved})
+    return BatchPin(batch_id=batch_id, snapshot=Snapshot.of(view, decisions), kept=kept)
+
+
+def _opening(known: Kept, view: View, gates: Iterable[Gate], at: float) -> list[LatchedGate]:
+    return [
+        LatchedGate(gate=gate.name, requirement=text, opened_at=at, epoch=view.epoch)
+        for gate in gates
+        if gate.policy == "sticky"
+        and gate.decision.open
+        and gate.decision.cluster_id == view.cluster_id
+        and LatchKey(gate.name, text := str(gate.requirement)) not in known.gates
+    ]
+
+
+def _decide(kept: Kept, view: View, gate: Gate) -> Decision:
+    if gate.policy == "live":
+        return gate.decision  # it knows, too, when the view is stale
+    return decide(kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+
+
+def _unseen(before: BatchPin | None, gates: Iterable[Gate]) -> Snapshot:
+    """Go on as before where nobody has answered yet; what was not decided before stays closed."""
+    snapshot = before.snapshot if before is not None else Snapshot()
+    decisions = {gate.name: _as_before(snapshot, gate) for gate in gates}
+    return replace(snapshot, gates=Snapshot.of(None, decisions).gates)
+
+
+def _as_before(snapshot: Snapshot, gate: Gate) -> Decision:
+    pin = snapshot.gates.get(gate.name)
+    same = pin is not None and pin.decision.requirement == str(gate.requirement) and gate.policy == "sticky"
+    return pin.decision if pin is not None and same else Decision.unseen(gate.requirement, policy=gate.policy)
+
+
+def _by_cluster(kept: Iterable[Kept]) -> FrozenMap[str, Kept]:
+    return FrozenMap({_id(each): each for each in kept})
+
+
+def _id(kept: Kept) -> str:
+    if kept.cluster_id is None:
+        raise ValueError("a latch without a cluster id")
+    return kept.cluster_id

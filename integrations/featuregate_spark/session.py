@@ -1,0 +1,201 @@
+"""The session: one discoverer on the driver, beside its SparkSession and no longer than that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.errors import NotPicklable
+from featuregate_spark.batches import PinnedBatches
+from featuregate_spark.errors import WrongSession
+from featuregate_spark.events import teller
+from featuregate_spark.snapshot import Snapshot
+from featuregate_spark.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from pyspark import Broadcast
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate import Gate, Requirement, View
+    from featuregate.config import RosterSource
+    from featuregate.ratchet import Policy
+    from featuregate.shelf import Shelf
+    from featuregate_spark.batches import BatchFunction
+    from featuregate_spark.events import SparkHook
+    from featuregate_spark.once import Once
+
+__all__ = ["FeatureSession"]
+
+FIRST_VIEW_SECONDS: Final = 15.0
+
+
+class FeatureSession:
+    """Asks every broker what it can do, on the driver, and gives what executors need of it, as values.
+
+    It polls until it is closed, or its SparkSession is stopped.
+
+    Parameters
+    ----------
+    spark
+        The driver's session.
+    config
+        Where the cluster is: ``host:port``, or properties in any spelling that :class:`featuregate.Discoverer` takes,
+        those of Spark's Kafka source (``kafka.bootstrap.servers``) among them.
+    gates
+        Gates to begin with: requirement, or its text, by name.
+    interval
+        Seconds between polls of a quiet cluster.
+    wait
+        Seconds to wait for the first view, at the most. Without one gates are closed.
+    shelf
+        Where latches outlive the process, beside those that each query keeps with its checkpoint.
+    metrics
+        Called with each event of the core and of this package.
+    roster
+        See :class:`featuregate.Discoverer`.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
+    WrongSession
+        This is a task of an executor: brokers are asked by the driver alone.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: Mapping[str, Any] | str,
+        *,
+        gates: Mapping[str, Requirement | str] | None = None,
+        interval: float = 60.0,
+        wait: float = FIRST_VIEW_SECONDS,
+        shelf: Shelf | str | None = None,
+        metrics: SparkHook | None = None,
+        roster: RosterSource = "ask",
+    ) -> None:
+        _refuse_in_a_task()
+        self.spark = spark
+        self._hook = metrics
+        self._tell = teller(metrics)
+        self._watch = Watch(
+            config=config, interval=interval, wait=wait, roster=roster, shelf=shelf, metrics=self._on_event
+        )
+        for name, requirement in (gates or {}).items():
+            self.gate(name, requirement)
+        self._watch.look()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<FeatureSession: {self._watch.features!r}>"
+
+    def __reduce__(self) -> str:
+        raise NotPicklable("feature session", "it lives on the driver; send features.snapshot(), or its broadcast()")
+
+    def close(self) -> None:
+        """Stop asking. Closing twice is closing once."""
+        self._watch.close()
+
+    # ------------------------------------------------------------------ what is seen
+
+    @property
+    def view(self) -> View | None:
+        """The merged truth of now; None before the first answer."""
+        return self._watch.look().view
+
+    def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
+        """Return the gate of this name; see :meth:`featuregate.Discoverer.gate`. It stays on the driver."""
+        return self._watch.gate(name, requirement, policy)
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of discovery; see :meth:`featuregate.Discoverer.health`."""
+        return self._watch.features.health()
+
+    def snapshot(self) -> Snapshot:
+        """Return what all gates say now, as a value for closures: small, frozen, picklable.
+
+        Take it where the plan is built, and use it there: a function keeps the snapshot that it closed over.
+        """
+        seen = self._watch.look()
+        return Snapshot.of(seen.view, {gate.name: gate.decision for gate in seen.gates})
+
+    def broadcast(self) -> Broadcast[Snapshot]:
+        """Return the snapshot of now as a broadcast, for plans of many tasks.
+
+        Raises
+        ------
+        WrongSession
+            On Spark Connect there are no broadcasts: let functions close over :meth:`snapshot`.
+        """
+        if not is_classic(self.spark):
+            raise WrongSession("Spark Connect has no broadcasts: let the function close over features.snapshot()")
+        return self.spark.sparkContext.broadcast(self.snapshot())
+
+    # ------------------------------------------------------------------ streams
+
+    def foreach_batch(self, function: BatchFunction, *, checkpoint: str) -> Callable[[DataFrame, int], None]:
+        """Give what ``writeStream.foreachBatch`` takes: it pins each micro-batch, then calls ``function``.
+
+        The function is called as ``function(df, batch_id, pin)``. The pin is durable before that, so that a replay of
+        the batch is given the same one, whatever the cluster has become; and no pin is below what the query has had.
+
+        Parameters
+        ----------
+        function
+            The app's code.
+        checkpoint
+            The query's ``checkpointLocation``: pins are kept in its folder ``featuregate``.
+        """
+        return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, beside=files_beside, tell=self._tell)
+
+    # ------------------------------------------------------------------ the poll loop's side
+
+    def _on_event(self, event: Any) -> None:
+        """Hand an event of the core on; and stop asking for a Spark that was stopped."""
+        if is_stopped(self.spark):
+            self.close()
+        if self._hook is not None:
+            self._hook(event)
+
+
+def files_beside(spark: SparkSession, checkpoint: str) -> Once:
+    """Give the files of a checkpoint, by what this session can."""
+    if is_classic(spark):
+        from featuregate_spark.hadoop import HadoopFiles  # noqa: PLC0415 - it needs the JVM's bridge
+
+        return HadoopFiles(spark, checkpoint)
+    from featuregate_spark.frames import FrameFiles  # noqa: PLC0415 - only where there is no JVM
+
+    return FrameFiles(spark, checkpoint)
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Say whether the JVM is at hand; it is not on Spark Connect."""
+    return not type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Say whether a session was stopped."""
+    if is_classic(spark):
+        return spark.sparkContext._jsc is None  # noqa: SLF001 - PySpark has no public word for it
+    return bool(spark.is_stopped)  # type: ignore[attr-defined]  # of Spark Connect's session alone
+
+
+def _refuse_in_a_task() -> None:
+    from pyspark import TaskContext  # noqa: PLC0415 - pure tools need no PySpark
+
+    if TaskContext.get() is not None:
+        raise WrongSession(
+            "this is a task of an executor, and tasks that ask brokers by themselves disagree: make the FeatureSession "
+            "on the driver, and let the function close over features.snapshot()"
+        )

@@ -1,0 +1,204 @@
+"""A snapshot: what the gates of a session say at one moment, as a value. Pure.
+
+It is small, frozen and picklable, and so the one form in which decisions travel to executors: in the closure of a
+function, as a broadcast, or as the pin of a micro-batch.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from featuregate import Decision, GateClosed, Pin
+from featuregate.answers import ApiRange, FrozenMap
+from featuregate.catalog import api_key
+from featuregate.decisions import Reason
+from featuregate_spark.errors import PinDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from featuregate import View
+
+__all__ = ["Snapshot"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SCHEMA_VERSION: Final = 1
+REASONS: Final = 3
+"""So many reasons of a decision travel, the weightiest first: in a large cluster there is one for each broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The decisions of named gates at one moment, and the levels that the cluster had finalized."""
+
+    gates: Mapping[str, Pin] = FrozenMap()
+    """Each gate's decision, by the gate's name."""
+    cluster_id: str | None = None
+    epoch: int = -1
+    """Of the finalized levels; -1 where no broker has reported any."""
+    finalized: Mapping[str, int] = FrozenMap()
+    """Feature to finalized level."""
+    api_ranges: Mapping[int, ApiRange] = FrozenMap()
+    """API key to the versions that every broker which answered serves."""
+    incomplete: bool = True
+    """Whether a known broker did not answer, or nobody was asked yet."""
+    seen_at: float = 0.0
+    """Seconds since the Unix epoch; 0: no broker has answered yet."""
+
+    @classmethod
+    def of(cls, view: View | None, decisions: Mapping[str, Decision]) -> Snapshot:
+        """Take what a view and its gates say now."""
+        gates = FrozenMap({name: Pin(gate=name, decision=_brief(decision)) for name, decision in decisions.items()})
+        if view is None:
+            return cls(gates=gates)
+        return cls(
+            gates=gates,
+            cluster_id=view.cluster_id,
+            epoch=view.epoch,
+            finalized=view.finalized,
+            api_ranges=view.api_ranges,
+            incomplete=view.incomplete,
+            seen_at=view.seen_at,
+        )
+
+    def __getitem__(self, gate: str) -> Pin:
+        """Give what a gate said: ``snapshot["eos"].open``."""
+        try:
+            return self.gates[gate]
+        except KeyError:
+            known = ", ".join(sorted(self.gates)) or "none"
+            raise KeyError(f"no gate is called {gate!r}; this snapshot has: {known}") from None
+
+    def level(self, feature: str) -> int | None:
+        """Return the finalized level of a feature: 0 where it is absent, None where that is unknown."""
+        return None if self.epoch < 0 else self.finalized.get(feature, 0)
+
+    def api(self, api: str | int) -> ApiRange | None:
+        """Return the versions of an API that every broker which answered serves; None: one of them lacks it.
+
+        Raises
+        ------
+        UnknownApi
+            No API has this name.
+        """
+        return self.api_ranges.get(api_key(api))
+
+    def guard(self, gate: str, *, fallback: Callable[P, R] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Give a decorator that chooses now, once and for all, between a function and its fallback.
+
+        For udfs, and for the functions of ``mapInPandas`` and ``mapInArrow``: what travels to the executors is the
+        function that was chosen, so all tasks of a job agree, and a row costs what it cost before.
+
+        Parameters
+        ----------
+        gate
+            The name of the gate.
+        fallback
+            Chosen where the gate is closed. Without one, decorating raises.
+
+        Raises
+        ------
+        GateClosed
+            The gate is closed, and there is no fallback.
+        KeyError
+            There is no such gate.
+        """
+        pin = self[gate]
+
+        def choose(function: Callable[P, R]) -> Callable[P, R]:
+            if pin.open:
+                return function
+            if fallback is None:
+                raise GateClosed(gate, pin.decision)
+            return fallback
+
+        return choose
+
+    def to_json(self) -> str:
+        """Return the snapshot as one line of JSON, by schema version 1."""
+        return json.dumps(document_of(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Snapshot:
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        PinDamaged
+            It is no such JSON, or of a newer schema.
+        """
+        try:
+            return snapshot_from(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PinDamaged(f"this is no snapshot: {type(error).__name__}: {error}") from error
+
+
+def document_of(snapshot: Snapshot) -> dict[str, Any]:
+    """Give a snapshot as plain JSON-able values."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cluster_id": snapshot.cluster_id,
+        "epoch": snapshot.epoch,
+        "finalized": dict(snapshot.finalized),
+        "api_ranges": {str(key): [versions.min, versions.max] for key, versions in snapshot.api_ranges.items()},
+        "incomplete": snapshot.incomplete,
+        "seen_at": snapshot.seen_at,
+        "gates": [_gate_document(pin) for pin in snapshot.gates.values()],
+    }
+
+
+def snapshot_from(document: Any) -> Snapshot:
+    """Build a snapshot from parsed JSON; any wrong shape raises ValueError, KeyError, TypeError or AttributeError."""
+    if document["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(f"schema version {document['schema_version']!r} is not known: upgrade featuregate")
+    return Snapshot(
+        cluster_id=document["cluster_id"],
+        epoch=int(document["epoch"]),
+        finalized=FrozenMap({str(name): int(level) for name, level in document["finalized"].items()}),
+        api_ranges=FrozenMap({int(key): ApiRange(*map(int, ends)) for key, ends in document["api_ranges"].items()}),
+        incomplete=bool(document["incomplete"]),
+        seen_at=float(document["seen_at"]),
+        gates=_gates_from(document["gates"]),
+    )
+
+
+def _gate_document(pin: Pin) -> dict[str, Any]:
+    decision = pin.decision
+    return {
+        "gate": pin.gate,
+        "open": pin.open,  # for people; what counts is the verdict, and what holds it
+        "requirement": decision.requirement,
+        "policy": decision.policy,
+        "verdict": decision.verdict,
+        "held": decision.held,
+        "cluster_id": decision.cluster_id,
+        "epoch": decision.epoch,
+        "reasons": [list(reason) for reason in decision.reasons],
+    }
+
+
+def _gates_from(rows: Iterable[Any]) -> FrozenMap[str, Pin]:
+    pins = [Pin(gate=str(row["gate"]), decision=_decision_from(row)) for row in rows]
+    return FrozenMap({pin.gate: pin for pin in pins})
+
+
+def _decision_from(row: Any) -> Decision:
+    if row["verdict"] not in {"open", "closed", "unknown"}:
+        raise ValueError(f"a verdict is open, closed or unknown, not {row['verdict']!r}")
+    return Decision(
+        verdict=row["verdict"],
+        requirement=str(row["requirement"]),
+        reasons=tuple(Reason(*reason) for reason in row["reasons"]),
+        cluster_id=row["cluster_id"],
+        epoch=int(row["epoch"]),
+        policy=str(row["policy"]),
+        held=row["held"],
+    )
+
+
+def _brief(decision: Decision) -> Decision:
+    return replace(decision, reasons=decision.sorted_reasons[:REASONS])

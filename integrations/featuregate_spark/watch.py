@@ -1,0 +1,91 @@
+"""What a driver watches: one discoverer and its gates, and how to begin them again in another process.
+
+The driver's own watch is live. On Spark Connect the function of ``foreachBatch`` runs in a process of the server,
+which sees no change of the driver's: there a copy arrives that has only the words, and begins to watch by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from featuregate import Discoverer
+from featuregate.errors import ClosedError
+from featuregate.requirements import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from featuregate import Gate, Requirement, View
+    from featuregate.ratchet import Policy
+    from featuregate.shelf import Shelf
+
+__all__ = ["Seen", "Watch"]
+
+
+class Seen(NamedTuple):
+    """What is seen at one moment."""
+
+    view: View | None
+    gates: tuple[Gate, ...]
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """A discoverer that begins at its first use."""
+
+    config: Mapping[str, Any] | str
+    interval: float
+    wait: float
+    """Seconds that the first look waits for a view, at the most."""
+    roster: Any = "ask"
+    shelf: Shelf | str | None = None
+    metrics: Callable[[Any], None] | None = None
+    _wanted: dict[str, tuple[str, Policy]] = field(default_factory=dict)
+    _gates: dict[str, Gate] = field(default_factory=dict)
+    _live: Discoverer | None = None
+    _closed: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the words alone: no thread travels, and no hook, which belongs to the driver's process."""
+        return {**self.__dict__, "metrics": None, "_gates": {}, "_live": None}
+
+    @property
+    def features(self) -> Discoverer:
+        """The discoverer, which polls.
+
+        Raises
+        ------
+        ClosedError
+            It was closed.
+        """
+        if self._closed:
+            raise ClosedError("this session's features are closed; make a new FeatureSession")
+        if self._live is None:
+            self._live = Discoverer(
+                self.config, interval=self.interval, roster=self.roster, shelf=self.shelf, metrics=self.metrics
+            ).start()
+            for name, (text, policy) in self._wanted.items():
+                self._gates[name] = self._live.gate(name, text, policy=policy)
+            self._live.wait(self.wait)
+        return self._live
+
+    def gate(self, name: str, requirement: Requirement | str, policy: Policy) -> Gate:
+        """Return the gate of this name; see :meth:`featuregate.Discoverer.gate`."""
+        gate = self.features.gate(
+            name, parse(requirement) if isinstance(requirement, str) else requirement, policy=policy
+        )
+        self._wanted[name] = (str(gate.requirement), policy)
+        self._gates[name] = gate
+        return gate
+
+    def look(self) -> Seen:
+        """Return what is seen now. Waits for the first view only."""
+        features = self.features
+        return Seen(features.view, tuple(self._gates.values()))
+
+    def close(self) -> None:
+        """Stop watching. Closing twice is closing once."""
+        self._closed = True
+        if self._live is not None:
+            self._live.close()

@@ -1,0 +1,66 @@
+"""A Spark of its own for a test: begun with what the test sets, and ended with its JVM."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from featuregate.testing.jars import spark_connector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["CONNECTOR", "SETTINGS", "local_spark"]
+
+CONNECTOR = "4.0.0"
+"""The release of Spark's Kafka connector, the same as Spark's."""
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.python.authenticate.socketTimeout": "60s",
+}
+
+
+@contextmanager
+def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSession]:
+    """Begin a Spark with its Kafka connector; at the end stop it, and the JVM that it ran in.
+
+    A setting is spelled with underscores for dots: ``spark_python_worker_reuse="false"``.
+    """
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the machine's own Python has none of what is tested
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(master).appName("featuregate tests")
+    jars = {"spark.driver.extraClassPath": f"{spark_connector(CONNECTOR)}/*"}
+    for name, value in {
+        **SETTINGS,
+        **jars,
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")  # tasks that fail are what is tested
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        _end_jvm()
+
+
+def _end_jvm() -> None:
+    """End the JVM, which PySpark would keep for the next session, with the settings that it was begun with."""
+    gateway = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession.builder._options.clear()
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(60)
