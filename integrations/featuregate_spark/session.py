@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate import presets
 from featuregate.errors import NotPicklable
 from featuregate_spark.batches import PinnedBatches
 from featuregate_spark.errors import WrongSession
-from featuregate_spark.events import teller
+from featuregate_spark.events import Teller
+from featuregate_spark.kinds import is_classic, is_stopped
 from featuregate_spark.snapshot import Snapshot
 from featuregate_spark.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -25,11 +27,16 @@ if TYPE_CHECKING:
     from featuregate.shelf import Shelf
     from featuregate_spark.batches import BatchFunction
     from featuregate_spark.events import SparkHook
+    from featuregate_spark.listener import FeatureListener
     from featuregate_spark.once import Once
+    from featuregate_spark.sink import KafkaSink
 
 __all__ = ["FeatureSession"]
 
 FIRST_VIEW_SECONDS: Final = 15.0
+SINK_SECONDS: Final = 60.0
+STABLE_GATE: Final = "kafka-sink-kip447"
+ZSTD_GATE: Final = "kafka-sink-zstd"
 
 
 class FeatureSession:
@@ -80,7 +87,7 @@ class FeatureSession:
         _refuse_in_a_task()
         self.spark = spark
         self._hook = metrics
-        self._tell = teller(metrics)
+        self._tell = Teller(metrics)
         self._watch = Watch(
             config=config, interval=interval, wait=wait, roster=roster, shelf=shelf, metrics=self._on_event
         )
@@ -158,6 +165,90 @@ class FeatureSession:
         """
         return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, beside=files_beside, tell=self._tell)
 
+    def listener(self) -> FeatureListener:
+        """Give what ``spark.streams.addListener`` takes: it reports gates, pins and latches beside Spark's progress.
+
+        It is told some time after each batch: for logs and metrics, and not for gating.
+        """
+        from featuregate_spark.listener import FeatureListener  # noqa: PLC0415 - it is made of one of PySpark's classes
+
+        return FeatureListener(self.snapshot, tell=self._tell)
+
+    def kafka_sink(
+        self,
+        query_name: str,
+        topic: str | None = None,
+        bootstrap: str | None = None,
+        *,
+        producer: Mapping[str, Any] | None = None,
+        slots: int | None = None,
+        by: Sequence[str] = (),
+        memory_topic: str | None = None,
+        first_batch: int = 0,
+        timeout: float = SINK_SECONDS,
+    ) -> KafkaSink:
+        """Give an exactly-once Kafka sink for ``writeStream.foreachBatch``, or to be called in an app's own function.
+
+        It takes the columns of Spark's Kafka sink: ``value``, and ``key``, ``topic``, ``partition`` and ``headers``.
+        Each slot commits its rows in one transaction, with the number of the batch; what a replay finds committed, it
+        leaves out.
+
+        Parameters
+        ----------
+        query_name
+            Names the transactional ids and the group in which slots note what they have done. One query, one name:
+            keep it over restarts, and give a query with a new checkpoint another one.
+        topic
+            Where rows go; without one, the column ``topic`` says it.
+        bootstrap
+            ``host:port`` of brokers; by default those that this session asks.
+        producer
+            librdkafka's properties: security, ``compression.type``, ``transaction.timeout.ms`` and others.
+        slots
+            How many tasks write a batch, at the most as many as ``topic`` has partitions; by default as many as there
+            are cores. It may change between two runs of a query.
+        by
+            Columns that say which slot a row goes to; by default ``key``, or ``value`` where it is null. A replay of
+            the batch must find the same values there.
+        memory_topic
+            The topic on whose partitions slots note what they have done, where ``topic`` is not given.
+        first_batch
+            The first batch that the query gives to this sink: before it, nothing needs to be remembered.
+        timeout
+            Seconds that any call to Kafka may take.
+
+        Raises
+        ------
+        ConfigError
+            A parameter or property cannot be used.
+
+        Notes
+        -----
+        Needs WRITE and DESCRIBE on the topics, WRITE and DESCRIBE on the transactional ids ``<query_name>-*``, and
+        READ and DESCRIBE on the group ``<query_name>``.
+        """
+        from featuregate_spark.sink import KafkaSink  # noqa: PLC0415 - it loads the client, which pins do not need
+
+        self.gate(STABLE_GATE, presets.kip447)
+        self.gate(ZSTD_GATE, presets.zstd)
+        given = dict(producer or {})
+        if bootstrap is not None or "bootstrap.servers" not in given:
+            given["bootstrap.servers"] = bootstrap or self._watch.bootstrap
+        return KafkaSink(
+            query_name=query_name,
+            topic=topic,
+            memory_topic=memory_topic,
+            producer=given,
+            slots=slots,
+            by=by,
+            first_batch=first_batch,
+            timeout=timeout,
+            watch=self._watch,
+            stable_gate=STABLE_GATE,
+            zstd_gate=ZSTD_GATE,
+            tell=self._tell,
+        )
+
     # ------------------------------------------------------------------ the poll loop's side
 
     def _on_event(self, event: Any) -> None:
@@ -177,18 +268,6 @@ def files_beside(spark: SparkSession, checkpoint: str) -> Once:
     from featuregate_spark.frames import FrameFiles  # noqa: PLC0415 - only where there is no JVM
 
     return FrameFiles(spark, checkpoint)
-
-
-def is_classic(spark: SparkSession) -> bool:
-    """Say whether the JVM is at hand; it is not on Spark Connect."""
-    return not type(spark).__module__.startswith("pyspark.sql.connect")
-
-
-def is_stopped(spark: SparkSession) -> bool:
-    """Say whether a session was stopped."""
-    if is_classic(spark):
-        return spark.sparkContext._jsc is None  # noqa: SLF001 - PySpark has no public word for it
-    return bool(spark.is_stopped)  # type: ignore[attr-defined]  # of Spark Connect's session alone
 
 
 def _refuse_in_a_task() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from featuregate import Discoverer
+from featuregate.config import Settings
 from featuregate.errors import ClosedError
 from featuregate.requirements import parse
 
@@ -69,6 +70,11 @@ class Watch:
                 self._gates[name] = self._live.gate(name, text, policy=policy)
             self._live.wait(self.wait)
         return self._live
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers that are asked first, as ``host:port,host:port``."""
+        return ",".join(str(address) for address in Settings.parse(self.config).bootstrap)
 
     def gate(self, name: str, requirement: Requirement | str, policy: Policy) -> Gate:
         """Return the gate of this name; see :meth:`featuregate.Discoverer.gate`."""

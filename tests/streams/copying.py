@@ -1,0 +1,38 @@
+"""A query that copies one topic into another, and says in headers where each record came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from eos.pipes import Pipe
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
+
+__all__ = ["copying", "inputs"]
+
+
+def inputs(spark: SparkSession, pipe: Pipe, **options: Any) -> DataFrame:
+    """Read a pipe's source as a stream of what its sink shall hold."""
+    reading = spark.readStream.format("kafka").option("kafka.bootstrap.servers", pipe.bootstrap)
+    reading = reading.option("subscribe", pipe.source).option("startingOffsets", "earliest")
+    rows = reading.options(**options).load()
+    place = {"fg.topic": f.col("topic"), "fg.partition": f.col("partition"), "fg.offset": f.col("offset")}
+    headers = [
+        f.struct(f.lit(name).alias("key"), column.cast("string").cast("binary").alias("value"))
+        for name, column in place.items()
+    ]
+    return rows.select("key", "value", f.array(*headers).alias("headers"))
+
+
+def copying(
+    spark: SparkSession, pipe: Pipe, checkpoint: Path, write: Callable[[DataFrame, int], object], **options: Any
+) -> DataStreamWriter:
+    """Give the writer of a query that copies, with its checkpoint; the test says when it triggers."""
+    rows = inputs(spark, pipe, **options)
+    return rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
