@@ -92,15 +92,14 @@ class PinnedBatches:
             pin = _parsed(_name(batch_id), found) if found is not None else self._write(files, batch_id)
         if self._newest is None or pin.batch_id >= self._newest.batch_id:
             self._newest = pin
-        gates = {name: each.open for name, each in pin.snapshot.gates.items()}
-        held = tuple(name for name, each in pin.snapshot.gates.items() if each.decision.held is not None)
         seconds = time.monotonic() - began
         self._tell(
             Pinned(
+                query_id=_query_id(spark),
                 batch_id=batch_id,
                 replayed=replayed,
-                gates=gates,
-                held=held,
+                gates=pin.snapshot.opened,
+                held=pin.snapshot.held,
                 epoch=pin.snapshot.epoch,
                 seconds=seconds,
             )
@@ -140,6 +139,12 @@ class PinnedBatches:
             self._files.delete(_name(batch_id))
         except PinError as error:
             logger.warning("an old pin stays: %s", error)
+
+
+def _query_id(spark: SparkSession) -> str | None:
+    """Give the id of the query that runs the batch, which Spark tells the batch's thread."""
+    context = getattr(spark, "sparkContext", None)  # Spark Connect has none
+    return None if context is None else context.getLocalProperty("sql.streaming.queryId")
 
 
 def _name(batch_id: int) -> str:

@@ -2,12 +2,13 @@
 
 Each is a folder with one text file in it, which Spark's own committer makes visible at once, or not at all. That two
 drivers write the same one in the same moment is not excluded, as it is by a rename: Spark allows one driver for a
-checkpoint, and that is relied upon here.
+checkpoint, and that is relied upon here. A driver that dies while it writes leaves a folder without a text, which the
+next one writes again.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate_spark.errors import PinError
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameFiles"]
 
-_NO_PATH = "PATH_NOT_FOUND"
-_THERE = "PATH_ALREADY_EXISTS"
+_NO_PATH: Final = "PATH_NOT_FOUND"
+_END: Final = "\u001e"
 
 
 class FrameFiles:
@@ -34,15 +35,12 @@ class FrameFiles:
 
     def write(self, name: str, text: str) -> str:
         """Write it where nothing is there yet; return what is there then."""
-        from pyspark.errors import AnalysisException  # noqa: PLC0415 - executors load this module without a session
-
+        there = self.read(name)
+        if there is not None:
+            return there
         frame = self._spark.createDataFrame([(text,)], ["value"])
-        try:
-            # A line would be one record: the text keeps its own ends of lines.
-            frame.coalesce(1).write.mode("errorifexists").option("lineSep", "\u001e").text(self._path(name))
-        except AnalysisException as error:
-            if error.getCondition() != _THERE:
-                raise
+        # A line would be one record: the text keeps its own ends of lines.
+        frame.coalesce(1).write.mode("overwrite").option("lineSep", _END).text(self._path(name))
         there = self.read(name)
         if there is None:
             raise PinError(f"{self._path(name)} was written, and is not there: does somebody clean the folder?")
@@ -61,17 +59,17 @@ class FrameFiles:
 
     def _texts(self, name: str) -> list[tuple[str, str]]:
         """Read all files of a name, which may be a pattern: text, and path."""
-        from pyspark.errors import AnalysisException  # noqa: PLC0415 - see write
-        from pyspark.sql import functions  # noqa: PLC0415 - see write
+        from pyspark.errors import AnalysisException  # noqa: PLC0415 - executors load this module without a session
+        from pyspark.sql import functions  # noqa: PLC0415 - see above
 
         try:
-            found = self._spark.read.option("wholetext", "true").text(self._path(name))
+            found = self._spark.read.text(self._path(name), wholetext=True)
             rows = found.select("value", functions.col("_metadata.file_path")).collect()
         except AnalysisException as error:
             if error.getCondition() == _NO_PATH:
                 return []
             raise
-        return [(str(row[0]).removesuffix("\u001e"), str(row[1])) for row in rows]
+        return [(str(row[0]).removesuffix(_END), str(row[1])) for row in rows]
 
     def _path(self, name: str) -> str:
         return f"{self.checkpoint}/{name}"

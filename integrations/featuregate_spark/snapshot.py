@@ -73,6 +73,16 @@ class Snapshot:
             known = ", ".join(sorted(self.gates)) or "none"
             raise KeyError(f"no gate is called {gate!r}; this snapshot has: {known}") from None
 
+    @property
+    def opened(self) -> dict[str, bool]:
+        """Each gate, and whether it is open."""
+        return {name: pin.open for name, pin in self.gates.items()}
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The gates that only a latch holds open."""
+        return tuple(name for name, pin in self.gates.items() if pin.decision.held is not None)
+
     def level(self, feature: str) -> int | None:
         """Return the finalized level of a feature: 0 where it is absent, None where that is unknown."""
         return None if self.epoch < 0 else self.finalized.get(feature, 0)

@@ -1,0 +1,115 @@
+"""Gates, pins and latches beside Spark's progress, for logs and metrics.
+
+Spark calls a listener in a thread of its own, some time after the batch: nothing may be gated by it. What a batch goes
+by is its pin, which :meth:`featuregate_spark.FeatureSession.foreach_batch` hands to its function.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from featuregate.errors import ClosedError
+from featuregate_spark.events import StreamEnded, StreamProgressed
+from featuregate_spark.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+    from featuregate_spark.events import Teller
+
+__all__ = ["FeatureListener"]
+
+logger = logging.getLogger("featuregate.spark")
+
+E = TypeVar("E")
+
+
+def _quietly(method: Callable[[FeatureListener, E], None]) -> Callable[[FeatureListener, E], None]:
+    """Keep what goes wrong here from Spark, whose other listeners wait in the same thread."""
+
+    @functools.wraps(method)
+    def quiet(self: FeatureListener, event: E) -> None:
+        try:
+            method(self, event)
+        except Exception:
+            logger.exception("an event of Spark's could not be reported; the query goes on")
+
+    return quiet
+
+
+class FeatureListener(StreamingQueryListener):
+    """What ``spark.streams.addListener`` takes; made by :meth:`featuregate_spark.FeatureSession.listener`.
+
+    On Spark Connect it is called in the driver's process, and pins are made in another: it reports what the session's
+    gates are now, and says so (``pinned=False``).
+
+    Parameters
+    ----------
+    look
+        Gives what the session's gates say now.
+    tell
+        Logs and counts, and knows the pins of this process.
+    """
+
+    def __init__(self, look: Callable[[], Snapshot], *, tell: Teller) -> None:
+        self._look = look
+        self._tell = tell
+        self._names: dict[str, str | None] = {}
+
+    @_quietly
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Remember what the query is called, which its end does not tell."""
+        self._names[str(event.id)] = event.name
+
+    @_quietly
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """Report a batch, and the gates that it went by."""
+        progress = event.progress
+        query_id = str(progress.id)
+        self._names[query_id] = progress.name
+        gates, held, epoch, pinned = self._gates(query_id, progress.batchId)
+        self._tell(
+            StreamProgressed(
+                query_id=query_id,
+                name=progress.name,
+                batch_id=progress.batchId,
+                rows=progress.numInputRows,
+                rows_per_second=progress.processedRowsPerSecond,
+                seconds=progress.batchDuration / 1000,
+                gates=gates,
+                held=held,
+                pinned=pinned,
+                epoch=epoch,
+            )
+        )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
+        """Say nothing: no batch ran."""
+
+    @_quietly
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """Report the end of a query."""
+        query_id = str(event.id)
+        self._tell(StreamEnded(query_id=query_id, name=self._names.pop(query_id, None), error=event.exception))
+
+    def _gates(self, query_id: str, batch_id: int) -> tuple[dict[str, bool], tuple[str, ...], int, bool]:
+        """Give the gates of a batch by its pin, or as they are now."""
+        pin = self._tell.pin_of(query_id, batch_id)
+        if pin is not None:
+            return dict(pin.gates), pin.held, pin.epoch, True
+        try:
+            now = self._look()
+        except ClosedError:
+            now = Snapshot()  # the session has ended, and knows nothing of now
+        return now.opened, now.held, now.epoch, False
