@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         FeatureSparkError,
         MemoryLost,
         NotReplayable,
+        OffsetDamaged,
         PinDamaged,
         PinError,
         SinkError,
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     )
     from featuregate_spark.session import FeatureSession
     from featuregate_spark.snapshot import Snapshot
+    from featuregate_spark.source import KafkaFeatures
 
 __all__ = [
     "FeatureSession",
     "FeatureSparkError",
+    "KafkaFeatures",
     "MemoryLost",
     "NotReplayable",
+    "OffsetDamaged",
     "PinDamaged",
     "PinError",
     "SinkError",
@@ -44,6 +48,7 @@ _ROOMS = {
         "FeatureSparkError",
         "MemoryLost",
         "NotReplayable",
+        "OffsetDamaged",
         "PinDamaged",
         "PinError",
         "SinkError",
@@ -54,6 +59,7 @@ _ROOMS = {
     ),
     "session": ("FeatureSession",),
     "snapshot": ("Snapshot",),
+    "source": ("KafkaFeatures",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

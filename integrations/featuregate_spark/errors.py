@@ -8,6 +8,7 @@
         ├── PinError               the pin of a micro-batch could not be read or written
         │   ├── PinDamaged         it is there, and does not parse
         │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
+        ├── OffsetDamaged          the offset of a stream of features does not parse
         └── SinkError              the Kafka sink cannot write this batch
             ├── WrongColumns       the DataFrame has not the columns of Spark's Kafka sink
             ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
@@ -23,6 +24,7 @@ __all__ = [
     "FeatureSparkError",
     "MemoryLost",
     "NotReplayable",
+    "OffsetDamaged",
     "PinDamaged",
     "PinError",
     "SinkError",
@@ -51,6 +53,10 @@ class PinDamaged(PinError):
 
 class WrongCheckpoint(PinError):
     """The folder is not the checkpoint of the query that runs: pins there would not belong to its batches."""
+
+
+class OffsetDamaged(FeatureSparkError):
+    """The offset of a stream of features, in Spark's own log, does not parse, or is of a newer release."""
 
 
 class SinkError(FeatureSparkError):

@@ -1,0 +1,157 @@
+"""A step as rows: what each broker, and all of them together, say of APIs and features. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate.catalog import api_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from featuregate import View
+    from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
+    from featuregate_spark.steps import Levels
+
+__all__ = ["KINDS", "PUSHED", "SCHEMA", "FeatureRow", "Only", "pushed", "rows_of"]
+
+KINDS: Final = ("api", "feature", "error")
+
+SCHEMA: Final = (
+    "cluster_id STRING, role STRING, scope STRING, broker INT, host STRING, port INT, kind STRING, feature STRING, "
+    "api_key INT, min INT, max INT, level INT, reported_level INT, epoch BIGINT, error STRING, text STRING, "
+    "seen_at TIMESTAMP"
+)
+"""The columns of :class:`FeatureRow`, as Spark spells them."""
+
+PUSHED: Final = frozenset({"broker", "feature", "kind", "scope"})
+"""The columns whose filters are handled here, when Spark hands them down."""
+
+Only = dict[str, frozenset[Any]]
+"""Column to the values that are wanted; a column that is not named may have any."""
+
+
+class FeatureRow(NamedTuple):
+    """What one broker, or all of them together, say of one API or of one feature; or why a broker says nothing."""
+
+    cluster_id: str | None
+    role: str
+    scope: str
+    broker: int | None
+    host: str | None
+    port: int | None
+    kind: str
+    feature: str | None
+    api_key: int | None
+    min: int | None
+    max: int | None
+    level: int | None
+    reported_level: int | None
+    epoch: int | None
+    error: str | None
+    text: str | None
+    seen_at: datetime
+
+
+def rows_of(view: View, levels: Levels, only: Only) -> Iterator[FeatureRow]:
+    """Give the rows of a view: first those of the cluster, then those of each broker.
+
+    Each that answered has a row for every API and feature that anybody names: what it lacks has no ``min`` and
+    ``max``, and so is seen to be missing.
+    """
+    for row in _all_rows(view, levels):
+        if all(getattr(row, column) in values for column, values in only.items()):
+            yield row
+
+
+def _all_rows(view: View, levels: Levels) -> Iterator[FeatureRow]:
+    keys = sorted({key for broker in view.answering for key in broker.api_ranges})
+    cluster = _blank(view)
+    yield from _apis(cluster, keys, view.api_ranges.get)
+    yield from _features(cluster, levels, view.supported.get, view.level)
+    for broker in view.brokers:
+        about = _about(cluster, broker)
+        if broker.failure is not None:
+            yield about._replace(kind="error", error=broker.failure.kind, text=broker.failure.text)
+            continue
+        yield from _apis(about, keys, broker.serves)
+        yield from _features(about, levels, broker.can_run, partial(_reported, broker))
+
+
+def _blank(view: View) -> FeatureRow:
+    """Give what all rows of the cluster have in common."""
+    return FeatureRow(
+        cluster_id=view.cluster_id,
+        role=view.role,
+        scope="cluster",
+        broker=None,
+        host=None,
+        port=None,
+        kind="",
+        feature=None,
+        api_key=None,
+        min=None,
+        max=None,
+        level=None,
+        reported_level=None,
+        epoch=view.epoch if view.epoch >= 0 else None,
+        error=None,
+        text=None,
+        seen_at=datetime.fromtimestamp(view.seen_at, UTC),
+    )
+
+
+def _about(cluster: FeatureRow, broker: BrokerAnswer) -> FeatureRow:
+    """Give what all rows of one broker have in common."""
+    epoch = broker.epoch if broker.epoch >= 0 else None
+    return cluster._replace(scope="broker", broker=broker.node_id, host=broker.host, port=broker.port, epoch=epoch)
+
+
+def _apis(about: FeatureRow, keys: Sequence[int], serves: Callable[[int], ApiRange | None]) -> Iterator[FeatureRow]:
+    for key in keys:
+        lowest, highest = serves(key) or (None, None)
+        yield about._replace(kind="api", feature=api_name(key), api_key=key, min=lowest, max=highest)
+
+
+def _features(
+    about: FeatureRow,
+    levels: Levels,
+    can_run: Callable[[str], SupportedRange | None],
+    reported: Callable[[str], int | None],
+) -> Iterator[FeatureRow]:
+    for feature, level in levels.items():
+        lowest, highest = can_run(feature) or (None, None)
+        yield about._replace(
+            kind="feature", feature=feature, min=lowest, max=highest, level=level, reported_level=reported(feature)
+        )
+
+
+def _reported(broker: BrokerAnswer, feature: str) -> int | None:
+    return None if broker.epoch < 0 else broker.finalized.get(feature, 0)
+
+
+def pushed(only: Only, filters: Sequence[Any]) -> tuple[Only, list[Any]]:
+    """Take over the filters that Spark hands down, as far as they are handled here; return the rest for Spark.
+
+    ``column = value`` and ``column IN (values)`` are, of the columns in :data:`PUSHED`. They are told by their names,
+    as PySpark 4.0 has no such classes.
+    """
+    narrowed, rest = dict(only), []
+    for each in filters:
+        values = _values(each)
+        if values is None:
+            rest.append(each)
+        else:
+            (column,) = each.attribute
+            narrowed[column] = narrowed.get(column, values) & values
+    return narrowed, rest
+
+
+def _values(each: Any) -> frozenset[Any] | None:
+    name = type(each).__name__
+    if name not in {"EqualTo", "In"} or len(each.attribute) != 1 or each.attribute[0] not in PUSHED:
+        return None
+    # NULL equals nothing, and is in no list.
+    return frozenset(each.value if name == "In" else (each.value,)) - {None}

@@ -1,0 +1,187 @@
+"""What a reader of features shows at one moment, and the document that it can be read from again. Pure.
+
+Both ways of reading give their rows from such a document: a batch from that of its one step, a stream from its offset.
+So what is read again, from Spark's log of offsets or by a task that is tried again, is the same to the last row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
+from featuregate.ratchet import Kept, ratchet
+from featuregate.view import merge
+from featuregate_spark.errors import OffsetDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from featuregate import View
+
+    Said = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int]]
+
+__all__ = ["Levels", "Step", "document_of", "latched_levels", "next_step", "seen_levels", "step_from"]
+
+SCHEMA_VERSION: Final = 1
+LONGEST_TEXT: Final = 300
+"""So many characters of a broker's error are kept: Spark writes the offset to its log with each batch."""
+
+Levels = dict[str, int | None]
+"""Feature to the level to go by: 0 where it is absent, None where that is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a reader shows from one change of the cluster to the next."""
+
+    number: int
+    """How many changes there were."""
+    view: View
+    latched: Mapping[str, int]
+    """The highest finalized level that was ever seen of each feature."""
+
+
+def next_step(before: Step | None, seen: View) -> Step:
+    """Go on with what was seen now; the number rises only where the content changed.
+
+    A broker that lags behind what was seen before does not move a level, and a level that really fell stays latched.
+    Another cluster id starts afresh.
+    """
+    view = merge(
+        seen.brokers,
+        cluster_id=seen.cluster_id,
+        controller_id=seen.controller_id,
+        roster=seen.roster,
+        role=seen.role,
+        previous=before.view if before is not None else None,
+        seen_at=seen.seen_at,
+    )
+    held = Kept() if before is None else Kept(cluster_id=before.view.cluster_id, levels=before.latched)
+    same = before is not None and before.view.same_content(view)
+    number = 0 if before is None else before.number
+    return Step(number=number if same else number + 1, view=view, latched=ratchet(held, view).levels)
+
+
+# ---------------------------------------------------------------------- levels
+
+
+def seen_levels(step: Step) -> Levels:
+    """Give the levels that the newest epoch has, whatever was seen before."""
+    return {feature: step.view.level(feature) for feature in _features(step)}
+
+
+def latched_levels(step: Step) -> Levels:
+    """Give the levels that never fall."""
+    return {
+        feature: max(level or 0, step.latched[feature]) if feature in step.latched else level
+        for feature, level in seen_levels(step).items()
+    }
+
+
+def _features(step: Step) -> list[str]:
+    """Name all that anybody reports, and all that is latched."""
+    said = [name for broker in step.view.answering for name in (*broker.supported, *broker.finalized)]
+    return sorted({*said, *step.view.finalized, *step.latched})
+
+
+# ---------------------------------------------------------------------- a step as a document, and back
+
+
+def document_of(step: Step) -> dict[str, Any]:
+    """Give a step as JSON-able values. What many brokers say alike is there once."""
+    said: dict[Said, int] = {}
+    brokers = [_broker_document(broker, said) for broker in step.view.brokers]
+    return {
+        "v": SCHEMA_VERSION,
+        "n": step.number,
+        "cluster_id": step.view.cluster_id,
+        "role": step.view.role,
+        "roster": step.view.roster,
+        "seen_at": step.view.seen_at,
+        "epoch": step.view.epoch,
+        "finalized": dict(step.view.finalized),
+        "latched": dict(step.latched),
+        "brokers": brokers,
+        "said": [
+            {
+                "apis": {str(key): list(versions) for key, versions in apis.items()},
+                "supported": {name: list(levels) for name, levels in supported.items()},
+                "finalized": dict(finalized),
+            }
+            for apis, supported, finalized in said
+        ],
+    }
+
+
+def _broker_document(broker: BrokerAnswer, said: dict[Said, int]) -> dict[str, Any]:
+    place = {"id": broker.node_id, "host": broker.host, "port": broker.port}
+    if broker.failure is not None:
+        return {**place, "failure": [broker.failure.kind, broker.failure.text[:LONGEST_TEXT]]}
+    content = (broker.api_ranges, broker.supported, broker.finalized)
+    return {
+        **place,
+        "said": said.setdefault(content, len(said)),
+        "epoch": broker.epoch,
+        "asked_version": broker.asked_version,
+    }
+
+
+def step_from(document: Any) -> Step:
+    """Read what :func:`document_of` gave.
+
+    Raises
+    ------
+    OffsetDamaged
+        It is no such document, or of a newer release.
+    """
+    try:
+        version = document["v"]
+        if version != SCHEMA_VERSION:
+            raise OffsetDamaged(f"an offset of version {version!r} is not known here: upgrade featuregate")
+        return _step_from(document)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise OffsetDamaged(f"this is no offset of kafka_features: {type(error).__name__}: {error}") from error
+
+
+def _step_from(document: Any) -> Step:
+    said = [
+        (
+            FrozenMap({int(key): ApiRange(*versions) for key, versions in each["apis"].items()}),
+            FrozenMap({name: SupportedRange(*levels) for name, levels in each["supported"].items()}),
+            FrozenMap(each["finalized"]),
+        )
+        for each in document["said"]
+    ]
+    role, seen_at = document["role"], float(document["seen_at"])
+    merged = merge(
+        [_answer(each, said, role=role, seen_at=seen_at) for each in document["brokers"]],
+        cluster_id=document["cluster_id"],
+        role=role,
+        roster=document["roster"],
+        seen_at=seen_at,
+    )
+    # What was finalized is told by the newest epoch ever seen, which may be of a broker that is silent now.
+    view = replace(merged, epoch=int(document["epoch"]), finalized=FrozenMap(document["finalized"]))
+    return Step(number=int(document["n"]), view=view, latched=FrozenMap(document["latched"]))
+
+
+def _answer(document: Any, said: Sequence[Said], *, role: Any, seen_at: float) -> BrokerAnswer:
+    place: dict[str, Any] = {
+        "node_id": document["id"],
+        "host": document["host"],
+        "port": document["port"],
+        "role": role,
+        "answered_at": seen_at,
+    }
+    if "failure" in document:
+        return BrokerAnswer(**place, failure=Failure(*document["failure"]))
+    apis, supported, finalized = said[document["said"]]
+    return BrokerAnswer(
+        **place,
+        api_ranges=apis,
+        supported=supported,
+        finalized=finalized,
+        epoch=document["epoch"],
+        asked_version=document["asked_version"],
+    )

@@ -1,0 +1,173 @@
+"""A view as rows: what is truth, what is lacking, what is unknown, and which rows are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from builders import DEAF, broker, deaf, view
+from hypothesis import given
+from strategies import views
+
+from featuregate.answers import ApiRange, SupportedRange
+from featuregate.testing import release_view
+from featuregate_spark.rows import SCHEMA, FeatureRow, pushed, rows_of
+from featuregate_spark.steps import next_step, seen_levels
+
+TV = "transaction.version"
+
+
+def rows(of, levels=None, **only) -> list[FeatureRow]:
+    levels = seen_levels(next_step(None, of)) if levels is None else levels
+    return list(rows_of(of, levels, {column: frozenset(values) for column, values in only.items()}))
+
+
+def test_the_columns_are_those_of_the_schema():
+    """Spark takes the values of a row by their position."""
+    assert [column.split()[0] for column in SCHEMA.split(", ")] == list(FeatureRow._fields)
+
+
+def test_what_the_cluster_serves_is_what_all_brokers_serve():
+    """One row for the cluster, without a host, and one for each broker."""
+    found = rows(view(broker(1, txn=3), broker(2, txn=5)), feature={"TxnOffsetCommit"})
+    assert [(row.scope, row.broker, row.host, row.api_key, row.min, row.max) for row in found] == [
+        ("cluster", None, None, 28, 0, 3),
+        ("broker", 1, "b1", 28, 0, 3),
+        ("broker", 2, "b2", 28, 0, 5),
+    ]
+
+
+def test_an_api_that_one_broker_lacks_is_a_row_without_versions():
+    """Both the broker and the cluster show that it is missing, rather than nothing at all."""
+    found = rows(view(broker(1, txn=3), broker(2, txn=None)), kind={"api"})
+    assert [(row.scope, row.broker, row.min, row.max) for row in found] == [
+        ("cluster", None, None, None),
+        ("broker", 1, 0, 3),
+        ("broker", 2, None, None),
+    ]
+
+
+def test_versions_are_those_that_are_really_served():
+    """A broker of 4.x says that it serves Produce from 0, and rejects what is below 3."""
+    found = rows(release_view("4.2"), feature={"Produce"})
+    assert [row.min for row in found] == [3, 3]
+
+
+def test_a_silent_broker_is_a_row_that_says_why():
+    """Its kind is for programs, its text for people; it has no rows of other kinds."""
+    found = rows(view(broker(1), deaf(2)), broker={2})
+    assert [(row.kind, row.scope, row.host, row.error, row.text) for row in found] == [("error", "broker", "b2", *DEAF)]
+
+
+def test_an_absent_level_is_told_from_an_unknown_one():
+    """Absent is 0 where an epoch is known; without any epoch nothing is known."""
+    supports = {"supported": {TV: SupportedRange(0, 2)}}
+    absent = rows(view(replace(broker(1, epoch=10), **supports)), feature={TV}, scope={"cluster"})
+    unknown = rows(view(replace(broker(1, epoch=-1), **supports)), feature={TV}, scope={"cluster"})
+    assert [(row.level, row.reported_level, row.epoch) for row in absent] == [(0, 0, 10)]
+    assert [(row.level, row.reported_level, row.epoch) for row in unknown] == [(None, None, None)]
+
+
+def test_a_broker_that_lags_shows_its_own_level_beside_that_of_the_cluster():
+    """The level to go by is one for all rows of a feature."""
+    found = rows(view(broker(1, epoch=20, transaction_version=2), broker(2, epoch=10, transaction_version=1)))
+    assert [(row.broker, row.level, row.reported_level, row.epoch) for row in found if row.feature == TV] == [
+        (None, 2, 2, 20),
+        (1, 2, 2, 20),
+        (2, 2, 1, 10),
+    ]
+
+
+def test_the_level_to_go_by_is_the_one_that_is_given():
+    """A stream gives latched ones; what is reported stays beside it."""
+    found = rows(view(broker(1, transaction_version=1)), {TV: 2}, feature={TV})
+    assert [(row.level, row.reported_level) for row in found] == [(2, 1), (2, 1)]
+
+
+def test_every_row_tells_the_cluster_and_the_time():
+    """So that rows of several clusters and steps may lie in one table."""
+    found = rows(view(broker(1), deaf(2)))
+    assert {(row.cluster_id, row.role, row.seen_at) for row in found} == {
+        ("c", "broker", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    }
+
+
+def test_an_api_that_is_newer_than_the_catalog_has_a_printable_name():
+    """No row is lost because a name is not known yet."""
+    found = rows(view(replace(broker(1), api_ranges={999: ApiRange(0, 1)})), scope={"broker"})
+    assert [(row.feature, row.api_key) for row in found] == [("api:999", 999)]
+
+
+@given(views())
+def test_each_broker_has_an_error_or_as_many_rows_as_the_cluster(seen):
+    """Whatever brokers say: none is left out, and none has gaps."""
+    found = rows(seen)
+    whole = sum(row.scope == "cluster" for row in found)
+    for each in seen.brokers:
+        mine = [row for row in found if (row.broker, row.host, row.port) == (each.node_id, each.host, each.port)]
+        assert len(mine) == (whole if each.answered else 1)
+
+
+@given(views())
+def test_what_is_asked_for_is_a_part_of_all(seen):
+    """Filtering early gives what filtering late gives."""
+    late = [row for row in rows(seen) if row.kind == "feature" and row.broker in {1, 2}]
+    assert rows(seen, kind={"feature"}, broker={1, 2}) == late
+
+
+# ---------------------------------------------------------------------- what Spark hands down: classes as PySpark 4.1's
+
+
+@dataclass(frozen=True)
+class EqualTo:
+    attribute: tuple[str, ...]
+    value: Any
+
+
+@dataclass(frozen=True)
+class In:
+    attribute: tuple[str, ...]
+    value: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class IsNotNull:
+    attribute: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    child: Any
+
+
+def test_filters_narrow_what_the_options_left():
+    """All of them hold at once."""
+    filters = [EqualTo(("kind",), "api"), In(("broker",), (2, 3, None))]
+    only, rest = pushed({"broker": frozenset({1, 2})}, filters)
+    assert only == {"kind": {"api"}, "broker": {2}}
+    assert rest == []
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        IsNotNull(("kind",)),
+        Not(EqualTo(("kind",), "api")),
+        EqualTo(("max",), 3),
+        EqualTo(("kind", "inner"), "api"),
+    ],
+    ids=repr,
+)
+def test_a_filter_that_is_not_handled_is_left_to_spark(each):
+    """It comes back as the very object, and changes nothing."""
+    only, rest = pushed({"kind": frozenset({"api"})}, [each])
+    assert only == {"kind": {"api"}}
+    assert rest[0] is each
+
+
+def test_nothing_equals_null():
+    """As in SQL: ``broker = NULL`` gives no row, not those of the cluster."""
+    only, _ = pushed({}, [EqualTo(("broker",), None)])
+    assert rows(view(broker(1)), **only) == []

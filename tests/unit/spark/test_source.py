@@ -1,0 +1,249 @@
+"""The data source without Spark's JVM: options, one look, and the stream's offsets against brokers that answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.testing import FakeCluster
+from featuregate_spark import KafkaFeatures
+from featuregate_spark.source import FeatureReader, FeatureStream, PushedReader, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featuregate_spark.rows import FeatureRow
+
+TV = "transaction.version"
+BOOTSTRAP = "kafka.bootstrap.servers"
+SILENT = {BOOTSTRAP: "127.0.0.1:1", "timeout": "2"}
+
+
+@pytest.fixture
+def kafka() -> Iterator[FakeCluster]:
+    with FakeCluster(finalized={TV: 2}) as cluster:
+        yield cluster
+
+
+class Clock:
+    """Time that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Stream:
+    """What Spark does with a stream's reader: ask for the latest offset, and plan and read what is new."""
+
+    def __init__(self, options: dict[str, str], goes_on_from: dict[str, Any] | None = None) -> None:
+        self.clock = Clock()
+        self.reader = FeatureStream(Wanted.of(options), self.clock)
+        self.at = goes_on_from or self.reader.initialOffset()
+        if goes_on_from is not None:
+            assert self.reader.partitions(goes_on_from, goes_on_from) == []
+
+    def next(self) -> list[FeatureRow]:
+        """Poll after the interval, and give the rows of the batch, none if nothing is new."""
+        self.clock.now += 30
+        end = json.loads(json.dumps(self.reader.latestOffset()))
+        start, self.at = self.at, end
+        return self.between(start, end)
+
+    def between(self, start: dict[str, Any], end: dict[str, Any]) -> list[FeatureRow]:
+        return [row for part in self.reader.partitions(start, end) for row in self.reader.read(part)]
+
+
+def levels(rows: list[FeatureRow]) -> list[tuple[int | None, int | None]]:
+    return [(row.level, row.reported_level) for row in rows if row.feature == TV and row.scope == "cluster"]
+
+
+# ---------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "kafka.bootstrap.servers: is missing: it says where the cluster is, as host:port"),
+        ({"bootstrap.servers": "b:9092"}, "bootstrap.servers: kafka_features has no such option; it has broker, "),
+        ({"path": "x"}, "path: kafka_features has no such option"),
+        ({BOOTSTRAP: "b:9092", "broker": "1,b"}, "broker: '1,b' is no list of broker ids"),
+        ({BOOTSTRAP: "b:9092", "kind": "api, apis"}, "kind: 'api, apis' has some that are none of: api, feature"),
+        ({BOOTSTRAP: "b:9092", "feature": " ,"}, "feature: is empty: leave it out to have all"),
+        ({BOOTSTRAP: "b:9092", "timeout": "0"}, "timeout: '0' is no number of seconds above 0"),
+        ({BOOTSTRAP: "b:9092", "interval": "nan"}, "interval: 'nan' is no number of seconds above 0"),
+        ({BOOTSTRAP: "b:9092", "levels": "newest"}, "levels: 'newest' is none of: latched, latest"),
+        ({BOOTSTRAP: "b:9092", "roster": "none"}, "roster: 'none' is none of: ask, listed"),
+        ({BOOTSTRAP: "b:9092", "pushdown": "1"}, "pushdown: '1' is none of: true, false"),
+    ],
+    ids=str,
+)
+def test_an_option_that_cannot_be_used_is_one_line_that_names_it(options, says):
+    """Before any broker is asked: where the columns are wanted first."""
+    with pytest.raises(ConfigError) as raised:
+        KafkaFeatures(options).schema()
+    assert str(raised.value).startswith(says)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_misspelled_secret_is_not_shown():
+    """The error names the option, and never its value."""
+    with pytest.raises(ConfigError) as raised:
+        KafkaFeatures({BOOTSTRAP: "b:9092", "sasl.password": "hush"}).schema()
+    assert "sasl.password" in str(raised.value)
+    assert "hush" not in str(raised.value)
+
+
+def test_what_the_options_say_does_not_show_secrets():
+    """Not even where somebody prints it."""
+    assert "hush" not in repr(Wanted.of({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
+
+
+def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
+    """The core's own error, with Spark's prefix."""
+    reader = FeatureReader(Wanted.of({BOOTSTRAP: "b:9092", "kafka.security.protocol": "TLS"}))
+    with pytest.raises(ConfigError, match=r"^kafka.security.protocol: 'TLS' is none of"):
+        reader.partitions()
+
+
+# ---------------------------------------------------------------------- one look
+
+
+def test_a_batch_is_asked_for_once_and_read_as_often_as_it_takes(kafka: FakeCluster):
+    """A task that is tried again gives the same rows, though the cluster has changed."""
+    reader = FeatureReader(Wanted.of({BOOTSTRAP: kafka.bootstrap}))
+    (part,) = reader.partitions()
+    first = list(reader.read(part))
+    kafka.finalize({TV: 1})
+    asked = len(kafka.requests)
+    again = pickle.loads(pickle.dumps(reader))
+    assert list(again.read(pickle.loads(pickle.dumps(part)))) == first
+    assert len(kafka.requests) == asked
+    assert levels(first) == [(2, 2)]
+
+
+def test_options_narrow_the_rows(kafka: FakeCluster):
+    """Lists, with commas between."""
+    options = {BOOTSTRAP: kafka.bootstrap, "broker": "1, 3", "kind": "api", "feature": "Fetch,Produce"}
+    reader = FeatureReader(Wanted.of(options))
+    (part,) = reader.partitions()
+    assert [(row.broker, row.feature) for row in reader.read(part)] == [
+        (1, "Produce"),
+        (1, "Fetch"),
+        (3, "Produce"),
+        (3, "Fetch"),
+    ]
+
+
+def test_a_silent_broker_is_a_row_and_a_silent_cluster_an_error(kafka: FakeCluster):
+    """The error names each broker."""
+    options = {BOOTSTRAP: kafka.bootstrap, "kind": "error", "timeout": "5"}
+    addresses = kafka.bootstrap.split(",")
+    reader = FeatureReader(Wanted.of(options))
+    kafka.broker(2).stop()
+    (part,) = reader.partitions()
+    assert [(row.broker, row.error) for row in reader.read(part)] == [(2, "ConnectFailed")]
+    kafka.broker(1).stop()
+    kafka.broker(3).stop()
+    with pytest.raises(DiscoveryError) as raised:
+        reader.partitions()
+    assert all(address in str(raised.value) for address in addresses)
+
+
+def test_only_the_reader_that_was_asked_for_takes_filters_over():
+    """PySpark 4.1 refuses to plan with such a reader while its push-down is switched off, which is its default."""
+    plain = KafkaFeatures({BOOTSTRAP: "b:9092"}).reader(None)
+    assert "pushFilters" not in type(plain).__dict__
+    assert isinstance(KafkaFeatures({BOOTSTRAP: "b:9092", "pushdown": "true"}).reader(None), PushedReader)
+
+
+# ---------------------------------------------------------------------- the stream
+
+
+def test_only_a_change_of_content_is_a_new_offset(kafka: FakeCluster):
+    """An epoch that moves is none."""
+    stream = Stream({BOOTSTRAP: kafka.bootstrap})
+    assert levels(stream.next()) == [(2, 2)]
+    first = stream.at
+    kafka.advance_epoch(5)
+    assert stream.next() == []
+    assert stream.at == first
+
+
+def test_levels_are_latched_unless_the_latest_are_wanted(kafka: FakeCluster):
+    """An operator's downgrade is seen either way."""
+    latched = Stream({BOOTSTRAP: kafka.bootstrap})
+    latest = Stream({BOOTSTRAP: kafka.bootstrap, "levels": "latest"})
+    latched.next()
+    latest.next()
+    kafka.finalize({TV: 1})
+    assert levels(latched.next()) == [(2, 1)]
+    assert levels(latest.next()) == [(1, 1)]
+
+
+def test_a_restart_goes_on_from_the_offset(kafka: FakeCluster):
+    """No row where nothing changed, the number goes on, and levels are still latched."""
+    stream = Stream({BOOTSTRAP: kafka.bootstrap})
+    stream.next()
+    kafka.finalize({TV: 1})
+    stream.next()
+    again = Stream({BOOTSTRAP: kafka.bootstrap}, goes_on_from=stream.at)
+    assert again.next() == []
+    kafka.finalize({"group.version": 1})
+    assert levels(again.next()) == [(2, 1)]
+    assert again.at["n"] == 3
+
+
+def test_a_replay_gives_the_same_rows_and_asks_nobody(kafka: FakeCluster):
+    """The offset holds what they are made of."""
+    stream = Stream({BOOTSTRAP: kafka.bootstrap})
+    start = stream.at
+    rows = stream.next()
+    kafka.finalize({TV: 1})
+    asked = len(kafka.requests)
+    assert Stream({BOOTSTRAP: kafka.bootstrap}).between(start, stream.at) == rows
+    assert len(kafka.requests) == asked
+
+
+def test_a_stale_broker_that_answers_alone_moves_no_level(kafka: FakeCluster):
+    """Also after a restart, and also where the latest levels are wanted."""
+    kafka.broker(3).lag()
+    kafka.finalize({TV: 3})
+    stream = Stream({BOOTSTRAP: kafka.bootstrap, "levels": "latest", "timeout": "5"})
+    assert levels(stream.next()) == [(3, 3)]
+    again = Stream({BOOTSTRAP: kafka.bootstrap, "levels": "latest", "timeout": "5"}, goes_on_from=stream.at)
+    kafka.broker(1).stop()
+    kafka.broker(2).stop()
+    rows = again.next()
+    assert levels(rows) == [(3, 3)]
+    assert [row.broker for row in rows if row.kind == "error"] == [1, 2]
+
+
+def test_brokers_are_asked_once_in_an_interval(kafka: FakeCluster):
+    """Spark may want the latest offset a hundred times a second."""
+    stream = Stream({BOOTSTRAP: kafka.bootstrap, "interval": "60"})
+    stream.next()
+    asked = len(kafka.requests)
+    stream.next()
+    assert len(kafka.requests) == asked
+    stream.next()
+    assert len(kafka.requests) > asked
+
+
+def test_a_silent_cluster_is_a_line_in_the_log_and_no_news(kafka: FakeCluster, caplog: pytest.LogCaptureFixture):
+    """The stream goes on, at its beginning and later."""
+    with caplog.at_level(logging.WARNING, "featuregate.spark"):
+        stream = Stream(SILENT)
+        assert stream.next() == []
+        assert stream.at == {"n": 0}
+    assert "goes on with what it knew: no broker answered: 127.0.0.1:1" in caplog.text
+    assert Stream(SILENT, goes_on_from=stream.at).next() == []
+    alive = Stream({BOOTSTRAP: kafka.bootstrap}, goes_on_from=stream.at)
+    assert levels(alive.next()) == [(2, 2)]
