@@ -1,0 +1,214 @@
+"""What a cluster allows of Spark's Kafka source and sink, and what has no effect there."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.errors import ConfigError
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_spark.options import OptionAdvice, OptionState, kafka_options, with_kafka_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featuregate import View
+    from featuregate_spark.options import Role
+
+ANCIENT, OLD, NEW = release_view("0.10.0"), release_view("1.0"), release_view("4.2")
+ROLES: tuple[Role, ...] = ("reader", "writer")
+REFUSED = {
+    "reader": (
+        "kafka.auto.offset.reset",
+        "kafka.enable.auto.commit",
+        "kafka.interceptor.classes",
+        "kafka.key.deserializer",
+        "kafka.value.deserializer",
+    ),
+    "writer": ("kafka.key.serializer", "kafka.value.serializer", "kafka.transactional.id"),
+}
+
+
+def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[str, OptionAdvice]:
+    """Return the advice for both roles by its name."""
+    return {each.name: each for role in ROLES for each in kafka_options(view, role, options)}
+
+
+def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
+    """What Java's producer does by default is on already; what Spark makes no use of is said to be so."""
+    assert {name: each.state for name, each in told(NEW).items()} == {
+        "read-committed": OptionState.MAY,
+        "group-protocol": OptionState.NO_EFFECT,
+        "zstd": OptionState.MAY,
+        "acks-all": OptionState.ON,
+        "idempotence": OptionState.ON,
+        "transactional-id": OptionState.FAILS,
+        "transactions-v2": OptionState.NO_EFFECT,
+    }
+
+
+def test_what_the_cluster_lacks_is_not_yet() -> None:
+    """The reason names the broker; what is on by default all the same says so."""
+    assert told(OLD)["zstd"].state is OptionState.NOT_YET
+    assert "broker 1" in told(OLD)["zstd"].reason
+    assert told(ANCIENT)["read-committed"].state is OptionState.NOT_YET
+    assert told(ANCIENT)["idempotence"].reason.startswith("it is on, but closed: ")
+
+
+@pytest.mark.parametrize("view", [None, release_view("4.2", "4.2", silent=(2,)), release_view("4.2", "0.10.0")])
+def test_a_broker_that_is_silent_or_too_old_holds_everything_back(view: View | None) -> None:
+    """And so does a cluster of which nobody has answered yet."""
+    assert not any(each.applies for each in told(view).values())
+    assert told(view)["zstd"].state is OptionState.NOT_YET
+
+
+def test_what_has_no_effect_still_says_what_the_cluster_has() -> None:
+    """That is what would tempt one to set it."""
+    protocol = told(NEW)["group-protocol"]
+    assert protocol.decision is not None
+    assert (protocol.decision.open, protocol.used_by_spark, protocol.applies) == (True, False, False)
+    assert "Spark assigns the partitions" in protocol.reason
+    level = told(NEW)["transactions-v2"]
+    assert (level.option, level.used_by_spark) == (None, False)
+
+
+@pytest.mark.parametrize(("role", "option"), [(role, option) for role in ROLES for option in REFUSED[role]])
+def test_what_spark_refuses_is_named_with_what_to_do(role: Role, option: str) -> None:
+    """In any spelling: Spark ignores the case of an option's name."""
+    (found,) = (each for each in kafka_options(NEW, role, {option.upper(): "x"}) if each.option == option)
+    assert (found.state, found.conflicts, found.applies) == (OptionState.FAILS, (option.upper(),), False)
+    assert f"(remove {option.upper()})" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"kafka.isolation.level": "read_committed"}, "read-committed"),
+        ({"KAFKA.Compression.Type": "zstd"}, "zstd"),
+        ({"kafka.enable.idempotence": True}, "idempotence"),
+        ({"kafka.acks": -1}, "acks-all"),
+        ({"kafka.acks": -1}, "idempotence"),
+        ({"kafka.max.in.flight.requests.per.connection": 5}, "idempotence"),
+    ],
+)
+def test_what_is_on_is_seen(options: dict[str, object], name: str) -> None:
+    """By the app's own option, in each spelling that Kafka's Java client takes."""
+    found = told(NEW, options)[name]
+    assert (found.state, found.conflicts, found.applies) == (OptionState.ON, (), False)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"kafka.isolation.level": "read_uncommitted"}, "read-committed"),
+        ({"kafka.isolation.level": "READ_COMMITTED"}, "read-committed"),
+        ({"kafka.compression.type": "lz4"}, "zstd"),
+        ({"kafka.acks": "1"}, "acks-all"),
+        ({"kafka.acks": "1"}, "idempotence"),
+        ({"kafka.retries": 0}, "idempotence"),
+        ({"kafka.enable.idempotence": False}, "idempotence"),
+        ({"Kafka.Max.In.Flight.Requests.Per.Connection": "6"}, "idempotence"),
+    ],
+)
+def test_the_app_s_own_choice_stands_in_the_way(options: dict[str, object], name: str) -> None:
+    """It is named as it was spelled, and never overridden."""
+    found = told(NEW, options)[name]
+    assert (found.state, found.conflicts, found.applies) == (OptionState.MAY, (*options,), False)
+
+
+def test_idempotence_beside_what_excludes_it_fails() -> None:
+    """Asked for in so many words, Kafka's client does not give it up in silence: the task fails."""
+    found = told(NEW, {"kafka.enable.idempotence": "true", "kafka.acks": "1"})["idempotence"]
+    assert (found.state, found.conflicts) == (OptionState.FAILS, ("kafka.acks",))
+
+
+def test_what_may_be_set_is() -> None:
+    """In a new dict, with all that the app had in it."""
+    options = {"subscribe": "t", "kafka.acks": "1"}
+    features = StaticFeatures(NEW)
+    assert with_kafka_options(options, role="reader", features=features) == {
+        **options,
+        "kafka.isolation.level": "read_committed",
+    }
+    assert with_kafka_options(options, role="writer", features=features) == {
+        **options,
+        "kafka.compression.type": "zstd",
+    }
+    assert options == {"subscribe": "t", "kafka.acks": "1"}
+
+
+def test_nothing_is_set_before_anybody_has_answered() -> None:
+    """A gate without a view is closed."""
+    for role in ROLES:
+        assert with_kafka_options({}, role=role, features=StaticFeatures()) == {}
+
+
+def test_a_silent_broker_does_not_make_a_reader_read_what_was_aborted() -> None:
+    """What was set once stays set: its gate is sticky. The plain advice of that moment says otherwise."""
+    features = StaticFeatures(NEW)
+    first = with_kafka_options({}, role="reader", features=features)
+    features.show(release_view("4.2", "4.2", silent=(2,), epoch=NEW.epoch + 1))
+    assert not any(each.applies for each in kafka_options(features.view, "reader"))
+    assert (
+        with_kafka_options({}, role="reader", features=features) == first == {"kafka.isolation.level": "read_committed"}
+    )
+
+
+def test_only_what_may_be_set_has_a_gate() -> None:
+    """So that pins of a query carry no gates of what has no effect; and an app can hold one closed in its tests."""
+    features = StaticFeatures(NEW)
+    features.force_closed("option-zstd")
+    assert with_kafka_options({}, role="writer", features=features) == {}
+    assert {*features.health()["gates"]} == {"option-zstd", "option-acks-all", "option-idempotence"}
+
+
+def test_what_was_set_in_vain_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """And each other step is told."""
+    with caplog.at_level(logging.INFO, logger="featuregate.spark"):
+        with_kafka_options({"kafka.group.protocol": "consumer"}, role="reader", features=StaticFeatures(NEW))
+    told = {record.getMessage().partition(":")[0]: record.levelno for record in caplog.records}
+    assert told == {
+        "reader set": logging.INFO,
+        "reader left as it is": logging.WARNING,
+    }
+
+
+def test_there_are_two_roles() -> None:
+    """Anything else is a slip of the pen."""
+    with pytest.raises(ConfigError, match="role: must be reader or writer, not 'consumer'"):
+        kafka_options(NEW, "consumer")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="role"):
+        with_kafka_options({}, role="consumer", features=StaticFeatures(NEW))  # type: ignore[arg-type]
+
+
+OPTIONS = [
+    *(each.option for role in ROLES for each in kafka_options(NEW, role) if each.option),
+    *(option for role in ROLES for option in REFUSED[role]),
+    "kafka.retries",
+    "topic",
+]
+VALUES = st.one_of(
+    st.booleans(), st.integers(-1, 9), st.sampled_from(["zstd", "lz4", "all", "true", "consumer", "read_committed", ""])
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from([*OPTIONS, *map(str.upper, OPTIONS)]), VALUES),
+    st.sampled_from(ROLES),
+    st.sampled_from([None, ANCIENT, OLD, NEW]),
+)
+def test_nothing_of_the_app_s_is_ever_changed(options: dict[str, Any], role: Role, view: View | None) -> None:
+    """Whatever it sets: only options are added that it has in no spelling, and each advice crosses process borders."""
+    features = StaticFeatures() if view is None else StaticFeatures(view)
+    found = with_kafka_options(options, role=role, features=features)
+    assert {key: found[key] for key in options} == options
+    added = [key for key in found if key not in options]
+    assert not {key.lower() for key in options} & {*added}
+    for each in kafka_options(view, role, options):
+        assert each.reason
+        assert pickle.loads(pickle.dumps(each)) == each
