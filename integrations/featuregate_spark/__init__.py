@@ -22,17 +22,22 @@ if TYPE_CHECKING:
         WrongColumns,
         WrongSession,
     )
+    from featuregate_spark.listener import FeatureListener
+    from featuregate_spark.options import OptionAdvice, OptionState, kafka_options, with_kafka_options
     from featuregate_spark.session import FeatureSession
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.source import KafkaFeatures
 
 __all__ = [
+    "FeatureListener",
     "FeatureSession",
     "FeatureSparkError",
     "KafkaFeatures",
     "MemoryLost",
     "NotReplayable",
     "OffsetDamaged",
+    "OptionAdvice",
+    "OptionState",
     "PinDamaged",
     "PinError",
     "SinkError",
@@ -41,6 +46,8 @@ __all__ = [
     "WrongCheckpoint",
     "WrongColumns",
     "WrongSession",
+    "kafka_options",
+    "with_kafka_options",
 ]
 
 _ROOMS = {
@@ -57,6 +64,8 @@ _ROOMS = {
         "WrongColumns",
         "WrongSession",
     ),
+    "listener": ("FeatureListener",),
+    "options": ("OptionAdvice", "OptionState", "kafka_options", "with_kafka_options"),
     "session": ("FeatureSession",),
     "snapshot": ("Snapshot",),
     "source": ("KafkaFeatures",),

@@ -1,0 +1,69 @@
+"""The front door of the PySpark side: what it exports, and what importing it costs an executor."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+import featuregate_spark as door
+
+PURE = ("connector", "errors", "events", "kinds", "once", "options", "pins", "snapshot")
+FRAMEWORKS = {"pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka"}
+WITHOUT = """
+import importlib.abc, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pyspark", "py4j"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+sys.meta_path.insert(0, Missing())
+import featuregate_spark
+"""
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def modules_after(code: str) -> set[str]:
+    return set(json.loads(run(f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))")))
+
+
+def test_every_name_is_there_and_is_that_of_its_room() -> None:
+    """``from featuregate_spark import *`` gives what ``__all__`` says, and dir() shows it."""
+    for room, names in door._ROOMS.items():
+        for name in names:
+            assert getattr(door, name) is getattr(importlib.import_module(f"featuregate_spark.{room}"), name)
+    assert sorted(door._HOMES) == sorted(door.__all__)
+    assert set(door.__all__) <= set(dir(door))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = door.Nothing  # type: ignore[attr-defined]
+
+
+def test_the_door_and_the_pure_rooms_import_no_spark() -> None:
+    """An executor that unpickles a snapshot pays for the snapshot alone; the probe sees what is heavy."""
+    rooms = "\n".join(f"import featuregate_spark.{room}" for room in PURE)
+    assert not modules_after(f"import featuregate_spark\n{rooms}") & FRAMEWORKS
+    assert "pyspark" in modules_after("from featuregate_spark import FeatureListener")
+
+
+def test_an_executor_that_reads_a_snapshot_loads_no_discoverer() -> None:
+    """No poll loop, no sockets, no TLS: what travels is a value."""
+    found = modules_after("from featuregate_spark import Snapshot\nSnapshot.from_json(Snapshot().to_json())")
+    assert not found & {*FRAMEWORKS, "featuregate.discoverer", "featuregate.net", "ssl", "asyncio"}
+
+
+def test_without_pyspark_the_extra_is_named() -> None:
+    """And what does not need it works."""
+    code = """
+print(featuregate_spark.Snapshot().epoch)
+try:
+    featuregate_spark.FeatureListener
+except ImportError as error:
+    print(error)
+"""
+    words = "featuregate_spark needs pyspark: install featuregate[spark]"
+    assert run(WITHOUT + code).splitlines() == ["-1", words]
