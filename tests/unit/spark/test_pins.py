@@ -1,0 +1,202 @@
+"""The pin of a micro-batch: what it decides by, and what never goes back over the batches of a query."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.ratchet import LatchKey
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_spark import PinDamaged, Snapshot
+from featuregate_spark.pins import BatchPin, next_pin
+
+if TYPE_CHECKING:
+    from featuregate import Gate, View
+    from featuregate.ratchet import Policy
+
+TV2 = "transaction.version>=2"
+HIGH = release_view("4.2")
+LOW = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1)
+OTHER = release_view("4.2", finalized={"transaction.version": 1}, cluster_id="another")
+
+
+def seen(view: View | None, policy: Policy = "sticky", requirement: str = TV2) -> list[Gate]:
+    """Give the gate of a process that has just begun, and that sees this."""
+    return [StaticFeatures(view).gate("tv2", requirement, policy=policy)]
+
+
+def after(*views: View | None, policy: Policy = "sticky") -> BatchPin:
+    """Give the newest pin of a query that saw these, one in each batch, restarted before each."""
+    pin = None
+    for batch_id, view in enumerate(views):
+        written = next_pin(pin, batch_id, view, seen(view, policy), at=100.0 + batch_id)
+        pin = BatchPin.from_json(written.to_json())
+        assert pin == written
+    assert pin is not None
+    return pin
+
+
+def test_the_first_pin_is_what_is_seen() -> None:
+    """And carries the latch, so that the next process finds it."""
+    pin = after(HIGH)
+    assert (pin.batch_id, pin.snapshot.opened, pin.snapshot.held) == (0, {"tv2": True}, ())
+    kept = pin.kept[HIGH.cluster_id or ""]
+    assert kept.gates[LatchKey("tv2", TV2)].opened_at == 100.0
+    assert kept.levels["transaction.version"] == 2
+
+
+def test_what_was_never_open_is_closed() -> None:
+    """A latch is made by a proof alone."""
+    assert after(LOW, LOW).snapshot.opened == {"tv2": False}
+
+
+def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
+    """Each pin carries what the pins before it had latched, whatever the process forgot; it says what holds it."""
+    pin = after(HIGH, LOW, LOW)
+    assert pin.snapshot.opened == {"tv2": True}
+    assert pin.snapshot.held == ("tv2",)
+    assert "transaction.version was 2" in str(pin.snapshot["tv2"].decision.held)
+    assert pin.kept[HIGH.cluster_id or ""].gates[LatchKey("tv2", TV2)].opened_at == 100.0
+
+
+def test_a_live_gate_says_what_is_so() -> None:
+    """It is pinned for its batch, and latches nothing."""
+    pin = after(HIGH, LOW, policy="live")
+    assert (pin.snapshot.opened, pin.snapshot.held) == ({"tv2": False}, ())
+    assert pin.kept[HIGH.cluster_id or ""].gates == {}
+
+
+def test_a_live_gate_of_a_stale_view_stays_closed() -> None:
+    """The process knows that its view is old; the view alone does not show it."""
+    features = StaticFeatures(HIGH)
+    gate = features.gate("tv2", TV2, policy="live")
+    features.force_closed("tv2")
+    assert next_pin(None, 0, HIGH, [gate], at=1.0).snapshot.opened == {"tv2": False}
+
+
+def test_another_cluster_begins_afresh_and_the_first_is_not_forgotten() -> None:
+    """A query that was led to another cluster by its bootstrap servers, and back again."""
+    assert after(HIGH, OTHER).snapshot.opened == {"tv2": False}
+    back = after(HIGH, OTHER, LOW)
+    assert back.snapshot.opened == {"tv2": True}
+    assert {*back.kept} == {HIGH.cluster_id, "another"}
+
+
+def test_a_cluster_without_an_id_latches_nothing() -> None:
+    """It cannot be told from another one."""
+    nameless = release_view("4.2", cluster_id=None)
+    pin = after(nameless)
+    assert (pin.snapshot.opened, pin.kept) == ({"tv2": True}, {})
+    lower = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1, cluster_id=None)
+    assert after(nameless, lower).snapshot.opened == {"tv2": False}
+
+
+def test_the_same_name_with_another_requirement_is_another_promise() -> None:
+    """The app was deployed anew, and asks for more."""
+    more = next_pin(after(HIGH), 1, HIGH, seen(HIGH, requirement="transaction.version>=3"), at=1.0)
+    assert more.snapshot.opened == {"tv2": False}
+
+
+def test_before_anybody_has_answered_it_goes_on_as_before() -> None:
+    """Silence is no news: for a sticky gate of the same requirement, and for nothing else."""
+    before = after(HIGH)
+    assert next_pin(before, 1, None, seen(None), at=1.0).snapshot["tv2"] == before.snapshot["tv2"]
+    assert after(HIGH, None, None).snapshot.opened == {"tv2": True}
+    assert after(HIGH, None).kept == before.kept
+    assert next_pin(before, 1, None, seen(None, policy="live"), at=1.0).snapshot.opened == {"tv2": False}
+    assert next_pin(before, 1, None, seen(None, requirement="Fetch>=1"), at=1.0).snapshot.opened == {"tv2": False}
+    assert after(None).snapshot == Snapshot(gates=after(None).snapshot.gates)
+    assert after(None).snapshot.opened == {"tv2": False}
+
+
+def test_a_latch_outlives_silence_and_a_downgrade_in_a_row() -> None:
+    """The order of what goes wrong does not matter."""
+    assert after(HIGH, None, LOW, None).snapshot.opened == {"tv2": True}
+    assert after(None, HIGH, LOW).snapshot.opened == {"tv2": True}
+
+
+def test_a_gate_that_the_app_dropped_is_in_no_later_pin() -> None:
+    """Its latch is: the app may take it up again."""
+    without = next_pin(after(HIGH), 1, LOW, [], at=1.0)
+    assert without.snapshot.opened == {}
+    assert next_pin(without, 2, LOW, seen(LOW), at=1.0).snapshot.opened == {"tv2": True}
+
+
+class Sight(NamedTuple):
+    """What a batch may meet."""
+
+    view: View | None
+    forgets: bool
+    """Whether the process was restarted before the batch."""
+
+
+LEVELS = [
+    release_view("4.2", finalized={"transaction.version": level}, epoch=50 + epoch, cluster_id=cluster)
+    for cluster in ("one", "two")
+    for epoch, level in enumerate((0, 1, 2, 3))
+]
+
+
+@given(st.lists(st.builds(Sight, st.sampled_from([None, *LEVELS]), st.booleans()), max_size=12))
+def test_no_batch_of_a_cluster_is_below_an_earlier_one(sights: list[Sight]) -> None:
+    """Over any sequence of levels, silences, restarts and clusters (P5)."""
+    pin, opened = None, set()
+    features = StaticFeatures()
+    for batch_id, sight in zip(count(), sights, strict=False):
+        if sight.forgets:
+            features = StaticFeatures()
+        gate = features.gate("tv2", TV2)
+        if sight.view is not None:
+            features.show(sight.view)
+        pin = next_pin(pin, batch_id, features.view, [gate], at=float(batch_id))
+        cluster = pin.snapshot.cluster_id
+        assert pin.snapshot["tv2"].open or cluster not in opened
+        if pin.snapshot["tv2"].open:
+            opened.add(cluster)
+        pin = BatchPin.from_json(pin.to_json())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "[" * 10_000,
+        '{"schema_version": 2}',
+        '{"schema_version": 1}',
+    ],
+)
+def test_what_is_no_pin_is_damaged(text: str) -> None:
+    """One error for whatever a disk may give back."""
+    with pytest.raises(PinDamaged):
+        BatchPin.from_json(text)
+
+
+@given(st.data())
+def test_half_a_pin_is_damaged(data: st.DataObject) -> None:
+    """Wherever it is cut off, but for the end of its last line."""
+    whole = after(HIGH).to_json()
+    with pytest.raises(PinDamaged):
+        BatchPin.from_json(whole[: data.draw(st.integers(0, len(whole) - 2))])
+
+
+def test_a_latch_without_a_cluster_is_damage() -> None:
+    """It would belong to any cluster."""
+    document = json.loads(after(HIGH).to_json())
+    document["kept"][0]["cluster_id"] = None
+    with pytest.raises(PinDamaged):
+        BatchPin.from_json(json.dumps(document))
+
+
+def test_a_pin_says_what_it_is() -> None:
+    """For the operator who finds it."""
+    document = json.loads(after(HIGH).to_json())
+    assert "delete it only with the whole checkpoint" in document["about"]
+    assert document["snapshot"]["gates"][0]["open"] is True

@@ -1,0 +1,168 @@
+"""A snapshot: what gates say at one moment, as a value that travels."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate import Decision, GateClosed, Pin
+from featuregate.answers import ApiRange, FrozenMap
+from featuregate.decisions import Reason
+from featuregate.errors import NotPicklable, UnknownApi
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_spark import PinDamaged, Snapshot
+from featuregate_spark.snapshot import REASONS
+
+TV2 = "transaction.version>=2"
+NEW = release_view("4.2")
+
+
+def taken(features: StaticFeatures, **gates: str) -> Snapshot:
+    """Take what gates of these names and requirements say."""
+    made = {name: features.gate(name, requirement) for name, requirement in gates.items()}
+    return Snapshot.of(features.view, {name: gate.decision for name, gate in made.items()})
+
+
+texts = st.text(max_size=12)
+verdicts = st.sampled_from(["open", "closed", "unknown"])
+decisions = st.builds(
+    Decision,
+    verdict=verdicts,
+    requirement=texts,
+    reasons=st.lists(
+        st.builds(Reason, texts, st.none() | st.integers(), st.none() | texts, verdicts, texts), max_size=3
+    ).map(tuple),
+    cluster_id=st.none() | texts,
+    epoch=st.integers(-1, 2**40),
+    policy=st.sampled_from(["sticky", "live"]),
+    held=st.none() | texts,
+)
+snapshots = st.builds(
+    lambda named, **rest: Snapshot(gates=FrozenMap({n: Pin(gate=n, decision=d) for n, d in named.items()}), **rest),
+    st.dictionaries(texts, decisions, max_size=3),
+    cluster_id=st.none() | texts,
+    epoch=st.integers(-1, 2**40),
+    finalized=st.dictionaries(texts, st.integers(0, 99), max_size=3).map(FrozenMap),
+    api_ranges=st.dictionaries(st.integers(0, 99), st.builds(ApiRange, st.integers(0, 9), st.integers(0, 99))).map(
+        FrozenMap
+    ),
+    incomplete=st.booleans(),
+    seen_at=st.floats(0, 1e12),
+)
+
+
+@given(snapshots)
+def test_it_is_the_same_after_json_and_after_pickle(snapshot: Snapshot) -> None:
+    """As a file beside a checkpoint, and in a closure."""
+    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+    assert pickle.loads(pickle.dumps(snapshot)) == snapshot
+    assert "\n" not in snapshot.to_json()
+
+
+@given(snapshots, st.data())
+def test_what_is_cut_off_is_damaged_and_nothing_else(snapshot: Snapshot, data: st.DataObject) -> None:
+    """Half a file is never half a snapshot."""
+    whole = snapshot.to_json()
+    with pytest.raises(PinDamaged):
+        Snapshot.from_json(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("schema_version", 2),
+        ("epoch", "many"),
+        ("finalized", []),
+        ("api_ranges", {"1": [1]}),
+        ("gates", [{"gate": "g"}]),
+        ("gates", [{"gate": "g", "verdict": "perhaps"}]),
+        ("gates", None),
+    ],
+)
+def test_what_has_another_shape_is_damaged(key: str, value: object) -> None:
+    """A newer schema among it: the text says what to do."""
+    document = {**json.loads(Snapshot().to_json()), key: value}
+    with pytest.raises(PinDamaged, match="upgrade featuregate" if key == "schema_version" else "this is no snapshot"):
+        Snapshot.from_json(json.dumps(document))
+
+
+def test_what_was_never_seen_is_unknown_and_not_absent() -> None:
+    """Before the first answer a level is None; after it, a feature that is not finalized has level 0."""
+    assert Snapshot().level("transaction.version") is None
+    seen = Snapshot.of(NEW, {})
+    assert (seen.level("transaction.version"), seen.level("no.such")) == (2, 0)
+    assert seen.cluster_id == NEW.cluster_id
+
+
+def test_an_api_is_asked_for_by_name_or_key() -> None:
+    """As of a view."""
+    seen = Snapshot.of(NEW, {})
+    assert seen.api("Fetch") == seen.api(1) == NEW.api_ranges[1]
+    assert seen.api("Fetch") is not None
+    assert Snapshot().api("Fetch") is None
+    with pytest.raises(UnknownApi):
+        seen.api("Fetsch")
+
+
+def test_a_gate_that_is_not_there_is_named_with_those_that_are() -> None:
+    """A slip of the pen is seen where the plan is built."""
+    snapshot = taken(StaticFeatures(NEW), tv2=TV2, zstd="Produce>=7")
+    with pytest.raises(KeyError, match="no gate is called 'tv'; this snapshot has: tv2, zstd"):
+        _ = snapshot["tv"]
+    with pytest.raises(KeyError, match="no gate is called 'tv'"):
+        snapshot.guard("tv")
+
+
+def test_it_tells_what_is_open_and_what_only_a_latch_holds() -> None:
+    """The listener and the pin's event say the same."""
+    features = StaticFeatures(NEW)
+    gate = features.gate("tv2", TV2)
+    features.show(release_view("4.2", finalized={"transaction.version": 1}, epoch=NEW.epoch + 1))
+    snapshot = Snapshot.of(features.view, {"tv2": gate.decision, "new": features.gate("new", "Fetch>=99").decision})
+    assert snapshot.opened == {"tv2": True, "new": False}
+    assert snapshot.held == ("tv2",)
+
+
+def test_of_many_reasons_the_weightiest_travel() -> None:
+    """A hundred brokers give a hundred reasons, and a closure stays small."""
+    old = release_view(*["2.4"] * 20)
+    snapshot = taken(StaticFeatures(old), tv2=TV2, all="TxnOffsetCommit>=4")
+    assert len(snapshot["all"].decision.reasons) == REASONS
+    assert len(pickle.dumps(snapshot)) < 8_000
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def same(number: int) -> int:
+    return number
+
+
+def test_the_guard_chooses_when_it_decorates() -> None:
+    """What travels is the function itself, so that a row costs what it cost before."""
+    snapshot = taken(StaticFeatures(NEW), tv2=TV2, no="Fetch>=99")
+    assert snapshot.guard("tv2", fallback=same)(double) is double
+    assert snapshot.guard("no", fallback=same)(double) is same
+
+
+def test_a_guard_without_a_fallback_raises_where_the_plan_is_built() -> None:
+    """Not in a task, an hour later; the error is that of any gate."""
+    snapshot = taken(StaticFeatures(NEW), no="Fetch>=99")
+    with pytest.raises(GateClosed, match="no"):
+        snapshot.guard("no")(double)
+
+
+def test_it_does_not_change_when_the_cluster_does() -> None:
+    """A live gate beside it does, and refuses to travel."""
+    features = StaticFeatures(NEW)
+    gate = features.gate("tv2", TV2, policy="live")
+    snapshot = Snapshot.of(features.view, {"tv2": gate.decision})
+    features.show(release_view("4.2", finalized={"transaction.version": 1}, epoch=NEW.epoch + 1))
+    assert (gate.open, snapshot["tv2"].open) == (False, True)
+    with pytest.raises(NotPicklable):
+        pickle.dumps(gate)
