@@ -34,12 +34,13 @@ SETTINGS = {
 def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSession]:
     """Begin a Spark with its Kafka connector; at the end stop it, and the JVM that it ran in.
 
-    A setting is spelled with underscores for dots: ``spark_python_worker_reuse="false"``.
+    A setting may be spelled with underscores for dots: ``spark_python_worker_reuse="false"``.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the machine's own Python has none of what is tested
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(master).appName("featuregate tests")
-    jars = {"spark.driver.extraClassPath": f"{spark_connector(CONNECTOR)}/*"}
+    connector = f"{spark_connector(CONNECTOR)}/*"
+    jars = {"spark.driver.extraClassPath": connector, "spark.executor.extraClassPath": connector}
     for name, value in {
         **SETTINGS,
         **jars,

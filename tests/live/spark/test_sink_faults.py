@@ -1,0 +1,179 @@
+"""The Kafka sink under all the harm that a Spark cluster and its brokers know, and Spark's own sink beside it.
+
+``SINK_ROUNDS=3 pytest tests/live/spark/test_sink_faults.py --log-cli-level=INFO`` is the long run; one round is for
+every day.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+import signal
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from eos.ledger import Ledger
+from eos.pipes import BOUND, Pipe
+from streams.driving import Driving, pause
+from streams.job import AFTER, BEFORE, TASK
+
+from featuregate.testing import LocalKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(2400)]
+
+logger = logging.getLogger("sink.faults")
+
+ROUNDS = int(os.environ.get("SINK_ROUNDS", "1"))
+ROWS = 70_000
+"""Of a round."""
+PROGRESS = 6000
+"""So many inputs have to come out after each fault, before the next one: two batches, so the harmed one too."""
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.5",
+    "spark.speculation.minTaskRuntime": "3s",
+    "spark.task.maxFailures": "8",
+    "spark.excludeOnFailure.enabled": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    with LocalKafka("4.2.0", nodes=3) as cluster:
+        yield cluster
+
+
+class Harm:
+    """What is done to a job and its brokers: chosen by a seed, written down, and survived before the next."""
+
+    def __init__(self, kafka: LocalKafka, ledger: Ledger, job: Driving, seed: int) -> None:
+        self.kafka = kafka
+        self.ledger = ledger
+        self.job = job
+        self.chance = random.Random(seed)
+        self.done: list[str] = []
+        self.kinds: dict[str, Callable[[], None]] = {
+            "a task fails": self.task,
+            "the driver dies before the batch is written": lambda: self.order(BEFORE),
+            "the driver dies after the batch is written": lambda: self.order(AFTER),
+            "the driver dies in the middle of a batch": self.driver,
+            "a worker is killed": lambda: self.job.busy_worker().kill(),
+            "a worker is paused until another has done its work": self.zombie,
+            "an executor is killed": self.executor,
+            "a broker is killed": self.broker,
+        }
+
+    def strike(self) -> None:
+        """Do each kind of harm once, in any order."""
+        kinds = list(self.kinds)
+        self.chance.shuffle(kinds)
+        for kind in kinds:
+            began = time.monotonic()
+            with suppress(psutil.NoSuchProcess):  # whoever was to be harmed ended by itself in this moment
+                self.kinds[kind]()
+                self.done.append(kind)
+            self.go_on()
+            logger.info("%d: %s: survived in %.1f s", len(self.done), kind, time.monotonic() - began)
+
+    def go_on(self) -> None:
+        """Wait until more has come out; a supervisor starts the driver again where it ended."""
+        goal = self.ledger.different + PROGRESS
+        self.until(lambda: self.ledger.different >= goal, "more comes out")
+
+    def until(self, done: Callable[[], bool], what: str, timeout: float = 3 * BOUND) -> None:
+        """Wait for something, and see that the job runs meanwhile."""
+        end = time.monotonic() + timeout
+        while not done():
+            self.job.see()
+            assert time.monotonic() < end, f"within {timeout:.0f} s it did not come true that {what}; {self.done}"
+            time.sleep(0.1)
+
+    def task(self) -> None:
+        """Let a task fail half way through its rows."""
+        self.job.orders.give(TASK)
+        self.until(lambda: not self.job.orders.is_open(TASK), "a task took the order")
+
+    def order(self, order: str) -> None:
+        """Let the driver die by its own hand."""
+        self.job.orders.give(order)
+        self.until(lambda: not self.job.orders.is_open(order), "the driver took the order")
+
+    def driver(self) -> None:
+        """Kill the driver while a slot is being written."""
+        self.job.busy_worker()
+        self.job.kill()
+
+    def zombie(self) -> None:
+        """Pause a worker that writes, for as long as another attempt needs to do its work."""
+        worker = self.job.busy_worker()
+        pause(worker)
+        try:
+            self.go_on()
+        finally:
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                os.kill(worker.pid, signal.SIGCONT)
+
+    def executor(self) -> None:
+        """Kill an executor while a slot is being written."""
+        self.job.busy_worker()
+        self.chance.choice(self.job.executors()).kill()
+
+    def broker(self) -> None:
+        """Kill a broker while a slot is being written, and start it again."""
+        node = self.chance.choice(list(self.kafka.nodes))
+        self.job.busy_worker()
+        self.kafka.kill(node)
+        self.kafka.start(node)
+
+
+def test_each_row_is_there_once_whatever_happens(kafka: LocalKafka) -> None:
+    """Tasks that fail, workers, executors, drivers and brokers that die, and zombies that come back."""
+    seed = int(os.environ.get("SINK_SEED", secrets.randbits(31)))
+    pipe = Pipe.on(kafka, "sink", partitions=4)
+    settings = {**SPECULATION, "spark.cores.max": "2"}
+    with (
+        Ledger(pipe) as ledger,
+        Driving(pipe, master="local-cluster[2,1,1024]", slots=4, per_batch=3000, settings=settings) as job,
+    ):
+        harm = Harm(kafka, ledger, job, seed)
+        logger.info("seed %d", seed)
+        with ledger.load(1000.0):
+            harm.go_on()
+            for _ in range(ROUNDS):
+                harm.strike()
+        ledger.feed_now(max(0, ROUNDS * ROWS - ledger.fed))
+        harm.until(lambda: ledger.different >= ledger.fed, "all has come out", 10 * BOUND)
+        job.kill()
+        balance = ledger.settled(3 * BOUND)
+        logger.info("seed %d: %s; %d faults, %d lives of the driver", seed, balance, len(harm.done), job.lives)
+        assert balance.exactly_once, f"seed {seed}: {balance}; {harm.done}"
+        assert len(harm.done) >= ROUNDS * (len(harm.kinds) - 1)
+
+
+@pytest.mark.parametrize("order", [TASK, AFTER])
+def test_sparks_own_sink_doubles_rows_in_the_same_harness(kafka: LocalKafka, order: str) -> None:
+    """So that the test above can fail: a task that is tried again, and a driver that dies, write rows once more."""
+    pipe = Pipe.on(kafka, "built-in", partitions=4)
+    with Ledger(pipe) as ledger, Driving(pipe, kind="built-in", per_batch=3000) as job:
+        ledger.feed_now(9000)
+        job.orders.give(order)
+        end = time.monotonic() + 3 * BOUND
+        while ledger.different < 9000:
+            job.see()
+            assert time.monotonic() < end, ledger.glance()
+            time.sleep(0.1)
+        job.kill()
+        balance = ledger.settled(3 * BOUND)
+    logger.info("%s: %s", order, balance)
+    assert balance.duplicated
+    assert not balance.lost

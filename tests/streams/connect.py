@@ -1,0 +1,41 @@
+"""A Spark Connect server of its own for a test, in the JVM that this process begins; and its client."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from streams.sessions import SETTINGS, _end_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["connect_spark"]
+
+LEFT_BEHIND = ("SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
+
+
+@contextmanager
+def connect_spark(master: str = "local[2]") -> Iterator[SparkSession]:
+    """Begin a server and a session of it; at the end stop both, and the JVM that the server ran in."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the machine's own Python has none of what is tested
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.remote(master)
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the client sets what the server was begun with again, in vain
+        spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        if not spark.is_stopped:
+            spark.stop()
+        _end_jvm()
+        for name in LEFT_BEHIND:
+            os.environ.pop(name, None)

@@ -1,0 +1,154 @@
+"""A driver of its own: it copies a pipe by a streaming query, and does itself the harm that it finds ordered.
+
+An order is a file in the folder of orders; who takes it away carries it out. ``python job.py JSON`` runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from eos.pipes import Pipe
+from pyspark import SparkContext
+
+from featuregate_spark import FeatureSession
+from streams.copying import copying
+from streams.sessions import local_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Orders", "Terms"]
+
+BEFORE = "driver-before"
+"""The driver dies when the batch has begun, and nothing of it is written."""
+AFTER = "driver-after"
+"""The driver dies when the batch is written, and Spark has not noted that."""
+TASK = "task"
+"""A task fails half way through its rows, before the sink's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a job is told."""
+
+    bootstrap: str
+    source: str
+    sink: str
+    partitions: int
+    query: str
+    checkpoint: str
+    orders: str
+    kind: str = "featuregate"
+    """Or ``built-in``: Spark's own Kafka sink."""
+    master: str = "local[2,8]"
+    per_batch: int = 5000
+    slots: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(**json.loads(text))
+
+
+class Orders:
+    """A folder of orders."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def give(self, order: str) -> None:
+        """Order some harm."""
+        (self.folder / order).touch()
+
+    def is_open(self, order: str) -> bool:
+        """Say whether nobody has taken it yet."""
+        return (self.folder / order).exists()
+
+    def take(self, order: str) -> bool:
+        """Take an order away; of two that try, one does."""
+        try:
+            (self.folder / order).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def die() -> None:
+    """End this driver as a machine that loses its power does: Python and the JVM at once."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    os.kill(gateway.proc.pid, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def built_in(terms: Terms) -> Callable[[DataFrame, int], None]:
+    """Give Spark's own Kafka sink, which sends each row at once: what a task had sent before it failed is there."""
+
+    def write(df: DataFrame, _batch_id: int) -> None:
+        writing = df.write.format("kafka").option("kafka.bootstrap.servers", terms.bootstrap)
+        writing.option("topic", terms.sink).option("kafka.batch.size", "1").option("kafka.linger.ms", "0").save()
+
+    return write
+
+
+def stumbling(orders: Orders) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give what hands rows on, and fails half way where that was ordered."""
+
+    def hand_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            half = batch.num_rows // 2
+            yield batch.slice(0, half)
+            if half and orders.take(TASK):
+                raise RuntimeError("this task was told to fail")
+            yield batch.slice(half)
+
+    return hand_on
+
+
+def harmed(write: Callable[[DataFrame, int], object], orders: Orders) -> Callable[[DataFrame, int], None]:
+    """Write as ordered."""
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        if orders.take(BEFORE):
+            die()
+        # Rows of one partition follow each other, as a stream's do, so that half of them is sent when the other fails.
+        write(df.mapInArrow(stumbling(orders), df.schema), batch_id)
+        if orders.take(AFTER):
+            die()
+
+    return batch
+
+
+def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
+    """Copy until somebody ends this process."""
+    orders = Orders(terms.orders)
+    write: Any = built_in(terms)
+    if terms.kind == "featuregate":
+        write = features.kafka_sink(terms.query, terms.sink, slots=terms.slots, timeout=60.0)
+    pipe = Pipe({"bootstrap.servers": terms.bootstrap}, terms.query, terms.source, terms.sink, terms.partitions)
+    query = copying(
+        spark, pipe, Path(terms.checkpoint), harmed(write, orders), maxOffsetsPerTrigger=str(terms.per_batch)
+    )
+    query.trigger(processingTime="0 seconds").start().awaitTermination()
+
+
+def main() -> None:
+    terms = Terms.from_json(sys.argv[1])
+    with local_spark(terms.master, **terms.settings) as spark, FeatureSession(spark, terms.bootstrap) as features:
+        run(terms, spark, features)
+
+
+if __name__ == "__main__":
+    main()
