@@ -54,6 +54,7 @@ nitpick_ignore_regex = [
         r"(argparse|asyncio|collections|concurrent|datetime|enum|logging|os|pathlib|ssl|subprocess|types|typing)\..*",
     ),
     (r"py:.*", r"(confluent_kafka\..*|Consumer|Message|Producer|TopicPartition)"),
+    (r"py:.*", r"(pyspark\..*|Broadcast|DataFrame|SparkSession)"),
     (r"py:.*", r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])"),
 ]
 

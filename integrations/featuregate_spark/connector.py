@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from featuregate import Requirement
 
-__all__ = ["USABLE", "USELESS", "Excluder", "Role", "Usable", "Useless"]
+__all__ = ["USABLE", "USELESS", "Excluder", "SparkRole", "Usable", "Useless"]
 
-Role = Literal["reader", "writer"]
+SparkRole = Literal["reader", "writer"]
 """``reader``: Spark's Kafka source; ``writer``: its Kafka sink. Both for batches and streams."""
 
 
@@ -31,7 +31,7 @@ class Usable(NamedTuple):
     """What can be advised, because Spark uses it."""
 
     name: str
-    role: Role
+    role: SparkRole
     option: str
     value: str
     requirement: Requirement
@@ -48,7 +48,7 @@ class Useless(NamedTuple):
     """What an app might expect something of, in vain."""
 
     name: str
-    role: Role
+    role: SparkRole
     option: str | None
     fails: bool
     """Whether Spark refuses it, or its tasks fail by it; otherwise it has no effect."""
@@ -112,7 +112,7 @@ USABLE: Final = (
 )
 
 
-def _bytes_only(role: Role, option: str) -> Useless:
+def _bytes_only(role: SparkRole, option: str) -> Useless:
     return Useless(
         name=option.replace(".", "-"),
         role=role,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from featuregate import Decision, evaluate
 from featuregate.errors import ConfigError
-from featuregate_spark.connector import USABLE, USELESS, Role
+from featuregate_spark.connector import USABLE, USELESS, SparkRole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from featuregate import Gate, Requirement, View
     from featuregate_spark.connector import Usable, Useless
 
-__all__ = ["GateMaker", "OptionAdvice", "OptionState", "Role", "kafka_options", "with_kafka_options"]
+__all__ = ["GateMaker", "OptionAdvice", "OptionState", "SparkRole", "kafka_options", "with_kafka_options"]
 
 logger = logging.getLogger("featuregate.spark")
 
@@ -81,7 +81,9 @@ class OptionAdvice:
         return f"{what}: {self.state.value}{first}: {self.reason}"
 
 
-def kafka_options(view: View | None, role: Role, options: Mapping[str, Any] | None = None) -> tuple[OptionAdvice, ...]:
+def kafka_options(
+    view: View | None, role: SparkRole, options: Mapping[str, Any] | None = None
+) -> tuple[OptionAdvice, ...]:
     """Return what the cluster of this view allows of Spark's Kafka source or sink, and what has no effect there.
 
     Parameters
@@ -101,7 +103,7 @@ def kafka_options(view: View | None, role: Role, options: Mapping[str, Any] | No
     return tuple(_advices(role, options or {}, view, lambda _name, requirement: _seen(view, requirement)))
 
 
-def with_kafka_options(options: Mapping[str, Any], *, role: Role, features: GateMaker) -> dict[str, Any]:
+def with_kafka_options(options: Mapping[str, Any], *, role: SparkRole, features: GateMaker) -> dict[str, Any]:
     """Return the app's options with all that may be set now, for ``.options(**...)``; each step is logged.
 
     Each advice has a sticky gate of ``features``, named ``option-<name>``: what was once set stays so, though a
@@ -123,10 +125,10 @@ def with_kafka_options(options: Mapping[str, Any], *, role: Role, features: Gate
 
 
 def _advices(
-    role: Role, options: Mapping[str, Any], view: View | None, decide: Callable[[str, Requirement], Decision]
+    role: SparkRole, options: Mapping[str, Any], view: View | None, decide: Callable[[str, Requirement], Decision]
 ) -> Iterator[OptionAdvice]:
-    if role not in get_args(Role):
-        raise ConfigError("role", f"must be {' or '.join(get_args(Role))}, not {role!r}")
+    if role not in get_args(SparkRole):
+        raise ConfigError("role", f"must be {' or '.join(get_args(SparkRole))}, not {role!r}")
     for item in USABLE:
         if item.role == role:
             yield _advice(item, decide(f"option-{item.name}", item.requirement), options)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate import View
-    from featuregate_spark.options import Role
+    from featuregate_spark.options import SparkRole
 
 ANCIENT, OLD, NEW = release_view("0.10.0"), release_view("1.0"), release_view("4.2")
-ROLES: tuple[Role, ...] = ("reader", "writer")
+ROLES: tuple[SparkRole, ...] = ("reader", "writer")
 REFUSED = {
     "reader": (
         "kafka.auto.offset.reset",
@@ -79,7 +79,7 @@ def test_what_has_no_effect_still_says_what_the_cluster_has() -> None:
 
 
 @pytest.mark.parametrize(("role", "option"), [(role, option) for role in ROLES for option in REFUSED[role]])
-def test_what_spark_refuses_is_named_with_what_to_do(role: Role, option: str) -> None:
+def test_what_spark_refuses_is_named_with_what_to_do(role: SparkRole, option: str) -> None:
     """In any spelling: Spark ignores the case of an option's name."""
     (found,) = (each for each in kafka_options(NEW, role, {option.upper(): "x"}) if each.option == option)
     assert (found.state, found.conflicts, found.applies) == (OptionState.FAILS, (option.upper(),), False)
@@ -204,7 +204,7 @@ VALUES = st.one_of(
     st.sampled_from(ROLES),
     st.sampled_from([None, ANCIENT, OLD, NEW]),
 )
-def test_nothing_of_the_app_s_is_ever_changed(options: dict[str, Any], role: Role, view: View | None) -> None:
+def test_nothing_of_the_app_s_is_ever_changed(options: dict[str, Any], role: SparkRole, view: View | None) -> None:
     """Whatever it sets: only options are added that it has in no spelling, and each advice crosses process borders."""
     features = StaticFeatures() if view is None else StaticFeatures(view)
     found = with_kafka_options(options, role=role, features=features)
