@@ -1,0 +1,171 @@
+"""Spark Connect: no JVM at hand, and the functions of batches in another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import functions
+from streams.connect import connect_spark
+
+from featuregate.errors import ClosedError
+from featuregate.testing import FakeCluster
+from featuregate_spark import FeatureSession, WrongSession
+from featuregate_spark.events import SparkEvent, StreamEnded, StreamProgressed
+from featuregate_spark.frames import FrameFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_spark import Snapshot
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.slow,
+    # PySpark leaves the socket of each collect() to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+TV2 = "transaction.version>=2"
+BOUND = 60.0
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with connect_spark("local[2,4]") as session:
+        yield session
+
+
+def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], None]) -> None:
+    """Process the files that are new, as one batch."""
+    lines = spark.readStream.text(str(folder / "inputs"))
+    writing = lines.writeStream.queryName("connected").foreachBatch(batch)
+    query = writing.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    try:
+        query.awaitTermination(BOUND)
+    finally:
+        query.stop()
+
+
+def test_a_snapshot_travels_in_a_closure_and_a_broadcast_does_not(spark: SparkSession) -> None:
+    """The error says what to do in its place."""
+    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
+        snapshot = features.snapshot()
+
+        def path(_number: int) -> str:
+            return f"tv2={snapshot['tv2'].open} by {os.getpid()}"
+
+        rows = spark.range(4).select(functions.udf(path)("id")).collect()
+        told = {row[0].partition(" by ")[::2] for row in rows}
+        assert {word for word, _ in told} == {"tv2=True"}
+        assert str(os.getpid()) not in {pid for _, pid in told}
+        with pytest.raises(WrongSession, match=r"let the function close over features\.snapshot\(\)"):
+            features.broadcast()
+
+
+def test_a_guarded_function_takes_the_same_path_again_after_its_worker_died(spark: SparkSession) -> None:
+    """It was chosen when the plan was built; the task is tried again in another worker."""
+    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
+
+        def old_path(_number: int) -> str:
+            return "old"
+
+        def new_path(_number: int) -> str:
+            context = TaskContext.get()
+            assert context is not None
+            if context.attemptNumber() == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return f"new in attempt {context.attemptNumber()}"
+
+        path = functions.udf(features.snapshot().guard("tv2", fallback=old_path)(new_path))
+        assert [row[0] for row in spark.range(1, numPartitions=1).select(path("id")).collect()] == ["new in attempt 1"]
+
+
+def test_a_live_session_in_a_closure_fails_with_what_to_send(spark: SparkSession) -> None:
+    """Before any task runs."""
+    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
+        live = functions.udf(lambda _number: str(features.snapshot()))
+        with pytest.raises(Exception, match=r"send features\.snapshot\(\)"):
+            spark.range(4).select(live("id")).collect()
+
+
+def test_a_replayed_batch_is_given_the_same_pin_in_a_new_process(spark: SparkSession, tmp_path: Path) -> None:
+    """The function runs beside the server, where it sees nothing of the driver's; the pin is beside the checkpoint.
+
+    The first run dies after its side effects; then an operator lowers the level, and the batch runs again.
+    """
+    told = tmp_path / "told.txt"
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "0.txt").write_text("line\n")
+    events: list[SparkEvent] = []
+
+    def function(df: DataFrame, batch_id: int, pin: Snapshot) -> None:
+        with told.open("a") as lines:
+            lines.write(json.dumps([batch_id, df.count(), pin["tv2"].open, os.getpid()]) + "\n")
+        if len(told.read_text().splitlines()) == 1:
+            raise RuntimeError("after the side effects")
+
+    def hook(event: object) -> None:
+        if isinstance(event, SparkEvent):
+            events.append(event)
+
+    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, metrics=hook) as features:
+        gate = features.gate("tv2", TV2, policy="live")
+        batch = features.foreach_batch(function, checkpoint=str(tmp_path / "checkpoint"))
+        listener = features.listener()
+        spark.streams.addListener(listener)
+        try:
+            with pytest.raises(Exception, match="after the side effects"):
+                run(spark, tmp_path, batch)
+            kafka.finalize({"transaction.version": 1})
+            features._watch.features.refresh()
+            assert not gate.open
+            run(spark, tmp_path, batch)
+            (tmp_path / "inputs" / "1.txt").write_text("line\n")
+            run(spark, tmp_path, batch)
+        finally:
+            spark.streams.removeListener(listener)
+    seen = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [each[:3] for each in seen] == [[0, 1, True], [0, 1, True], [1, 1, False]]
+    assert os.getpid() not in {each[3] for each in seen}
+    progress = [event for event in events if isinstance(event, StreamProgressed)]
+    assert {(each.name, each.batch_id, each.rows, each.pinned) for each in progress} == {
+        ("connected", 0, 1, False),
+        ("connected", 1, 1, False),
+    }
+    ends = [event.error for event in events if isinstance(event, StreamEnded)]
+    assert "after the side effects" in str(ends[0])
+
+
+def test_a_pin_that_was_half_written_is_written_again(spark: SparkSession, tmp_path: Path) -> None:
+    """A driver that died left a folder without a text; what is there with a text stays as it is."""
+    files = FrameFiles(spark, str(tmp_path))
+    half = tmp_path / "featuregate" / "pin-7" / "_temporary" / "0"
+    half.mkdir(parents=True)
+    assert files.read("featuregate/pin-7") is None
+    text = "first\n second\n\u2028third\n"
+    assert files.write("featuregate/pin-7", text) == text
+    assert files.write("featuregate/pin-7", "another") == text
+    assert files.names("featuregate") == ["pin-7"]
+    assert files.names("nothing") == []
+    assert (files.exists("featuregate/pin-7"), files.exists("featuregate/pin-8")) == (True, False)
+
+
+def test_it_ends_with_its_spark(spark: SparkSession) -> None:
+    """Within a poll. This is the module's last test: it stops the session that all of them share."""
+    with FakeCluster() as kafka:
+        features = FeatureSession(spark, kafka.bootstrap, interval=0.2)
+        (thread,) = (each for each in threading.enumerate() if each.name == "featuregate-poll")
+        spark.stop()
+        thread.join(BOUND)
+        assert not thread.is_alive()
+        with pytest.raises(ClosedError):
+            features.snapshot()

@@ -1,0 +1,67 @@
+"""What the PySpark side tells: to the log, to the hook, and to the listener that asks for a pin."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from typing import TYPE_CHECKING
+
+from featuregate_spark.events import PINS, Pinned, SparkEvent, Teller
+
+if TYPE_CHECKING:
+    import pytest
+
+    from featuregate.events import Event
+
+
+def pinned(batch_id: int, query_id: str | None = "q") -> Pinned:
+    return Pinned(
+        query_id=query_id, batch_id=batch_id, replayed=False, gates={"g": True}, held=(), epoch=7, seconds=0.1
+    )
+
+
+def test_an_event_goes_to_the_log_and_to_the_hook(caplog: pytest.LogCaptureFixture) -> None:
+    """In one line, with all its fields."""
+    told: list[Event | SparkEvent] = []
+    with caplog.at_level(logging.INFO, logger="featuregate.spark"):
+        Teller(told.append)(pinned(3))
+    assert told == [pinned(3)]
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "Pinned query_id=q batch_id=3 replayed=False gates={'g': True} held=() epoch=7 seconds=0.1"
+    )
+
+
+def test_a_hook_that_raises_is_logged_and_the_query_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """What counts must not stop what is counted."""
+
+    def hook(_event: object) -> None:
+        raise RuntimeError("the counter is full")
+
+    Teller(hook)(pinned(3))
+    assert "the metrics hook failed; the query goes on" in caplog.text
+    assert "the counter is full" in caplog.text
+
+
+def test_the_hook_stays_behind_where_a_batch_is_sent_to_another_process() -> None:
+    """What it counts with could not travel, and would count nothing there."""
+    lock = threading.Lock()
+
+    def hook(_event: object) -> None:
+        with lock:
+            raise AssertionError
+
+    sent = pickle.loads(pickle.dumps(Teller(hook)))
+    sent(pinned(3))
+    assert sent.pin_of("q", 3) == pinned(3)
+
+
+def test_the_newest_pins_are_remembered() -> None:
+    """By query and batch, some of them, so that nothing grows where no listener asks."""
+    tell = Teller(None)
+    for batch_id in range(PINS + 1):
+        tell(pinned(batch_id))
+    assert tell.pin_of("q", 0) is None
+    assert tell.pin_of("q", PINS) == pinned(PINS)
+    assert tell.pin_of("another", PINS) is None

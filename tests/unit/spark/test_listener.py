@@ -1,0 +1,143 @@
+"""The listener: what it tells beside Spark's progress, and that it raises nothing into Spark."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+
+from featuregate.errors import ClosedError
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_spark import FeatureListener, Snapshot
+from featuregate_spark.events import Pinned, SparkEvent, StreamEnded, StreamProgressed, Teller
+
+if TYPE_CHECKING:
+    import pytest
+
+    from featuregate.events import Event
+
+ID = uuid.UUID(int=7)
+NEW = release_view("4.2")
+
+
+def now() -> Snapshot:
+    """Look at a cluster whose one gate is open."""
+    gate = StaticFeatures(NEW).gate("tv2", "transaction.version>=2")
+    return Snapshot.of(NEW, {"tv2": gate.decision})
+
+
+def began(name: str | None = "orders") -> QueryStartedEvent:
+    return QueryStartedEvent(ID, ID, name, "2026-01-01T00:00:00.000Z")
+
+
+def progressed(batch_id: int, name: str | None = "orders") -> QueryProgressEvent:
+    """Give an event as Spark writes it down."""
+    progress = {
+        "id": str(ID),
+        "runId": str(ID),
+        "name": name,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "batchId": batch_id,
+        "batchDuration": 1500,
+        "durationMs": {},
+        "eventTime": {},
+        "stateOperators": [],
+        "sources": [],
+        "sink": {"description": "s", "numOutputRows": -1, "metrics": {}},
+        "numInputRows": 30,
+        "inputRowsPerSecond": 10.0,
+        "processedRowsPerSecond": 20.0,
+        "observedMetrics": {},
+    }
+    return QueryProgressEvent.fromJson(json.loads(json.dumps({"progress": progress})))
+
+
+def ended(error: str | None) -> QueryTerminatedEvent:
+    return QueryTerminatedEvent(ID, ID, error, None)
+
+
+def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | SparkEvent]:
+    """Return what a listener tells of these."""
+    told: list[Event | SparkEvent] = []
+    tell = Teller(told.append)
+    for pin in pins:
+        tell(pin)
+    listener = FeatureListener(now, tell=tell)
+    for event in events:
+        match event:
+            case QueryStartedEvent():
+                listener.onQueryStarted(event)
+            case QueryProgressEvent():
+                listener.onQueryProgress(event)
+            case QueryTerminatedEvent():
+                listener.onQueryTerminated(event)
+    return told[len(pins) :]
+
+
+def test_a_batch_is_told_with_the_gates_of_its_pin() -> None:
+    """Not with those of now: the cluster may have changed since."""
+    pin = Pinned(
+        query_id=str(ID),
+        batch_id=3,
+        replayed=True,
+        gates={"tv2": False, "old": True},
+        held=("old",),
+        epoch=5,
+        seconds=0.1,
+    )
+    (told,) = told_by(progressed(3), pins=(pin,))
+    assert told == StreamProgressed(
+        query_id=str(ID),
+        name="orders",
+        batch_id=3,
+        rows=30,
+        rows_per_second=20.0,
+        seconds=1.5,
+        gates={"tv2": False, "old": True},
+        held=("old",),
+        pinned=True,
+        epoch=5,
+    )
+
+
+def test_a_batch_without_a_pin_is_told_with_the_gates_of_now() -> None:
+    """And says so: of a query without foreach_batch, or on Spark Connect."""
+    (told,) = told_by(progressed(3))
+    assert isinstance(told, StreamProgressed)
+    assert (told.gates, told.pinned, told.epoch) == ({"tv2": True}, False, NEW.epoch)
+
+
+def test_the_end_is_told_with_the_name_that_spark_leaves_out() -> None:
+    """From the start, or from the progress, of a query; and with what ended it."""
+    assert told_by(began(), ended(None)) == [StreamEnded(query_id=str(ID), name="orders", error=None)]
+    assert told_by(progressed(1), ended("boom"))[1:] == [StreamEnded(query_id=str(ID), name="orders", error="boom")]
+    assert told_by(ended(None)) == [StreamEnded(query_id=str(ID), name=None, error=None)]
+
+
+def test_a_session_that_has_ended_knows_no_gates() -> None:
+    """Progress is told all the same."""
+
+    def closed() -> Snapshot:
+        raise ClosedError("it is over")
+
+    told: list[Event | SparkEvent] = []
+    FeatureListener(closed, tell=Teller(told.append)).onQueryProgress(progressed(3))
+    (progress,) = told
+    assert isinstance(progress, StreamProgressed)
+    assert (progress.gates, progress.rows) == ({}, 30)
+
+
+def test_nothing_is_raised_into_spark(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever goes wrong is logged: other listeners wait in the same thread."""
+
+    def broken() -> Snapshot:
+        raise RuntimeError("out of order")
+
+    listener = FeatureListener(broken, tell=Teller(None))
+    listener.onQueryProgress(progressed(3))
+    for method in (listener.onQueryStarted, listener.onQueryProgress, listener.onQueryTerminated):
+        method(None)  # type: ignore[arg-type]
+    assert caplog.text.count("could not be reported; the query goes on") == 4
+    assert "out of order" in caplog.text
