@@ -64,10 +64,10 @@ def test_a_silent_broker_is_a_row_that_says_why():
 def test_an_absent_level_is_told_from_an_unknown_one():
     """Absent is 0 where an epoch is known; without any epoch nothing is known."""
     supports = {"supported": {TV: SupportedRange(0, 2)}}
-    absent = rows(view(replace(broker(1, epoch=10), **supports)), feature={TV}, scope={"cluster"})
-    unknown = rows(view(replace(broker(1, epoch=-1), **supports)), feature={TV}, scope={"cluster"})
-    assert [(row.level, row.reported_level, row.epoch) for row in absent] == [(0, 0, 10)]
-    assert [(row.level, row.reported_level, row.epoch) for row in unknown] == [(None, None, None)]
+    absent = rows(view(replace(broker(1, epoch=10), **supports)), feature={TV})
+    unknown = rows(view(replace(broker(1, epoch=-1), **supports)), feature={TV})
+    assert [(row.level, row.reported_level, row.epoch) for row in absent] == [(0, 0, 10)] * 2
+    assert [(row.level, row.reported_level, row.epoch) for row in unknown] == [(None, None, None)] * 2
 
 
 def test_a_broker_that_lags_shows_its_own_level_beside_that_of_the_cluster():
