@@ -157,6 +157,18 @@ def test_a_silent_broker_is_a_row_and_a_silent_cluster_an_error(kafka: FakeClust
     assert all(address in str(raised.value) for address in addresses)
 
 
+def test_controllers_are_asked_where_they_are_named():
+    """Their rows say so."""
+    with FakeCluster(controllers=1) as cluster:
+        options = {"kafka.bootstrap.controllers": cluster.bootstrap_controllers, "feature": TV}
+        reader = FeatureReader(Wanted.of(options))
+        (part,) = reader.partitions()
+        (controller,) = cluster.controllers
+        rows = list(reader.read(part))
+        assert [(row.role, row.scope) for row in rows] == [("controller", "cluster"), ("controller", "broker")]
+        assert f"{rows[1].host}:{rows[1].port}" == controller.address
+
+
 def test_only_the_reader_that_was_asked_for_takes_filters_over():
     """PySpark 4.1 refuses to plan with such a reader while its push-down is switched off, which is its default."""
     plain = KafkaFeatures({BOOTSTRAP: "b:9092"}).reader(None)
