@@ -140,7 +140,6 @@ USELESS: Final = (
         Useless(name=f"group-{name}", role="reader", option=option, fails=False, reason=_ASSIGNED)
         for name, option in (
             ("assignor", "kafka.partition.assignment.strategy"),
-            ("remote-assignor", "kafka.group.remote.assignor"),
             ("instance-id", "kafka.group.instance.id"),
         )
     ),
@@ -173,8 +172,8 @@ USELESS: Final = (
         option="kafka.transactional.id",
         fails=True,
         requirement=Api("InitProducerId") >= 0,
-        reason="Spark's sink begins no transaction, and a producer with this id sends nothing outside of one: use "
-        "FeatureSession.kafka_sink()",
+        reason="Spark's sink begins no transaction, and a producer with this id sends nothing outside of one: the task "
+        "fails, after kafka.delivery.timeout.ms. Use FeatureSession.kafka_sink()",
     ),
     Useless(
         name="transaction-timeout",

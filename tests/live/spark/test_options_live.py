@@ -1,0 +1,223 @@
+"""Advice on Spark's own Kafka options, against real clusters: what is advised works, and what is warned of does not."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from featuregate.testing import LocalKafka
+from featuregate_spark import FeatureSession, OptionState, kafka_options, with_kafka_options
+from featuregate_spark.connector import USELESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from featuregate_spark.connector import SparkRole
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.slow,
+    # PySpark leaves the socket of each collect() to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+BOUND = 60.0
+ZSTD = 4
+NOBODY = -1
+QUIET = logging.getLogger("tests.options")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+LEGACY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+
+
+class Place(NamedTuple):
+    """A cluster of one broker, and what is seen of it."""
+
+    version: str
+    kafka: LocalKafka
+    data: Path
+    features: FeatureSession
+    spark: SparkSession
+    admin: AdminClient
+
+    def write(self, topic: str, values: int = 5, **options: Any) -> None:
+        rows = self.spark.range(values, numPartitions=1).selectExpr("repeat(cast(id as string), 100) as value")
+        to = {"kafka.bootstrap.servers": self.kafka.bootstrap, "topic": topic}
+        rows.write.format("kafka").options(**to, **options).save()
+
+    def read(self, topic: str, **options: Any) -> int:
+        of = {"kafka.bootstrap.servers": self.kafka.bootstrap, "subscribe": topic}
+        return self.spark.read.format("kafka").options(**of, **options).load().count()
+
+    def groups(self) -> set[str]:
+        return {each.group_id for each in self.admin.list_consumer_groups().result(BOUND).valid}
+
+
+@pytest.fixture(scope="module", params=["2.4.1", "4.2.0"])
+def place(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    data = tmp_path_factory.mktemp("data")
+    with (
+        LocalKafka(request.param, properties={"log.dirs": data}) as kafka,
+        FeatureSession(spark, kafka.bootstrap) as features,
+    ):
+        yield Place(request.param, kafka, data, features, spark, AdminClient(kafka.client_config(), logger=QUIET))
+
+
+@pytest.fixture
+def topic(place: Place, request: pytest.FixtureRequest) -> str:
+    """Make a topic of one partition that is this test's own."""
+    name = f"topic-{crc32(request.node.name.encode())}"
+    for made in place.admin.create_topics([NewTopic(name, 1, 1)]).values():
+        made.result(BOUND)
+    return name
+
+
+def first_batch(place: Place, topic: str) -> tuple[int, int]:
+    """Return the codec and the producer id of the first batch that the broker has on its disk."""
+    (segment,) = place.data.glob(f"{topic}-0/*.log")
+    head = segment.read_bytes()[:61]
+    (attributes,) = struct.unpack_from(">h", head, 21)
+    (producer_id,) = struct.unpack_from(">q", head, 43)
+    return attributes & 0b111, producer_id
+
+
+def abort(place: Place, topic: str) -> None:
+    """Leave three records of an aborted transaction in a topic."""
+    producer = Producer(place.kafka.client_config({"transactional.id": topic}), logger=QUIET)
+    producer.init_transactions(BOUND)
+    producer.begin_transaction()
+    for _ in range(3):
+        producer.produce(topic, b"aborted")
+    producer.flush(BOUND)
+    producer.abort_transaction(BOUND)
+
+
+def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: str) -> None:
+    """The broker's own file says so; acks and idempotence are on by default, as the advice says."""
+    options = with_kafka_options({}, role="writer", features=place.features)
+    assert options == {"kafka.compression.type": "zstd"}
+    place.write(topic, **options)
+    codec, producer_id = first_batch(place, topic)
+    assert (codec, producer_id != NOBODY) == (ZSTD, True)
+
+
+def test_all_that_is_advised_is_taken_in_so_many_words(place: Place, topic: str) -> None:
+    """Also what would be on without it."""
+    for role in ("reader", "writer"):
+        advised = [each for each in kafka_options(place.features.view, role) if each.used_by_spark]
+        assert {each.state for each in advised} <= {OptionState.ON, OptionState.MAY}
+        options = {str(each.option): each.value for each in advised}
+        if role == "writer":
+            assert {*options} == {"kafka.compression.type", "kafka.acks", "kafka.enable.idempotence"}
+        (place.read if role == "reader" else place.write)(topic, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kafka.acks": "1"}, {"kafka.retries": "0"}, {"kafka.max.in.flight.requests.per.connection": "6"}],
+    ids=str,
+)
+def test_what_excludes_idempotence_does_so_in_silence_or_fails_loudly(
+    place: Place, topic: str, options: dict[str, str]
+) -> None:
+    """Kafka's client gives idempotence up, or, where it was asked for, the task fails. The advice knows both."""
+
+    def advice(**more: str) -> tuple[OptionState, bool]:
+        found = {each.name: each for each in kafka_options(place.features.view, "writer", {**options, **more})}
+        return found["idempotence"].state, bool(found["idempotence"].conflicts)
+
+    assert advice() == (OptionState.MAY, True)
+    place.write(topic, **options)
+    assert first_batch(place, topic)[1] == NOBODY
+    assert advice(**{"kafka.enable.idempotence": "true"}) == (OptionState.FAILS, True)
+    with pytest.raises(Exception, match="ConfigException: Must set"):
+        place.write(topic, **options, **{"kafka.enable.idempotence": "true"})
+
+
+def test_a_reader_with_advice_does_not_see_what_was_aborted(place: Place, topic: str) -> None:
+    """Without it, it does."""
+    place.write(topic, values=5)
+    abort(place, topic)
+    assert place.read(topic) == 8
+    assert place.read(topic, **with_kafka_options({}, role="reader", features=place.features)) == 5
+
+
+VALUES = {
+    "kafka.group.protocol": "consumer",
+    "kafka.partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+    "kafka.transaction.timeout.ms": "9000",
+    "kafka.auto.offset.reset": "earliest",
+    "kafka.enable.auto.commit": "false",
+}
+"""What one would set, where Kafka's own client is particular about it."""
+
+
+def as_set(option: str) -> dict[str, str]:
+    return {option: VALUES.get(option, "uniform")}
+
+
+def wrong(role: SparkRole, *, fails: bool) -> list[str]:
+    return [each.option for each in USELESS if each.option and each.role == role and each.fails is fails]
+
+
+@pytest.mark.parametrize("option", wrong("reader", fails=True))
+def test_what_is_said_to_fail_a_reader_does(place: Place, topic: str, option: str) -> None:
+    """Spark refuses it by name, before it asks any broker."""
+    with pytest.raises(Exception, match=rf"Kafka option '{option.removeprefix('kafka.')}' is not supported"):
+        place.read(topic, **as_set(option))
+
+
+@pytest.mark.parametrize("option", wrong("writer", fails=True))
+def test_what_is_said_to_fail_a_writer_does(place: Place, topic: str, option: str) -> None:
+    """Serializers are refused by name; with a transactional id the task fails, as nobody begins a transaction.
+
+    It fails once the delivery timeout is over, of two minutes by default.
+    """
+    match = "IllegalStateException" if option == "kafka.transactional.id" else "is not supported"
+    soon = {"kafka.delivery.timeout.ms": "2000", "kafka.request.timeout.ms": "1000"}
+    place.write(topic, **soon)
+    with pytest.raises(Exception, match=match):
+        place.write(topic, **as_set(option), **soon)
+
+
+@pytest.mark.parametrize("option", wrong("reader", fails=False))
+def test_what_is_said_to_have_no_effect_on_a_reader_has_none(place: Place, topic: str, option: str) -> None:
+    """The same rows are read, and no group was joined: also where the cluster has no such protocol at all."""
+    place.write(topic)
+    before = place.groups()
+    assert place.read(topic, **as_set(option)) == 5
+    assert place.groups() == before
+
+
+@pytest.mark.parametrize("option", wrong("writer", fails=False))
+def test_what_is_said_to_have_no_effect_on_a_writer_has_none(place: Place, topic: str, option: str) -> None:
+    """The rows are written, outside of any transaction."""
+    place.write(topic, **as_set(option))
+    assert place.read(topic) == 5
+
+
+def test_the_new_group_protocol_fails_where_the_driver_joins_a_group(place: Place, topic: str) -> None:
+    """By the older way of fetching offsets, on any cluster, as the advice says."""
+    place.write(topic)
+    place.spark.conf.set(LEGACY, "true")
+    try:
+        before = place.groups()
+        assert place.read(topic) == 5
+        assert place.groups() > before, "this way a group is joined"
+        with pytest.raises(Exception, match=r'not supported when "group\.protocol" is "consumer"'):
+            place.read(topic, **{"kafka.group.protocol": "consumer"})
+    finally:
+        place.spark.conf.unset(LEGACY)
+    found = {each.name: each for each in kafka_options(place.features.view, "reader")}
+    assert LEGACY in found["group-protocol"].reason
