@@ -57,7 +57,17 @@ def test_invariant_2_saving_joins_with_what_another_process_latched(shelf: FileS
 def _save_many(folder: Path, who: int) -> None:
     mine = FileShelf(folder)
     for number in range(20):
-        mine.save(kept(f"gate-{who}-{number}"))
+        _save(mine, kept(f"gate-{who}-{number}"))
+
+
+def _save(shelf: FileShelf, record: Kept, attempts: int = 10) -> None:
+    """Save as the poll loop does: a turn that did not come within seconds, on a busy machine, is asked for again."""
+    try:
+        shelf.save(record)
+    except ShelfError as error:
+        if attempts == 1 or "another process has held its lock" not in str(error):
+            raise
+        _save(shelf, record, attempts - 1)
 
 
 def test_invariant_2_processes_that_write_at_once_lose_nothing(shelf: FileShelf) -> None:
