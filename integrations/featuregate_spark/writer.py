@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_spark.errors import NotReplayable, WriteFailed
 from featuregate_spark.slots import Memory, is_done, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from confluent_kafka import KafkaError
 
 __all__ = ["WRITTEN", "Batch", "SlotTask", "partitions_of", "read_memories"]
 
@@ -39,6 +37,21 @@ _PAUSE: Final = 0.2
 CLOSE_SECONDS: Final = 3.0
 _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _QUIET: Final = {"log_level": 3}
+_ATTEMPT: Final = 5.0
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+"""Errors that pass while the group moves to another coordinator, or a transaction ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,16 +177,26 @@ def partitions_of(producer: Mapping[str, Any], topic: str, timeout: float) -> in
 
 def _memories(batch: Batch, slots: Iterable[int], consumer: Consumer) -> dict[int, Memory | None]:
     wanted = [TopicPartition(batch.memory_topic, slot) for slot in slots]
-    try:
-        found = consumer.committed(wanted, timeout=batch.timeout)
-    except KafkaException as failure:
-        raise WriteFailed(f"what query {batch.query!r} has committed cannot be read: {_words(failure)}") from failure
+    found = _committed(batch, wanted, consumer)
     for each in found:
         if each.error is not None:
             raise WriteFailed(
                 f"what query {batch.query!r} has committed for slot {each.partition} cannot be read: {each.error.str()}"
             )
     return {each.partition: Memory.read(each.offset, each.metadata) for each in found}
+
+
+def _committed(batch: Batch, wanted: list[TopicPartition], consumer: Consumer) -> list[TopicPartition]:
+    """Ask the group's coordinator, again while it moves, or while a transaction holds an offset."""
+    deadline = time.monotonic() + batch.timeout
+    while True:
+        try:
+            return consumer.committed(wanted, timeout=min(max(deadline - time.monotonic(), _PAUSE), _ATTEMPT))
+        except KafkaException as failure:
+            if failure.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                said = f"what query {batch.query!r} has committed cannot be read: {_words(failure)}"
+                raise WriteFailed(said) from failure
+            time.sleep(_PAUSE)
 
 
 def _reader(batch: Batch, isolation: str) -> dict[str, Any]:
