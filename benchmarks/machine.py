@@ -30,6 +30,7 @@ def facts() -> dict[str, str]:
         "Kafka": KAFKA,
         "featuregate": version("featuregate"),
         "confluent-kafka": f"{version('confluent-kafka')} (librdkafka {libversion()[0]})",
+        "PySpark": version("pyspark"),
         "kio": version("kio"),
         "kafka-python": version("kafka-python"),
     }

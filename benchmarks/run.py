@@ -1,7 +1,7 @@
 """Measure featuregate beside its peers: `make bench`.
 
-It writes docs/benchmarks.md and docs/benchmarks-switch.md. A run that leaves out some of a page (``--only``), or is
-hurried (``--quick``), just shows what it found.
+It writes docs/benchmarks.md, docs/benchmarks-switch.md and docs/benchmarks-spark.md. A run that leaves out some of a
+page (``--only``), or is hurried (``--quick``), just shows what it found.
 Exits with 1 where a bar is missed.
 """
 
@@ -16,6 +16,7 @@ import decoding
 import importing
 import live
 import scaling
+import spark
 import switch
 from machine import facts, load
 from measuring import announce
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "scale": Benchmark(scaling.run, 7, 2),
     "poll": Benchmark(live.poll, 7, 2),
     "switch": Benchmark(switch.run, 15, 2),
+    "spark": Benchmark(spark.run, 9, 2),
 }
 
 
@@ -53,6 +55,7 @@ class Page(NamedTuple):
 PAGES = (
     Page("benchmarks.md", "Benchmarks", ("checks", "decode", "import", "describe", "scale", "poll")),
     Page("benchmarks-switch.md", "Benchmarks of the producer switch", ("switch",)),
+    Page("benchmarks-spark.md", "Benchmarks on PySpark", ("spark",)),
 )
 
 

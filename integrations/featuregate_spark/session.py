@@ -235,6 +235,7 @@ class FeatureSession:
         if bootstrap is not None or "bootstrap.servers" not in given:
             given["bootstrap.servers"] = bootstrap or self._watch.bootstrap
         return KafkaSink(
+            self.spark,
             query_name=query_name,
             topic=topic,
             memory_topic=memory_topic,

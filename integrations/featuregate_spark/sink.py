@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 
 from featuregate.errors import ConfigError
-from featuregate_spark.errors import MemoryLost, NotReplayable, WriteFailed, WrongColumns
+from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.kinds import is_classic
-from featuregate_spark.slots import slots_of_batch
+from featuregate_spark.slots import NotWhole, slots_of_batch
 from featuregate_spark.writer import WRITTEN, Batch, SlotTask, partitions_of, read_memories
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class KafkaSink:
 
     def __init__(
         self,
+        spark: SparkSession,
         *,
         query_name: str,
         topic: str | None,
@@ -97,6 +98,7 @@ class KafkaSink:
         for name in _OURS:
             if name in producer:
                 raise ConfigError(name, "is set by the sink itself: remove it")
+        self._spark: SparkSession | None = spark
         self._query = query_name
         self._topic = topic
         self._memory_topic = noted_in
@@ -117,7 +119,7 @@ class KafkaSink:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what only this process knows."""
-        return {**self.__dict__, "_partitions": None, "_complete": None}
+        return {**self.__dict__, "_spark": None, "_partitions": None, "_complete": None}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write a batch, or what of it was not written before.
@@ -131,8 +133,8 @@ class KafkaSink:
         """
         began = time.monotonic()
         rows = _columns(df, self._topic)
-        if not self._by:
-            _require_replayable(df.sparkSession)
+        if not self._by and self._spark is not None:
+            _require_replayable(self._spark)
         batch = self._batch(df.sparkSession, batch_id)
         told = _run(rows, batch, self._by)
         self._complete = batch_id, batch.slots
@@ -166,7 +168,7 @@ class KafkaSink:
             memory_topic=self._memory_topic,
             topic=self._topic,
             producer=producer,
-            connection={name: value for name, value in producer.items() if name.startswith(_CONNECTION)},
+            connection=_connection(producer),
             stable=gates.get(self._stable_gate, False),
             timeout=self._timeout,
         )
@@ -180,7 +182,7 @@ class KafkaSink:
         while True:
             try:
                 slots = self._look(batch)
-            except MemoryLost:
+            except NotWhole:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_PAUSE)
@@ -198,7 +200,7 @@ class KafkaSink:
 
     def _slots_wanted(self, spark: SparkSession) -> int:
         if self._partitions is None:
-            self._partitions = partitions_of(self._producer, self._memory_topic, self._timeout)
+            self._partitions = partitions_of(_connection(self._producer), self._memory_topic, self._timeout)
         if self._wanted is None:
             return min(self._partitions, _parallelism(spark))
         if self._wanted > self._partitions:
@@ -208,6 +210,11 @@ class KafkaSink:
                 f"note what they have done, but is {self._wanted}",
             )
         return self._wanted
+
+
+def _connection(producer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what any other client needs to reach the same brokers as the same user."""
+    return {name: value for name, value in producer.items() if name.startswith(_CONNECTION)}
 
 
 def _parallelism(spark: SparkSession) -> int:
@@ -258,7 +265,10 @@ def _require_replayable(spark: SparkSession) -> None:
 
 
 def _plan_of_this_query(spark: SparkSession) -> Any:
-    """Give the analysed plan of the micro-batch that runs; None where Spark does not show it, as on Spark Connect."""
+    """Give the analysed plan of the micro-batch that runs; None where Spark does not show it, as on Spark Connect.
+
+    The session is the one that began the query: that of the batch's DataFrame is a copy, and knows no queries.
+    """
     if not is_classic(spark):
         return None
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")

@@ -16,7 +16,7 @@ from featuregate_spark.errors import MemoryLost
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Memory", "is_done", "slots_of_batch", "text_of"]
+__all__ = ["Memory", "NotWhole", "is_done", "slots_of_batch", "text_of"]
 
 _FORMAT: Final = re.compile(r"fgs1;slots=([1-9][0-9]{0,8})(;.*)?")
 
@@ -72,6 +72,10 @@ def is_done(memory: Memory | None, batch_id: int) -> bool:
     return memory is not None and memory.after == batch_id + 1
 
 
+class NotWhole(MemoryLost):
+    """The batch before is not known to be complete: brokers may be about to show that it is."""
+
+
 def slots_of_batch(memories: Mapping[int, Memory | None], batch_id: int, wanted: int, first_batch: int) -> int:
     """Return how many slots a batch has: as many as it had when it first ran, else as many as are wanted (P8, P9).
 
@@ -103,7 +107,7 @@ def slots_of_batch(memories: Mapping[int, Memory | None], batch_id: int, wanted:
         )
     left = [slot for slot in range(before.slots) if not _has(memories.get(slot), batch_id)]
     if before.after != batch_id or left:
-        raise MemoryLost(
+        raise NotWhole(
             f"batch {batch_id} would run, and the last batch that slot 0 has committed is {before.after - 1}; not all "
             f"of its {before.slots} slots have committed batch {batch_id - 1}. Was the checkpoint exchanged?"
         )

@@ -25,6 +25,8 @@ from featuregate_spark.slots import Memory, is_done, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from confluent_kafka import Message
+
 __all__ = ["WRITTEN", "Batch", "SlotTask", "partitions_of", "read_memories"]
 
 _log = logging.getLogger("featuregate.spark.writer")
@@ -157,19 +159,21 @@ def read_memories(batch: Batch, slots: Iterable[int], *, isolation: str) -> dict
         consumer.close()
 
 
-def partitions_of(producer: Mapping[str, Any], topic: str, timeout: float) -> int:
-    """Return how many partitions a topic has.
+def partitions_of(connection: Mapping[str, Any], topic: str, timeout: float) -> int:
+    """Return how many partitions a topic has. It is asked for as consumers ask, which creates none.
 
     Raises
     ------
     WriteFailed
         There is no such topic, or nobody answers.
     """
-    client = Producer({**_QUIET, **producer, "logger": _log})
+    client = Consumer({**_QUIET, **connection, "group.id": "featuregate", "logger": _log})
     try:
         found = client.list_topics(topic, timeout=timeout).topics[topic]
     except KafkaException as failure:
         raise WriteFailed(f"nobody says how many partitions topic {topic!r} has: {_words(failure)}") from failure
+    finally:
+        client.close()
     if found.error is not None or not found.partitions:
         raise WriteFailed(f"topic {topic!r} cannot be written: {found.error.str() if found.error else 'no partitions'}")
     return len(found.partitions)
@@ -212,8 +216,14 @@ def _reader(batch: Batch, isolation: str) -> dict[str, Any]:
 
 
 def _write(slot: Slot, consumer: Consumer, rows: Iterator[pa.RecordBatch]) -> tuple[int, int, bool]:
-    batch = slot.batch
-    producer = Producer({**_QUIET, **batch.producer, "transactional.id": slot.transactional_id, "logger": _log})
+    batch, refused = slot.batch, Refused()
+    ours = {
+        "transactional.id": slot.transactional_id,
+        "on_delivery": refused,
+        "delivery.report.only.error": True,
+        "logger": _log,
+    }
+    producer = Producer({**_QUIET, **batch.producer, **ours})
     try:
         _insist(slot, "its transactional id could not be taken", producer.init_transactions)
         if is_done(_own_memory(slot, consumer), batch.batch_id):
@@ -226,10 +236,25 @@ def _write(slot: Slot, consumer: Consumer, rows: Iterator[pa.RecordBatch]) -> tu
             _insist(slot, "its transaction could not be committed", producer.commit_transaction)
         except BaseException as error:
             _abort(slot, producer, error)
+            if refused.first is not None and isinstance(error, WriteFailed):
+                raise WriteFailed(f"{error}; {refused.first}") from error
             raise
         return *counted, False
     finally:
         _close(slot, producer)
+
+
+class Refused:
+    """Hears of records that did not arrive, and keeps what was said of the first: the others follow from it."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """Take a delivery report."""
+        if error is not None and self.first is None:
+            where = f"topic {message.topic()!r}, partition {message.partition()}"
+            self.first = f"the first that was refused was for {where}: {error.name()}: {error.str()}"
 
 
 def _own_memory(slot: Slot, consumer: Consumer) -> Memory | None:

@@ -1,0 +1,119 @@
+"""An exactly-once Spark job, small and complete: copies a topic, whatever happens to tasks, drivers and brokers.
+
+Each record keeps its key and value, and says in headers where it came from. SIGTERM stops the job; started again with
+the same checkpoint and query name, it goes on where it was, and writes nothing twice.
+
+.. code-block:: console
+
+    $ spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \
+          examples/spark_job/exactly_once.py --bootstrap localhost:9092 --input orders --output copies \
+          --checkpoint /var/lib/copies --query copies
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from featuregate import FeatureGateError
+from featuregate_spark import FeatureSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+HELP = """\
+Copy a topic by a streaming query, exactly once: for readers of committed data each record is there once, though tasks
+are tried again, drivers die and brokers restart. SIGTERM stops it; what it was writing comes first when it is started
+again with the same --checkpoint and --query.\
+"""
+EXAMPLE = """\
+example:
+  spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 examples/spark_job/exactly_once.py \\
+      --bootstrap localhost:9092 --input orders --output copies --checkpoint /var/lib/copies --query copies
+
+exit codes: 0 stopped by a signal, 1 it cannot go on (standard error says why), 2 wrong usage\
+"""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=HELP, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = parser.add_argument_group("what to copy")
+    what.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers to begin with")
+    what.add_argument("--input", required=True, metavar="TOPIC", help="the topic to read")
+    what.add_argument("--output", required=True, metavar="TOPIC", help="the topic to write")
+    who = parser.add_argument_group("which query this is: both stay over restarts")
+    who.add_argument("--checkpoint", required=True, metavar="DIR", help="where Spark notes how far it is")
+    who.add_argument("--query", required=True, metavar="NAME", help="what the sink's ids and its group begin with")
+    how = parser.add_argument_group("how")
+    how.add_argument("--trigger-ms", type=int, default=1000, metavar="N", help="between two batches (default: 1000)")
+    how.add_argument("--slots", type=int, metavar="N", help="tasks that write a batch (default: one for each core)")
+    how.add_argument("--max-per-batch", type=int, metavar="N", help="records of a batch, at the most")
+    how.add_argument("--verbose", action="store_true", help="log what happens, on standard error")
+    return parser.parse_args()
+
+
+def inputs(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
+    """Read the input's committed records, with headers that say where each is."""
+    reading = spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.bootstrap)
+    reading = reading.option("subscribe", options.input).option("startingOffsets", "earliest")
+    reading = reading.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
+    if options.max_per_batch:
+        reading = reading.option("maxOffsetsPerTrigger", str(options.max_per_batch))
+    rows = reading.load()
+    place = [("fg.topic", rows["topic"]), ("fg.partition", rows["partition"]), ("fg.offset", rows["offset"])]
+    headers = f.array(
+        *[
+            f.struct(f.lit(name).alias("key"), column.cast("string").cast("binary").alias("value"))
+            for name, column in place
+        ]
+    )
+    theirs = f.coalesce(rows["headers"], f.array().cast("array<struct<key:string,value:binary>>"))
+    return rows.select("key", "value", f.concat(theirs, headers).alias("headers"))
+
+
+def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQuery:
+    """Begin the query."""
+    sink = features.kafka_sink(options.query, options.output, slots=options.slots)
+    writing = inputs(features.spark, options).writeStream.queryName(options.query).foreachBatch(sink)
+    writing = writing.option("checkpointLocation", options.checkpoint)
+    return writing.trigger(processingTime=f"{options.trigger_ms} milliseconds").start()
+
+
+def main() -> int:
+    """Run until a signal comes, and say why where it cannot."""
+    options = parse_arguments()
+    logging.basicConfig(level=logging.ERROR, format="%(asctime)s %(message)s")
+    if options.verbose:
+        logging.getLogger("featuregate").setLevel(logging.INFO)
+    stopping: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _frame: stopping.append(received))
+    spark = SparkSession.builder.appName(options.query).getOrCreate()
+    try:
+        with FeatureSession(spark, options.bootstrap) as features:
+            query = start(features, options)
+            # In short steps: a signal is not heard while Java waits.
+            while not stopping and not query.awaitTermination(0.2):
+                pass
+            query.stop()
+    except (FeatureGateError, StreamingQueryException) as error:
+        print(f"exactly_once: {error}", file=sys.stderr)
+        return 1
+    finally:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+"""The Kafka sink at work: columns, slots, replays and refusals, by real Spark and Kafka."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from eos.ledger import Ledger
+from eos.pipes import BOUND, Pipe
+from pyspark.sql import functions as f
+from streams.copying import copying
+
+from featuregate.errors import ConfigError
+from featuregate.testing import LocalKafka
+from featuregate_spark import FeatureSession, MemoryLost, NotReplayable, WriteFailed, WrongColumns
+from featuregate_spark.events import BatchWritten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    with LocalKafka("4.2.0") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def told() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def features(spark: SparkSession, kafka: LocalKafka, told: list[Any]) -> Iterator[FeatureSession]:
+    with FeatureSession(spark, kafka.bootstrap, metrics=told.append) as session:
+        yield session
+
+
+def written(told: list[Any]) -> list[BatchWritten]:
+    return [event for event in told if isinstance(event, BatchWritten)]
+
+
+def outputs(kafka: LocalKafka, topic: str, partitions: int = 1) -> list[tuple[Any, ...]]:
+    """Read all committed records of a topic: partition, key, value, headers, by value."""
+    config = {"group.id": "outputs", "isolation.level": "read_committed", "enable.partition.eof": True}
+    found = []
+    with Consumer(kafka.client_config({**config, "auto.offset.reset": "earliest"})) as consumer:
+        consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+        ends, until = 0, time.monotonic() + BOUND
+        while ends < partitions:
+            assert time.monotonic() < until, f"{topic} was not read to its end"
+            for message in consumer.consume(1000, 0.1):
+                if message.error() is None:
+                    found.append((message.partition(), message.key(), message.value(), message.headers()))
+                else:
+                    ends += 1
+    return sorted(found, key=lambda record: record[2] or b"")
+
+
+def compression(kafka: LocalKafka, topic: str) -> bytes:
+    """Read the log of a topic's first partition, as it is on the disk."""
+    log = kafka.node(kafka.nodes[0]).log.parent.rglob(f"{topic}-0/*.log")
+    return b"".join(each.read_bytes() for each in log)
+
+
+def test_it_takes_the_columns_of_sparks_own_sink(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession
+) -> None:
+    """Text or bytes; topic, partition and headers where they are there; the option topic wins over the column."""
+    here, there = Pipe.on(kafka, "columns", partitions=2), Pipe.on(kafka, "columns-else", partitions=2)
+    rows = spark.createDataFrame(
+        [("k", "a", here.sink, 1, [("h", bytearray(b"1")), ("h", None)]), (None, "b", there.sink, None, None)],
+        "key string, value string, topic string, partition int, headers array<struct<key:string,value:binary>>",
+    )
+    features.kafka_sink("columns", memory_topic=here.sink)(rows, 0)
+    assert outputs(kafka, here.sink, 2) == [(1, b"k", b"a", [("h", b"1"), ("h", None)])]
+    assert [each[1:] for each in outputs(kafka, there.sink, 2)] == [(None, b"b", None)]
+    features.kafka_sink("columns-2", there.sink)(rows.select(f.col("value").cast("binary"), "topic"), 0)
+    assert [each[2] for each in outputs(kafka, there.sink, 2)] == [b"a", b"b", b"b"]
+    assert len(outputs(kafka, here.sink, 2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("key string, text string", "there is no column 'value'; there are: key, text"),
+        ("value int", "column 'value' is int, and must be string or binary"),
+        ("value string, headers string", "column 'headers' is string, and must be array"),
+        ("value string, partition long", "column 'partition' is bigint, and must be int"),
+    ],
+)
+def test_wrong_columns_are_told_before_anything_is_written(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, columns: str, said: str
+) -> None:
+    """In a line that names the column."""
+    pipe = Pipe.on(kafka, "wrong-columns")
+    with pytest.raises(WrongColumns, match=said):
+        features.kafka_sink("wrong-columns", pipe.sink)(spark.createDataFrame([], columns), 0)
+    with pytest.raises(WrongColumns, match="no column 'topic', and the sink was given no topic"):
+        features.kafka_sink("no-topic", memory_topic=pipe.sink)(spark.createDataFrame([], "value string"), 0)
+
+
+def test_a_replay_writes_nothing_twice_and_an_empty_batch_is_remembered(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
+) -> None:
+    """Each slot commits in each batch, also where no row is its own: else the next batch would look like a loss."""
+    pipe = Pipe.on(kafka, "replays", partitions=3)
+    rows = spark.range(100).select(f.col("id").cast("string").alias("value"))
+    empty = rows.where("value = 'none'")
+    for batch_id, batch in enumerate([rows, empty, spark.createDataFrame([], rows.schema), rows]):
+        for attempt in (1, 2):
+            features.kafka_sink("replays", pipe.sink, slots=3)(batch, batch_id)
+            count = 100 if batch_id in {0, 3} and attempt == 1 else 0
+            last = written(told)[-1]
+            assert (last.batch_id, last.rows, last.skipped) == (batch_id, count, 0 if attempt == 1 else 3)
+    assert len(outputs(kafka, pipe.sink, 3)) == 200
+
+
+def test_a_replay_has_the_slots_of_the_first_run(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
+) -> None:
+    """A part of a batch was written by three slots; the query comes back with two, and then changes to two."""
+    pipe = Pipe.on(kafka, "other-slots", partitions=3)
+    values = spark.range(90).select(f.col("id").cast("string").alias("value"))
+    slot = f.pmod(f.hash(f.col("value").cast("binary")), f.lit(3))
+    last = values.where(slot == 2).first()  # of three tasks on two cores the last one begins when another has ended
+    assert last is not None
+    poisoned = values.withColumn("partition", f.when(f.col("value") == last["value"], 99).cast("int"))
+    with pytest.raises(Exception, match="UNKNOWN_PARTITION"):
+        features.kafka_sink("other-slots", pipe.sink, slots=3)(poisoned, 0)
+    some = len(outputs(kafka, pipe.sink, 3))
+    assert 0 < some < 90, "a part of the batch was written"
+    features.kafka_sink("other-slots", pipe.sink, slots=2)(values, 0)
+    replay = written(told)[-1]
+    assert (replay.slots, replay.rows) == (3, 90 - some)
+    assert replay.skipped in {1, 2}
+    features.kafka_sink("other-slots", pipe.sink, slots=2)(values, 1)
+    assert (written(told)[-1].slots, written(told)[-1].rows) == (2, 90)
+    assert sorted(each[2] for each in outputs(kafka, pipe.sink, 3)) == sorted(
+        str(number).encode() for number in [*range(90), *range(90)]
+    )
+
+
+def test_lost_memories_and_older_checkpoints_are_refused(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession
+) -> None:
+    """Nothing is written by a guess; the error says what to do."""
+    pipe = Pipe.on(kafka, "memories", partitions=2)
+    rows = spark.createDataFrame([("a",)], "value string")
+    with pytest.raises(MemoryLost, match="say first_batch=5"):
+        features.kafka_sink("memories", pipe.sink)(rows, 5)
+    features.kafka_sink("memories", pipe.sink, first_batch=5)(rows, 5)
+    features.kafka_sink("memories", pipe.sink)(rows, 6)
+    with pytest.raises(MemoryLost, match="batch 0 comes again, and batch 6 was committed already"):
+        features.kafka_sink("memories", pipe.sink)(rows, 0)
+    admin = AdminClient(kafka.client_config())
+    admin.delete_consumer_groups(["memories"])["memories"].result(BOUND)
+    with pytest.raises(MemoryLost, match="their offsets have expired, were deleted"):
+        features.kafka_sink("memories", pipe.sink)(rows, 7)
+    assert len(outputs(kafka, pipe.sink, 2)) == 2
+
+
+def test_rows_that_a_replay_would_make_anew_are_refused(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, tmp_path: Path
+) -> None:
+    """A key that is drawn by lot leads a row to another slot each time; columns that stay may be named instead."""
+    pipe = Pipe.on(kafka, "lots", partitions=2)
+
+    def drawn(write: Any, checkpoint: Path) -> None:
+        lots = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "50").load()
+        rows = lots.select(f.expr("uuid()").alias("key"), f.col("value").cast("string").alias("value"))
+        writing = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+        query = writing.trigger(processingTime="0 seconds").start()
+        try:
+            until = BOUND
+            while query.isActive and until > 0 and not outputs(kafka, pipe.sink, 2):
+                query.awaitTermination(1)
+                until -= 1
+        finally:
+            query.stop()
+        if (error := query.exception()) is not None:
+            raise error
+
+    with pytest.raises(Exception, match=NotReplayable.__name__):
+        drawn(features.kafka_sink("lots", pipe.sink), tmp_path / "one")
+    assert not outputs(kafka, pipe.sink, 2)
+    drawn(features.kafka_sink("lots", pipe.sink, by=["value"]), tmp_path / "two")
+    assert outputs(kafka, pipe.sink, 2)
+
+
+def test_zstd_is_used_once_every_broker_knows_it(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession
+) -> None:
+    """Unless the app has chosen; the log on the broker's disk tells."""
+    zstd, plain = Pipe.on(kafka, "zstd"), Pipe.on(kafka, "plain")
+    rows = spark.createDataFrame([("abcdefgh" * 1000,)], "value string")
+    features.kafka_sink("zstd", zstd.sink)(rows, 0)
+    features.kafka_sink("plain", plain.sink, producer={"compression.type": "none"})(rows, 0)
+    assert b"abcdefgh" * 10 in compression(kafka, plain.sink)
+    assert b"abcdefgh" * 10 not in compression(kafka, zstd.sink)
+    assert b"\x28\xb5\x2f\xfd" in compression(kafka, zstd.sink), "zstd's magic number"
+
+
+def test_what_cannot_work_is_told_when_the_sink_is_made_or_first_used(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession
+) -> None:
+    """One line each, and nothing is written."""
+    pipe = Pipe.on(kafka, "mistakes", partitions=2)
+    rows = spark.createDataFrame([("a",)], "value string")
+    for key, more in [
+        ("transactional.id", {"producer": {"transactional.id": "mine"}}),
+        ("slots", {"slots": 0}),
+        ("timeout", {"timeout": 0}),
+    ]:
+        with pytest.raises(ConfigError, match=f"^{key}: "):
+            features.kafka_sink("mistakes", pipe.sink, **more)
+    with pytest.raises(ConfigError, match="memory_topic: must be given where no topic is"):
+        features.kafka_sink("mistakes")
+    with pytest.raises(ConfigError, match="slots: must not be more than the 2 partitions"):
+        features.kafka_sink("mistakes", pipe.sink, slots=3)(rows, 0)
+    with pytest.raises(WriteFailed, match="topic 'nowhere' cannot be written"):
+        features.kafka_sink("mistakes", "nowhere")(rows, 0)
+    with pytest.raises(WriteFailed, match="nobody says how many partitions"):
+        features.kafka_sink("mistakes", pipe.sink, "127.0.0.1:1", timeout=1)(rows, 0)
+    large = spark.createDataFrame([("x" * 2_000_000,)], "value string")
+    with pytest.raises(Exception, match=r"a record of 2,000,000 bytes for topic .* was not taken: MSG_SIZE_TOO_LARGE"):
+        features.kafka_sink("mistakes", pipe.sink)(large, 0)
+    assert not outputs(kafka, pipe.sink, 2)
+
+
+def test_order_within_a_key_stays(spark: SparkSession, kafka: LocalKafka, features: FeatureSession) -> None:
+    """Rows of one key have one slot, and come out as they stood."""
+    pipe = Pipe.on(kafka, "order", partitions=2)
+    rows = spark.range(0, 5000, numPartitions=1).select(
+        (f.col("id") % 7).cast("string").alias("key"), f.col("id").cast("string").alias("value")
+    )
+    features.kafka_sink("order", pipe.sink, slots=2)(rows, 0)
+    by_key: dict[bytes, list[int]] = {}
+    with Consumer(kafka.client_config({"group.id": "order", "auto.offset.reset": "earliest"})) as consumer:
+        consumer.assign([TopicPartition(pipe.sink, each, 0) for each in range(2)])
+        for message in consumer.consume(5000, BOUND):
+            by_key.setdefault(message.key() or b"", []).append(int(message.value() or b""))
+    assert sum(map(len, by_key.values())) == 5000
+    assert all(values == sorted(values) for values in by_key.values())
+
+
+@pytest.mark.parametrize("version", ["2.4.1", "3.9.2"])
+def test_older_brokers_are_written_as_well(spark: SparkSession, tmp_path: Path, version: str) -> None:
+    """Also those that do not hold back offsets of open transactions: there the memory is read until it stays."""
+    told: list[Any] = []
+    with LocalKafka(version) as kafka, FeatureSession(spark, kafka.bootstrap, metrics=told.append) as features:
+        pipe = Pipe.on(kafka, "older", partitions=2)
+        with Ledger(pipe) as ledger:
+            ledger.feed_now(1000)
+            for _ in range(2):
+                sink = features.kafka_sink("older", pipe.sink)
+                query = copying(spark, pipe, tmp_path / "checkpoint", sink, maxOffsetsPerTrigger="300")
+                query.trigger(availableNow=True).start().awaitTermination(BOUND)
+            balance = ledger.balance()
+        assert balance.exactly_once, balance
+        stable = features.gate("kafka-sink-kip447", "TxnOffsetCommit>=3 & OffsetFetch>=7 & AddOffsetsToTxn>=0").open
+        assert stable is (version != "2.4.1")
