@@ -177,16 +177,16 @@ def pins(spark: SparkSession, bootstrap: str) -> Row:
     return each(None, "a pin, written and read again", Sample("featuregate", "ms", tuple(told[1:])))
 
 
-def plain(value: str) -> str:
-    return value[::-1]
-
-
-def other(value: str) -> str:
-    return value
-
-
 def guards(spark: SparkSession, features: FeatureSession, rounds: int) -> list[Row]:
     """Run a guarded udf and a bare one over the same rows."""
+
+    # Of this function, so that they travel as values: executors have no such module.
+    def plain(value: str) -> str:
+        return value[::-1]
+
+    def other(value: str) -> str:
+        return value
+
     features.gate("zstd", presets.zstd)
     now = features.snapshot()
     rows = spark.range(0, UDF_ROWS, numPartitions=2).select(f.col("id").cast("string").alias("value")).cache()
