@@ -85,7 +85,7 @@ def run(rounds: int) -> Section:
             with local_spark(cores) as spark, FeatureSession(spark, kafka.bootstrap) as features:
                 rows += sinks(spark, features, kafka.bootstrap, rounds, cores)
                 if cores == max(CORES):
-                    rows += [pins(spark, kafka.bootstrap), *guards(spark, features, rounds), *tables(spark, rounds)]
+                    rows += [pins(spark, kafka.bootstrap), *guards(spark, features, 4 * rounds), *tables(spark, rounds)]
     return Section(name="spark", title="PySpark", rows=tuple(rows), notes=NOTES)
 
 

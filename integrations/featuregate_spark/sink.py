@@ -159,6 +159,7 @@ class KafkaSink:
             **({"compression.type": "zstd"} if gates.get(self._zstd_gate) else {}),
             "enable.idempotence": True,
             "queue.buffering.max.kbytes": 65_536,  # a task that outruns Kafka waits, and does not hoard
+            "queue.buffering.max.messages": 1_000_000,  # bytes are the bound
             **self._producer,
         }
         draft = Batch(
