@@ -68,7 +68,13 @@ class StatusFile(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Write until the processor has ended, and once more then."""
+        """Write until the processor has ended; where the disk is full, say so once, and let the processor go on."""
+        try:
+            self._write()
+        except OSError as error:
+            print(f"exactly_once_app: nothing more is written to the status file: {error}", file=sys.stderr)
+
+    def _write(self) -> None:
         with self._file as file:
             while True:
                 ended = self._ended.wait(STATUS_SECONDS)
