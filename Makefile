@@ -29,7 +29,7 @@ demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and
 check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)
 
 .PHONY: test
-test: lint docs java ## everything: check, docs, tests against real brokers, coverage (up to fifteen minutes)
+test: lint docs java ## everything: check, docs, tests against real brokers, coverage (up to half an hour)
 	$(BIN)/coverage run -m pytest
 	@echo "coverage of the rooms that decide, and of all together; 'coverage report' tells the lines that are left"
 	@$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
