@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -28,14 +29,15 @@ def connect_spark(master: str = "local[2]") -> Iterator[SparkSession]:
     builder = SparkSession.builder.remote(master)
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the client sets what the server was begun with again, in vain
-        spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        if not spark.is_stopped:
-            spark.stop()
-        _end_jvm()
-        for name in LEFT_BEHIND:
-            os.environ.pop(name, None)
+    with TemporaryDirectory() as folder:
+        with chdir(folder), warnings.catch_warnings():  # the JVM leaves folders wherever it was begun
+            warnings.simplefilter("ignore")  # the client sets what the server was begun with again, in vain
+            spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            if not spark.is_stopped:
+                spark.stop()
+            _end_jvm()
+            for name in LEFT_BEHIND:
+                os.environ.pop(name, None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
@@ -38,6 +39,7 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the machine's own Python has none of what is tested
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = "60"  # of Spark's own 15 s a busy machine may need more
     builder = SparkSession.builder.master(master).appName("featuregate tests")
     connector = f"{spark_connector(CONNECTOR)}/*"
     jars = {"spark.driver.extraClassPath": connector, "spark.executor.extraClassPath": connector}
@@ -47,13 +49,15 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
         **{key.replace("_", "."): value for key, value in settings.items()},
     }.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")  # tasks that fail are what is tested
-    try:
-        yield spark
-    finally:
-        spark.stop()
-        _end_jvm()
+    with TemporaryDirectory() as folder:
+        with chdir(folder):  # the JVM leaves folders wherever it was begun
+            spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("OFF")  # tasks that fail are what is tested
+        try:
+            yield spark
+        finally:
+            spark.stop()
+            _end_jvm()
 
 
 def _end_jvm() -> None:
