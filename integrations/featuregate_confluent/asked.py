@@ -103,16 +103,18 @@ class Asked(Generic[T]):
         return self._read(answer)
 
 
-def patiently(ask: Callable[[float], Asked[T]], timeout: float) -> T:
+def patiently(ask: Callable[[float], T], timeout: float) -> T:
     """Ask until there is an answer, or an error that will not pass, or no time left.
 
-    An answer that takes long is asked for anew: a client may wait for a coordinator that is gone.
+    ``ask`` takes the seconds of an attempt, and raises `GroupUnread`. An answer that takes long is asked for anew: a
+    client may wait for a coordinator that is gone. Where no broker is there at all, the client says so at once, so that
+    attempts are a pause apart.
     """
     until = time.monotonic() + timeout
     while True:
         left = max(until - time.monotonic(), _PAUSE)
         try:
-            return ask(min(left, _ATTEMPT)).result()
+            return ask(min(left, _ATTEMPT))
         except GroupUnread as error:
             passes = error.error is None or error.error.code() in PASSING
             if not passes or time.monotonic() >= until:

@@ -6,7 +6,6 @@ that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all i
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,7 +31,6 @@ __all__ = ["Coordinator", "GroupReader", "GroupSeen"]
 T = TypeVar("T")
 
 _CONTROLLER_SECONDS: Final = 3.0
-_PAUSE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ class GroupReader:
 
     def members(self, timeout: float = 10.0) -> GroupSeen:
         """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnread`."""
-        return patiently(self.ask, timeout)
+        return patiently(lambda left: self.ask(left).result(), timeout)
 
     def ask_peek(
         self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
@@ -118,7 +116,7 @@ class GroupReader:
         UnknownMark
             An offset carries a mark of newer software.
         """
-        return patiently(lambda left: self.ask_peek(partitions, left), timeout)
+        return patiently(lambda left: self.ask_peek(partitions, left).result(), timeout)
 
     def input_partitions(self, topics: Iterable[str], timeout: float = 10.0) -> tuple[Partition, ...]:
         """Return all partitions of what a consumer subscribes to: names, and patterns that begin with ``^``.
@@ -160,20 +158,15 @@ class GroupReader:
         return found
 
     def _partitions_where(self, test: Callable[[str], object], timeout: float) -> set[Partition]:
-        topics = self._topics(timeout)
+        topics = patiently(self._topics, timeout)
         return {(name, number) for name, topic in topics.items() if test(name) for number in topic.partitions}
 
     def _topics(self, timeout: float) -> Mapping[str, Any]:
         """Ask any broker for all topics; another one where the first says nothing."""
-        until = time.monotonic() + timeout
-        while True:
-            left = max(until - time.monotonic(), _PAUSE)
-            try:
-                return self._client().list_topics(timeout=min(left, _CONTROLLER_SECONDS)).topics
-            except KafkaException as error:
-                if error.args[0].code() not in PASSING or time.monotonic() >= until:
-                    raise GroupUnread("the topics of this cluster", error.args[0]) from error
-                time.sleep(_PAUSE)  # where no broker is there at all, the client says so at once
+        try:
+            return self._client().list_topics(timeout=min(timeout, _CONTROLLER_SECONDS)).topics
+        except KafkaException as error:
+            raise GroupUnread("the topics of this cluster", error.args[0]) from error
 
     def close(self) -> None:
         """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""

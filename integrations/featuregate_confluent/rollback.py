@@ -221,7 +221,7 @@ class Rollback:
     def _ask_settled(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
         """Return what is committed; None where a transaction holds some of it, for the broker says so by no answer."""
         try:
-            return patiently(lambda left: self._settled.ask(partitions, _sort_out, left), timeout)
+            return patiently(lambda left: self._settled.ask(partitions, _sort_out, left).result(), timeout)
         except GroupUnread as unread:
             if unread.error is None or unread.error.code() in PASSING:
                 return None  # the group was read a moment ago: its coordinator is there
