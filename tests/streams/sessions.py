@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import chdir, contextmanager
 from tempfile import TemporaryDirectory
@@ -49,6 +50,7 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
         **{key.replace("_", "."): value for key, value in settings.items()},
     }.items():
         builder = builder.config(name, value)
+    interrupted = signal.getsignal(signal.SIGINT)  # PySpark takes it, and never gives it back
     with TemporaryDirectory() as folder:
         with chdir(folder):  # the JVM leaves folders wherever it was begun
             spark = builder.getOrCreate()
@@ -58,6 +60,7 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
         finally:
             spark.stop()
             _end_jvm()
+            signal.signal(signal.SIGINT, interrupted)
 
 
 def _end_jvm() -> None:
