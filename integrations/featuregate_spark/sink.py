@@ -16,8 +16,9 @@ from featuregate.errors import ConfigError
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.kinds import is_classic
-from featuregate_spark.slots import NotWhole, slots_of_batch
-from featuregate_spark.writer import WRITTEN, Batch, SlotTask, partitions_of, read_memories
+from featuregate_spark.memories import partitions_of
+from featuregate_spark.slots import LONGEST_TEXT, Batch, Layout, NotWhole, layout_of_batch, text_of
+from featuregate_spark.writer import WRITTEN, SlotTask, settled_memories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +94,8 @@ class KafkaSink:
             raise ConfigError("memory_topic", "must be given where no topic is: slots note there what they have done")
         if slots is not None and slots < 1:
             raise ConfigError("slots", f"must be 1 or more, not {slots!r}")
+        if not all(by) or len(text_of(Layout(1, tuple(by)))) > LONGEST_TEXT:
+            raise ConfigError("by", f"must name columns, by {LONGEST_TEXT:,} characters at most: slots note them")
         if not timeout > 0:
             raise ConfigError("timeout", f"must be a number of seconds above 0, not {timeout!r}")
         for name in _OURS:
@@ -112,7 +115,7 @@ class KafkaSink:
         self._zstd_gate = zstd_gate
         self._tell = tell
         self._partitions: int | None = None
-        self._complete: tuple[int, int] | None = None
+        self._complete: int | None = None
 
     def __repr__(self) -> str:
         return f"<KafkaSink {self._query!r} to {self._topic or 'the topic of each row'}>"
@@ -137,14 +140,14 @@ class KafkaSink:
             _require_replayable(self._spark)
         batch = self._batch(df.sparkSession, batch_id)
         told = _run(rows, batch, self._by)
-        self._complete = batch_id, batch.slots
+        self._complete = batch_id
         self._tell(
             BatchWritten(
                 query=self._query,
                 batch_id=batch_id,
                 rows=sum(row["rows"] for row in told),
                 bytes=sum(row["bytes"] for row in told),
-                slots=batch.slots,
+                slots=batch.layout.slots,
                 skipped=sum(row["skipped"] for row in told),
                 seconds=time.monotonic() - began,
             )
@@ -165,7 +168,7 @@ class KafkaSink:
         draft = Batch(
             query=self._query,
             batch_id=batch_id,
-            slots=self._slots_wanted(spark),
+            layout=Layout(self._slots_wanted(spark), self._by),
             memory_topic=self._memory_topic,
             topic=self._topic,
             producer=producer,
@@ -176,41 +179,39 @@ class KafkaSink:
         return self._settled(draft)
 
     def _settled(self, batch: Batch) -> Batch:
-        """Take as many slots as the batch had when it first ran, if it did (P8), after looking at all memories (P9)."""
-        if self._complete == (batch.batch_id - 1, batch.slots):
-            return batch  # this very process has seen the batch before end
+        """Take the layout that the batch had when it first ran, if it did (P8), after looking at all memories (P9)."""
+        complete, self._complete = self._complete, None
+        if complete == batch.batch_id - 1:
+            return batch  # this very process has seen the batch before end, and begins this one for the first time
         deadline = time.monotonic() + PATIENCE
         while True:
+            memories = settled_memories(batch, range(self._places()))
             try:
-                slots = self._look(batch)
+                layout = layout_of_batch(memories, batch.batch_id, batch.layout, self._first_batch)
             except NotWhole:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_PAUSE)
             else:
-                return replace(batch, slots=slots)
-
-    def _look(self, batch: Batch) -> int:
-        places = range(self._partitions or batch.slots)
-        memories = read_memories(batch, places, isolation="read_uncommitted")
-        if any(memory is not None and memory.slots != batch.slots for memory in memories.values()):
-            # The number of slots changes. Whether the batch has begun must be certain then: a transaction that an
-            # older attempt has left open may still hold one of its slots.
-            memories = read_memories(batch, places, isolation="read_committed")
-        return slots_of_batch(memories, batch.batch_id, batch.slots, self._first_batch)
+                return replace(batch, layout=layout)
 
     def _slots_wanted(self, spark: SparkSession) -> int:
-        if self._partitions is None:
-            self._partitions = partitions_of(_connection(self._producer), self._memory_topic, self._timeout)
+        places = self._places()
         if self._wanted is None:
-            return min(self._partitions, _parallelism(spark))
-        if self._wanted > self._partitions:
+            return min(places, _parallelism(spark))
+        if self._wanted > places:
             raise ConfigError(
                 "slots",
-                f"must not be more than the {self._partitions} partitions of {self._memory_topic!r}, on which slots "
-                f"note what they have done, but is {self._wanted}",
+                f"must not be more than the {places} partitions of {self._memory_topic!r}, on which slots note what "
+                f"they have done, but is {self._wanted}",
             )
         return self._wanted
+
+    def _places(self) -> int:
+        """Say how many slots there can be at most."""
+        if self._partitions is None:
+            self._partitions = partitions_of(_connection(self._producer), self._memory_topic, self._timeout)
+        return self._partitions
 
 
 def _connection(producer: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,19 +283,18 @@ def _plan_of_this_query(spark: SparkSession) -> Any:
 
 def _run(rows: DataFrame, batch: Batch, by: Sequence[str]) -> list[Row]:
     """Lead each row to its slot, and let one task write each slot."""
-    keys = list(by) or ["__slot_key"]
+    keys, slots = list(by) or ["__slot_key"], batch.layout.slots
     told = (
         _slotted(rows, by)
-        .repartition(batch.slots, *keys)
-        .withColumn("slot", f.pmod(f.hash(*keys), f.lit(batch.slots)).cast("int"))
+        .repartition(slots, *keys)
+        .withColumn("slot", f.pmod(f.hash(*keys), f.lit(slots)).cast("int"))
         .select("slot", *[f.col(f"__{name}").alias(name) for name in _TYPES], f.col("__here").alias("here"))
         .mapInArrow(SlotTask(batch), WRITTEN)
         .collect()
     )
-    if sorted(row["slot"] for row in told) != list(range(batch.slots)):
+    if sorted(row["slot"] for row in told) != list(range(slots)):
         raise WriteFailed(
-            f"batch {batch.batch_id}: {len(told)} tasks have told of {batch.slots} slots; a replay writes what is "
-            "missing"
+            f"batch {batch.batch_id}: {len(told)} tasks have told of {slots} slots; a replay writes what is missing"
         )
     return told
 

@@ -10,24 +10,28 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_spark.errors import NotReplayable, WriteFailed
-from featuregate_spark.slots import Memory, is_done, text_of
+from featuregate_spark.memories import PAUSE, QUIET, Memories, Unanswered, words_of
+from featuregate_spark.slots import Slot, is_done, is_written, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from confluent_kafka import Message
 
-__all__ = ["WRITTEN", "Batch", "SlotTask", "partitions_of", "read_memories"]
+    from featuregate_spark.slots import Batch, Memory
+
+__all__ = ["WRITTEN", "SlotTask", "settled_memories"]
 
 _log = logging.getLogger("featuregate.spark.writer")
 
@@ -35,62 +39,11 @@ WRITTEN: Final = "slot int, rows long, bytes long, skipped boolean, seconds doub
 """The schema of what a task tells."""
 
 _ROOM_SECONDS: Final = 0.01
-_PAUSE: Final = 0.2
+_LOOK_SECONDS: Final = 2.0
+"""For a look that a transaction may hold up, before something is done about it."""
+_ENDING_AT_ONCE: Final = 8
 CLOSE_SECONDS: Final = 3.0
 _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
-_QUIET: Final = {"log_level": 3}
-_ATTEMPT: Final = 5.0
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._WAIT_COORD,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.REQUEST_TIMED_OUT,
-    }
-)
-"""Errors that pass while the group moves to another coordinator, or a transaction ends."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What a task has to know of its batch. Picklable."""
-
-    query: str
-    """The group of the slots' memories, and what their transactional ids begin with."""
-    batch_id: int
-    slots: int
-    memory_topic: str
-    """The topic on whose partitions the memories are noted: slot 3 on partition 3."""
-    topic: str | None
-    """Where rows go that name no topic."""
-    producer: Mapping[str, Any] = field(repr=False)
-    """librdkafka's properties, which may hold secrets."""
-    connection: Mapping[str, Any] = field(repr=False)
-    """Those of them by which a consumer reaches the same brokers."""
-    stable: bool
-    """Whether every broker is known to hold back offsets of transactions that have not ended (OffsetFetch 7)."""
-    timeout: float
-    """Seconds that a call may take."""
-
-
-class Slot(NamedTuple):
-    """One slot of a batch: who writes it."""
-
-    batch: Batch
-    number: int
-
-    @property
-    def transactional_id(self) -> str:
-        """The same for each batch and each attempt (P6)."""
-        return f"{self.batch.query}-{self.number}"
-
-    def __str__(self) -> str:
-        return f"slot {self.number} of {self.batch.slots} of query {self.batch.query!r}, batch {self.batch.batch_id}"
 
 
 class _Replaced(Exception):
@@ -123,27 +76,24 @@ def write_slot(slot: Slot, rows: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
         The slot has committed a later batch.
     """
     began = time.monotonic()
-    consumer = Consumer(_reader(slot.batch, "read_committed"))
-    try:
-        rows_written, bytes_written, skipped = _write(slot, consumer, rows)
-    except _Replaced as replaced:
-        _stand_aside(slot, consumer, replaced)
-        rows_written, bytes_written, skipped = 0, 0, True
-    finally:
-        consumer.close()
+    with Memories(slot.batch) as memories:
+        try:
+            rows_written, bytes_written, skipped = _write(slot, memories, rows)
+        except _Replaced as replaced:
+            _stand_aside(slot, memories, replaced)
+            rows_written, bytes_written, skipped = 0, 0, True
     told = [slot.number], [rows_written], [bytes_written], [skipped], [time.monotonic() - began]
     types = (pa.int32(), pa.int64(), pa.int64(), pa.bool_(), pa.float64())
     names = [part.split()[0] for part in WRITTEN.split(", ")]
     return pa.RecordBatch.from_arrays([pa.array(one, kind) for one, kind in zip(told, types, strict=True)], names)
 
 
-def read_memories(batch: Batch, slots: Iterable[int], *, isolation: str) -> dict[int, Memory | None]:
-    """Read what slots have committed; for a driver, which has no consumer of its own.
+def settled_memories(batch: Batch, slots: Iterable[int]) -> dict[int, Memory | None]:
+    """Read what slots have committed, for a driver that begins.
 
-    Parameters
-    ----------
-    isolation
-        ``read_committed`` waits for the transactions that hold an offset; ``read_uncommitted`` gives what was before.
+    Before rows are led to slots in another layout than the last one, or while a transaction holds a memory, whatever
+    older attempts have open is ended, as the tasks would do it later: whether they had begun this batch, and in which
+    layout, must be certain (P8).
 
     Raises
     ------
@@ -152,88 +102,69 @@ def read_memories(batch: Batch, slots: Iterable[int], *, isolation: str) -> dict
     MemoryLost
         Something else has committed in this group.
     """
-    consumer = Consumer(_reader(batch, isolation))
+    wanted = list(slots)
+    with Memories(batch) as memories:
+        found = _at_rest(batch, wanted, memories)
+        if found is None or any(_is_other_layout(memory, batch) for memory in found.values()):
+            with ThreadPoolExecutor(_ENDING_AT_ONCE, "featuregate-ending") as pool:
+                list(pool.map(partial(_end, batch), wanted))
+            found = memories.read_ended(wanted)
+        return found
+
+
+def _is_other_layout(memory: Memory | None, batch: Batch) -> bool:
+    return memory is not None and memory.after >= batch.batch_id and memory.layout != batch.layout
+
+
+def _at_rest(batch: Batch, slots: Sequence[int], memories: Memories) -> dict[int, Memory | None] | None:
+    """Read what slots have committed; None where a transaction holds some of it, or brokers do not tell of that."""
+    if not batch.stable:
+        return None
     try:
-        return _memories(batch, slots, consumer)
-    finally:
-        consumer.close()
+        return memories.read(slots, _LOOK_SECONDS)
+    except Unanswered as held:
+        _log.info("%s; what older attempts have left open is ended", held)
+        return None
 
 
-def partitions_of(connection: Mapping[str, Any], topic: str, timeout: float) -> int:
-    """Return how many partitions a topic has. It is asked for as consumers ask, which creates none.
-
-    Raises
-    ------
-    WriteFailed
-        There is no such topic, or nobody answers.
-    """
-    client = Consumer({**_QUIET, **connection, "group.id": "featuregate", "logger": _log})
+def _end(batch: Batch, number: int) -> None:
+    """End what older attempts at a slot have open, and stop them for good."""
+    slot = Slot(batch, number)
+    producer = _producer(slot, Refused())
     try:
-        found = client.list_topics(topic, timeout=timeout).topics[topic]
-    except KafkaException as failure:
-        raise WriteFailed(f"nobody says how many partitions topic {topic!r} has: {_words(failure)}") from failure
+        _take_id(slot, producer)
+    except _Replaced as replaced:
+        raise WriteFailed(f"{replaced}: another driver runs this query") from replaced
     finally:
-        client.close()
-    if found.error is not None or not found.partitions:
-        raise WriteFailed(f"topic {topic!r} cannot be written: {found.error.str() if found.error else 'no partitions'}")
-    return len(found.partitions)
+        _close(slot, producer)
 
 
-def _memories(batch: Batch, slots: Iterable[int], consumer: Consumer) -> dict[int, Memory | None]:
-    wanted = [TopicPartition(batch.memory_topic, slot) for slot in slots]
-    found = _committed(batch, wanted, consumer)
-    for each in found:
-        if each.error is not None:
-            raise WriteFailed(
-                f"what query {batch.query!r} has committed for slot {each.partition} cannot be read: {each.error.str()}"
-            )
-    return {each.partition: Memory.read(each.offset, each.metadata) for each in found}
-
-
-def _committed(batch: Batch, wanted: list[TopicPartition], consumer: Consumer) -> list[TopicPartition]:
-    """Ask the group's coordinator, again while it moves, or while a transaction holds an offset."""
-    deadline = time.monotonic() + batch.timeout
-    while True:
-        try:
-            return consumer.committed(wanted, timeout=min(max(deadline - time.monotonic(), _PAUSE), _ATTEMPT))
-        except KafkaException as failure:
-            if failure.args[0].code() not in _PASSING or time.monotonic() > deadline:
-                said = f"what query {batch.query!r} has committed cannot be read: {_words(failure)}"
-                raise WriteFailed(said) from failure
-            time.sleep(_PAUSE)
-
-
-def _reader(batch: Batch, isolation: str) -> dict[str, Any]:
-    """Configure a consumer that never joins: it asks for offsets, and lends its group's name to a transaction."""
-    return {
-        **_QUIET,
-        **batch.connection,
-        "group.id": batch.query,
-        "enable.auto.commit": False,
-        "isolation.level": isolation,
-        "retry.backoff.ms": 10,  # for an offset that a transaction holds for a few milliseconds
-        "logger": _log,
-    }
-
-
-def _write(slot: Slot, consumer: Consumer, rows: Iterator[pa.RecordBatch]) -> tuple[int, int, bool]:
-    batch, refused = slot.batch, Refused()
+def _producer(slot: Slot, refused: Refused) -> Producer:
     ours = {
         "transactional.id": slot.transactional_id,
         "on_delivery": refused,
         "delivery.report.only.error": True,
         "logger": _log,
     }
-    producer = Producer({**_QUIET, **batch.producer, **ours})
+    return Producer({**QUIET, **slot.batch.producer, **ours})
+
+
+def _take_id(slot: Slot, producer: Producer) -> None:
+    _insist(slot, "its transactional id could not be taken", producer.init_transactions)
+
+
+def _write(slot: Slot, memories: Memories, rows: Iterator[pa.RecordBatch]) -> tuple[int, int, bool]:
+    batch, refused = slot.batch, Refused()
+    producer = _producer(slot, refused)
     try:
-        _insist(slot, "its transactional id could not be taken", producer.init_transactions)
-        if is_done(_own_memory(slot, consumer), batch.batch_id):
+        _take_id(slot, producer)
+        if is_written(memories.read_ended([slot.number])[slot.number], batch.batch_id, batch.layout):
             return 0, 0, True
         first = next(rows, None)  # before the transaction begins: it may take Spark a while
         producer.begin_transaction()
         try:
             counted = _produce(slot, producer, first, rows)
-            _remember(slot, producer, consumer)
+            _remember(slot, producer, memories)
             _insist(slot, "its transaction could not be committed", producer.commit_transaction)
         except BaseException as error:
             _abort(slot, producer, error)
@@ -243,7 +174,7 @@ def _write(slot: Slot, consumer: Consumer, rows: Iterator[pa.RecordBatch]) -> tu
         if batch.stable:
             # Brokers finish a transaction after they have answered that it is committed, and send away whoever takes
             # the id before that: the client of the next batch would ask again half a second later.
-            _own_memory(slot, consumer)
+            memories.read([slot.number], batch.timeout)
         return *counted, False
     finally:
         _close(slot, producer)
@@ -260,22 +191,6 @@ class Refused:
         if error is not None and self.first is None:
             where = f"topic {message.topic()!r}, partition {message.partition()}"
             self.first = f"the first that was refused was for {where}: {error.name()}: {error.str()}"
-
-
-def _own_memory(slot: Slot, consumer: Consumer) -> Memory | None:
-    """Read a slot's memory, once nobody else can change it.
-
-    Brokers before 2.5 show an offset a moment after its transaction has ended, so that there it is read until two
-    reads agree.
-    """
-    found = _memories(slot.batch, [slot.number], consumer)[slot.number]
-    while not slot.batch.stable:
-        time.sleep(_PAUSE)
-        again = _memories(slot.batch, [slot.number], consumer)[slot.number]
-        if again == found:
-            break
-        found = again
-    return found
 
 
 def _produce(
@@ -346,11 +261,11 @@ def _send(
             return
 
 
-def _remember(slot: Slot, producer: Producer, consumer: Consumer) -> None:
+def _remember(slot: Slot, producer: Producer, memories: Memories) -> None:
     """Commit the slot's memory in the transaction of its rows."""
     batch = slot.batch
-    place = TopicPartition(batch.memory_topic, slot.number, batch.batch_id + 1, text_of(batch.slots))
-    group = consumer.consumer_group_metadata()
+    place = TopicPartition(batch.memory_topic, slot.number, batch.batch_id + 1, text_of(batch.layout))
+    group = memories.group
 
     def send(timeout: float) -> None:
         # The client may wait for a broker that is gone, whatever timeout it is given.
@@ -377,18 +292,26 @@ def _insist(slot: Slot, what: str, call: Callable[[float], object]) -> None:
 def _fail(slot: Slot, what: str, failure: KafkaException) -> NoReturn:
     error: KafkaError = failure.args[0]
     if error.name() in _FENCED:
-        raise _Replaced(f"{slot}: {what}: {_words(failure)}") from failure
-    raise WriteFailed(f"{slot}: {what}: {_words(failure)}") from failure
+        raise _Replaced(f"{slot}: {what}: {words_of(failure)}") from failure
+    raise WriteFailed(f"{slot}: {what}: {words_of(failure)}") from failure
 
 
 def _abort(slot: Slot, producer: Producer, error: BaseException) -> None:
-    """Abort, so that readers need not wait for the transaction to time out; who is fenced has nothing to abort."""
+    """Abort, so that readers need not wait for the transaction to time out; who is fenced has nothing to abort.
+
+    Raises
+    ------
+    _Replaced
+        That is why the call failed which is undone here: the client calls it a fatal error, and says more only now.
+    """
     if isinstance(error, _Replaced):
         return
     try:
         producer.abort_transaction(slot.batch.timeout)
     except KafkaException as failure:
-        _log.warning("%s: the transaction was not aborted, and ends by its timeout: %s", slot, _words(failure))
+        if failure.args[0].name() in _FENCED and isinstance(error, WriteFailed):
+            raise _Replaced(f"{error}: {words_of(failure)}") from failure
+        _log.warning("%s: the transaction was not aborted, and ends by its timeout: %s", slot, words_of(failure))
 
 
 def _close(slot: Slot, producer: Producer) -> None:
@@ -403,16 +326,16 @@ def _close(slot: Slot, producer: Producer) -> None:
         _log.info("%s: its producer was not closed: %r", slot, error)
 
 
-def _stand_aside(slot: Slot, consumer: Consumer, replaced: _Replaced) -> None:
+def _stand_aside(slot: Slot, memories: Memories, replaced: _Replaced) -> None:
     """Wait for the attempt that took this one's id: if this one failed, Spark would begin another against it."""
     deadline = time.monotonic() + slot.batch.timeout
     while time.monotonic() < deadline:
         try:
-            if is_done(_memories(slot.batch, [slot.number], consumer)[slot.number], slot.batch.batch_id):
+            if is_done(memories.read([slot.number], _LOOK_SECONDS)[slot.number], slot.batch.batch_id):
                 return
         except WriteFailed as unread:
             _log.info("%s", unread)  # its transaction is open, or a broker is on its way
-        time.sleep(_PAUSE)
+        time.sleep(PAUSE)
     raise WriteFailed(f"{replaced}, and the other attempt has not committed within {slot.batch.timeout:g} s")
 
 
@@ -435,8 +358,3 @@ def _within(seconds: float, call: Callable[[], object]) -> None:
         raise TimeoutError from None
     if failure is not None:
         raise failure
-
-
-def _words(failure: KafkaException) -> str:
-    error: KafkaError = failure.args[0]
-    return f"{error.name()}: {error.str()}"

@@ -138,6 +138,8 @@ def test_a_replay_has_the_slots_of_the_first_run(
         features.kafka_sink("other-slots", pipe.sink, slots=3)(poisoned, 0)
     some = len(outputs(kafka, pipe.sink, 3))
     assert 0 < some < 90, "a part of the batch was written"
+    with pytest.raises(NotReplayable, match=r"with by=\['value'\] its rows would go to other slots"):
+        features.kafka_sink("other-slots", pipe.sink, slots=2, by=["value"])(values, 0)
     features.kafka_sink("other-slots", pipe.sink, slots=2)(values, 0)
     replay = written(told)[-1]
     assert (replay.slots, replay.rows) == (3, 90 - some)
@@ -218,6 +220,8 @@ def test_what_cannot_work_is_told_when_the_sink_is_made_or_first_used(
     for key, more in [
         ("transactional.id", {"producer": {"transactional.id": "mine"}}),
         ("slots", {"slots": 0}),
+        ("by", {"by": [""]}),
+        ("by", {"by": ["x" * 4000]}),
         ("timeout", {"timeout": 0}),
     ]:
         with pytest.raises(ConfigError, match=f"^{key}: "):

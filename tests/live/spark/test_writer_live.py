@@ -1,0 +1,193 @@
+"""One slot of a batch and whoever else would write it: twins, and what dead drivers leave, by real Kafka."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from eos.pipes import BOUND, Pipe
+
+from featuregate.testing import LocalKafka
+from featuregate_spark import MemoryLost, WriteFailed
+from featuregate_spark.slots import Batch, Layout, Memory, Slot, text_of
+from featuregate_spark.writer import settled_memories, write_slot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+SLOTS = 2
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    with LocalKafka("4.2.0") as cluster:
+        yield cluster
+
+
+def batch_of(kafka: LocalKafka, name: str, batch_id: int = 0, **more: Any) -> Batch:
+    """Give a batch of a query of its own."""
+    topic = Pipe.on(kafka, name, partitions=2 * SLOTS).sink
+    connection = kafka.client_config()
+    terms = {"query": name, "batch_id": batch_id, "layout": Layout(SLOTS), "memory_topic": topic, "topic": topic}
+    return Batch(**{**terms, "producer": connection, "connection": connection, "stable": True, "timeout": BOUND} | more)
+
+
+def rows_of(slot: Slot, *values: bytes) -> pa.RecordBatch:
+    """Give rows as the plan gives them."""
+    nothing = [None] * len(values)
+    columns = {
+        "slot": pa.array([slot.number] * len(values), pa.int32()),
+        "key": pa.array(nothing, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "topic": pa.array(nothing, pa.string()),
+        "partition": pa.array([0] * len(values), pa.int32()),
+        "headers": pa.array(nothing, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        "here": pa.array([True] * len(values)),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def told(answer: pa.RecordBatch) -> tuple[int, bool]:
+    """Give how many rows were written, and whether none had to be."""
+    (row,) = answer.to_pylist()
+    return row["rows"], row["skipped"]
+
+
+def values_in(kafka: LocalKafka, batch: Batch) -> list[bytes]:
+    """Read what is committed."""
+    config = {"group.id": "values", "isolation.level": "read_committed", "enable.partition.eof": True}
+    found: list[bytes] = []
+    with Consumer(kafka.client_config({**config, "auto.offset.reset": "earliest"})) as consumer:
+        consumer.assign([TopicPartition(batch.memory_topic, 0, 0)])
+        while True:
+            (message,) = consumer.consume(1, BOUND)
+            if message.error() is not None:
+                return found
+            found.append(message.value() or b"")
+
+
+class Halting:
+    """Rows of which the second part comes when the test lets it; by then the transaction is open."""
+
+    def __init__(self, *parts: pa.RecordBatch) -> None:
+        self._parts = parts
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield self._parts[0]
+        self.begun.set()
+        assert self.go_on.wait(BOUND)
+        yield from self._parts[1:]
+
+
+@pytest.fixture
+def beside() -> Iterator[Callable[..., Any]]:
+    """Run a function beside the test."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit
+
+
+def test_who_comes_back_after_its_twin_has_written_writes_nothing(
+    kafka: LocalKafka, beside: Callable[..., Any]
+) -> None:
+    """It was given up while it stood still; its rows never count, and it ends as if it had written."""
+    slot = Slot(batch_of(kafka, "twins"), 1)
+    rows = Halting(rows_of(slot, b"a"), rows_of(slot, b"b"))
+    late = beside(write_slot, slot, iter(rows))
+    assert rows.begun.wait(BOUND)
+    assert told(write_slot(slot, iter([rows_of(slot, b"a", b"b")]))) == (2, False)
+    rows.go_on.set()
+    assert told(late.result(BOUND)) == (0, True)
+    assert values_in(kafka, slot.batch) == [b"a", b"b"]
+    assert told(write_slot(slot, iter([rows_of(slot, b"a", b"b")]))) == (0, True), "and so does whoever comes later"
+
+
+def test_who_was_fenced_waits_until_its_twin_has_committed(kafka: LocalKafka, beside: Callable[..., Any]) -> None:
+    """If it failed at once, Spark would begin a third attempt, which would fence the second."""
+    slot = Slot(batch_of(kafka, "waiting"), 0)
+    first, second = (Halting(rows_of(slot, b"a"), rows_of(slot, b"b")) for _ in range(2))
+    fenced = beside(write_slot, slot, iter(first))
+    assert first.begun.wait(BOUND)
+    with ThreadPoolExecutor(1) as pool:
+        twin = pool.submit(write_slot, slot, iter(second))
+        assert second.begun.wait(BOUND)
+        first.go_on.set()
+        with pytest.raises(TimeoutError):
+            fenced.result(2.0)
+        second.go_on.set()
+        assert told(twin.result(BOUND)) == (2, False)
+    assert told(fenced.result(BOUND)) == (0, True)
+    assert values_in(kafka, slot.batch) == [b"a", b"b"]
+
+
+def test_who_was_fenced_by_one_that_never_commits_fails_in_the_end(
+    kafka: LocalKafka, beside: Callable[..., Any]
+) -> None:
+    """Else rows that nobody wrote would pass for written."""
+    slot = Slot(batch_of(kafka, "gone", timeout=3.0), 0)
+    rows = Halting(rows_of(slot, b"a"), rows_of(slot, b"b"))
+    fenced = beside(write_slot, slot, iter(rows))
+    assert rows.begun.wait(BOUND)
+    taken = Producer({**slot.batch.producer, "transactional.id": slot.transactional_id})
+    taken.init_transactions(BOUND)
+    rows.go_on.set()
+    with pytest.raises(WriteFailed, match="the other attempt has not committed within 3 s"):
+        fenced.result(BOUND)
+    assert not values_in(kafka, slot.batch)
+
+
+def dying(batch: Batch, number: int, *, says_where: bool) -> Producer:
+    """Give what a driver leaves that dies amid a batch: an open transaction, before or after its memory was sent."""
+    slot = Slot(batch, number)
+    producer = Producer({**batch.producer, "transactional.id": slot.transactional_id})
+    producer.init_transactions(BOUND)
+    producer.begin_transaction()
+    producer.produce(batch.memory_topic, b"of the dead", partition=0)
+    producer.flush(BOUND)
+    if says_where:
+        with Consumer({**batch.connection, "group.id": batch.query}) as consumer:
+            place = TopicPartition(batch.memory_topic, number, batch.batch_id + 1, text_of(batch.layout))
+            producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), BOUND)
+    return producer
+
+
+@pytest.mark.parametrize("wide", [Layout(2 * SLOTS), Layout(SLOTS, ("region",))])
+def test_what_a_dead_driver_left_is_ended_before_a_layout_is_chosen(kafka: LocalKafka, wide: Layout) -> None:
+    """It had begun the batch in another layout: if it could still commit, rows would be there twice, or never."""
+    batch = batch_of(kafka, f"dead-{wide.slots}-{len(wide.by)}")
+    left = dying(replace(batch, layout=wide), wide.slots - 1, says_where=True)
+    memories = settled_memories(batch, range(2 * SLOTS))
+    assert set(memories.values()) == {None}
+    with pytest.raises(KafkaException):
+        left.commit_transaction(BOUND)
+    assert not values_in(kafka, batch)
+
+
+def test_slots_that_the_new_layout_has_no_more_are_ended_too(kafka: LocalKafka) -> None:
+    """A task of the dead driver has not sent its memory yet, so that only its layout, which others noted, tells."""
+    batch = batch_of(kafka, "surplus")
+    wide = replace(batch, layout=Layout(2 * SLOTS))
+    assert told(write_slot(Slot(wide, 0), iter([rows_of(Slot(wide, 0), b"a")]))) == (1, False)
+    left = dying(wide, 2 * SLOTS - 1, says_where=False)
+    memories = settled_memories(batch, range(2 * SLOTS))
+    assert memories[0] == Memory(1, wide.layout)
+    with pytest.raises(KafkaException):
+        left.commit_transaction(BOUND)
+
+
+def test_a_slot_that_another_driver_wrote_in_its_own_layout_is_told(kafka: LocalKafka) -> None:
+    """To skip it as written would lose rows in silence."""
+    batch = batch_of(kafka, "other-driver")
+    wide = replace(batch, layout=Layout(2 * SLOTS))
+    write_slot(Slot(wide, 0), iter([rows_of(Slot(wide, 0), b"a")]))
+    with pytest.raises(MemoryLost, match="two drivers run this query"):
+        write_slot(Slot(batch, 0), iter([rows_of(Slot(batch, 0), b"a", b"b")]))
+    assert values_in(kafka, batch) == [b"a"]
