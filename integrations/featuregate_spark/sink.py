@@ -94,6 +94,8 @@ class KafkaSink:
             raise ConfigError("memory_topic", "must be given where no topic is: slots note there what they have done")
         if slots is not None and slots < 1:
             raise ConfigError("slots", f"must be 1 or more, not {slots!r}")
+        if isinstance(by, str):
+            raise ConfigError("by", f"must be a list of columns: by=[{by!r}]")
         if not all(by) or len(text_of(Layout(1, tuple(by)))) > LONGEST_TEXT:
             raise ConfigError("by", f"must name columns, by {LONGEST_TEXT:,} characters at most: slots note them")
         if not timeout > 0:
@@ -135,7 +137,7 @@ class KafkaSink:
             Kafka did not take a part of it. A replay writes what is missing.
         """
         began = time.monotonic()
-        rows = _columns(df, self._topic)
+        rows = _columns(df, self._topic, self._by)
         if not self._by and self._spark is not None:
             _require_replayable(self._spark)
         batch = self._batch(df.sparkSession, batch_id)
@@ -226,7 +228,7 @@ def _parallelism(spark: SparkSession) -> int:
 # ---------------------------------------------------------------------- the plan
 
 
-def _columns(df: DataFrame, topic: str | None) -> DataFrame:
+def _columns(df: DataFrame, topic: str | None, by: Sequence[str]) -> DataFrame:
     """Give the columns of Spark's Kafka sink, each of one type, whatever the app's were.
 
     Raises
@@ -239,6 +241,9 @@ def _columns(df: DataFrame, topic: str | None) -> DataFrame:
         raise WrongColumns(f"there is no column 'value'; there are: {', '.join(df.columns) or 'none'}")
     if topic is None and "topic" not in types:
         raise WrongColumns("there is no column 'topic', and the sink was given no topic")
+    for name in by:
+        if name.lower() not in types:
+            raise WrongColumns(f"there is no column {name!r}, which by= names; there are: {', '.join(df.columns)}")
     for name, kind in types.items():
         if name in _TYPES and kind not in _TYPES[name]:
             raise WrongColumns(f"column {name!r} is {kind}, and must be {' or '.join(_TYPES[name])}")

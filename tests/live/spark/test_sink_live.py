@@ -106,6 +106,8 @@ def test_wrong_columns_are_told_before_anything_is_written(
         features.kafka_sink("wrong-columns", pipe.sink)(spark.createDataFrame([], columns), 0)
     with pytest.raises(WrongColumns, match="no column 'topic', and the sink was given no topic"):
         features.kafka_sink("no-topic", memory_topic=pipe.sink)(spark.createDataFrame([], "value string"), 0)
+    with pytest.raises(WrongColumns, match="no column 'region', which by= names; there are: value"):
+        features.kafka_sink("no-by", pipe.sink, by=["region"])(spark.createDataFrame([], "value string"), 0)
 
 
 def test_a_replay_writes_nothing_twice_and_an_empty_batch_is_remembered(
@@ -221,6 +223,7 @@ def test_what_cannot_work_is_told_when_the_sink_is_made_or_first_used(
         ("transactional.id", {"producer": {"transactional.id": "mine"}}),
         ("slots", {"slots": 0}),
         ("by", {"by": [""]}),
+        ("by", {"by": "region"}),
         ("by", {"by": ["x" * 4000]}),
         ("timeout", {"timeout": 0}),
     ]:

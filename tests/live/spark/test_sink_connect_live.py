@@ -1,0 +1,84 @@
+"""The Kafka sink on Spark Connect: its function runs in a process of the server, and knows nothing of the driver's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from eos.pipes import BOUND, Pipe
+from pyspark.sql import functions as f
+from streams.connect import connect_spark
+
+from featuregate.testing import LocalKafka
+from featuregate_spark import FeatureSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.slow,
+    # PySpark leaves the socket of each collect() to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with connect_spark("local[2]") as session:
+        yield session
+
+
+class Copying:
+    """A query that copies lines of files to a topic; each run is a life of its own."""
+
+    def __init__(self, spark: SparkSession, folder: Path, features: FeatureSession, topic: str) -> None:
+        self._spark = spark
+        self._features = features
+        self._topic = topic
+        self.inputs = folder / "inputs"
+        self.inputs.mkdir()
+        self.checkpoint = folder / "checkpoint"
+
+    def run(self) -> None:
+        """Write what is new."""
+        lines = self._spark.readStream.text(str(self.inputs)).select(f.col("value").alias("key"), "value")
+        writing = lines.writeStream.foreachBatch(self._features.kafka_sink("connected", self._topic, slots=PARTITIONS))
+        query = writing.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination(BOUND)
+        finally:
+            query.stop()
+
+
+def values_in(kafka: LocalKafka, topic: str) -> list[str]:
+    """Read what is committed."""
+    config = {"group.id": "values", "isolation.level": "read_committed", "enable.partition.eof": True}
+    found, ends = [], 0
+    with Consumer(kafka.client_config({**config, "auto.offset.reset": "earliest"})) as consumer:
+        consumer.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
+        while ends < PARTITIONS:
+            (message,) = consumer.consume(1, BOUND)
+            ends += message.error() is not None
+            found += [(message.value() or b"").decode()] if message.error() is None else []
+    return sorted(found)
+
+
+def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+    """The driver died between the sink's commit and Spark's own; the replay runs in another process."""
+    with LocalKafka("4.2.0") as kafka, FeatureSession(spark, kafka.bootstrap) as features:
+        topic = Pipe.on(kafka, "connected", partitions=PARTITIONS).sink
+        copying = Copying(spark, tmp_path, features, topic)
+        for batch_id, lines in enumerate(["a\nb\nc\n", "d\ne\n"]):
+            (copying.inputs / f"{batch_id}.txt").write_text(lines)
+            copying.run()
+            (copying.checkpoint / "commits" / str(batch_id)).unlink()
+            (copying.checkpoint / "commits" / f".{batch_id}.crc").unlink()
+            copying.run()
+        assert values_in(kafka, topic) == ["a", "b", "c", "d", "e"]
