@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing.processes import Child
 
-__all__ = ["Driving", "pause"]
+__all__ = ["Driving"]
 
 JOB = Path(__file__).with_name("job.py")
 TESTS = JOB.parent.parent
@@ -152,8 +150,3 @@ def _eventually(ask: Callable[[], psutil.Process | None], what: str, timeout: fl
             return found
         time.sleep(0.01)
     raise AssertionError(f"within {timeout:g} s it did not come true that {what}")
-
-
-def pause(process: psutil.Process) -> None:
-    """Stop a process in its tracks."""
-    os.kill(process.pid, signal.SIGSTOP)
