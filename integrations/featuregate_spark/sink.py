@@ -44,7 +44,7 @@ _TYPES: Final = {
     "partition": ("int",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
-"""The columns of Spark's Kafka sink, and the types that each may have."""
+"""The columns of Spark's Kafka sink, and the types that each may have; the last one is what it is written as."""
 
 _OURS: Final = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
 """Properties that the sink sets itself."""
@@ -229,7 +229,7 @@ def _parallelism(spark: SparkSession) -> int:
 
 
 def _columns(df: DataFrame, topic: str | None, by: Sequence[str]) -> DataFrame:
-    """Give the columns of Spark's Kafka sink, each of one type, whatever the app's were.
+    """Take the columns of Spark's Kafka sink that are there, each of one type, whatever the app's was.
 
     Raises
     ------
@@ -247,11 +247,10 @@ def _columns(df: DataFrame, topic: str | None, by: Sequence[str]) -> DataFrame:
     for name, kind in types.items():
         if name in _TYPES and kind not in _TYPES[name]:
             raise WrongColumns(f"column {name!r} is {kind}, and must be {' or '.join(_TYPES[name])}")
-    casts = {"key": "binary", "value": "binary", "topic": "string", "partition": "int", "headers": _TYPES["headers"][0]}
-    chosen = [(f.col(name) if name in types else f.lit(None)).cast(cast).alias(name) for name, cast in casts.items()]
-    if topic is not None:
-        chosen[2] = f.lit(topic).alias("topic")  # the option wins, as in Spark's own sink
-    return df.select("*", *[column.alias(f"__{name}") for name, column in zip(casts, chosen, strict=True)])
+    # What no row has is not led through the shuffle: nulls cost as much as what they stand for. The option topic wins
+    # over the column, as in Spark's own sink.
+    there = [name for name in _TYPES if name in types and not (name == "topic" and topic is not None)]
+    return df.select(*by, *[f.col(name).cast(_TYPES[name][-1]).alias(f"__{name}") for name in there])
 
 
 def _require_replayable(spark: SparkSession) -> None:
@@ -289,11 +288,12 @@ def _plan_of_this_query(spark: SparkSession) -> Any:
 def _run(rows: DataFrame, batch: Batch, by: Sequence[str]) -> list[Row]:
     """Lead each row to its slot, and let one task write each slot."""
     keys, slots = list(by) or ["__slot_key"], batch.layout.slots
+    there = [name for name in (*_TYPES, "here") if name == "here" or f"__{name}" in rows.columns]
     told = (
         _slotted(rows, by)
         .repartition(slots, *keys)
         .withColumn("slot", f.pmod(f.hash(*keys), f.lit(slots)).cast("int"))
-        .select("slot", *[f.col(f"__{name}").alias(name) for name in _TYPES], f.col("__here").alias("here"))
+        .select("slot", *[f.col(f"__{name}").alias(name) for name in there])
         .mapInArrow(SlotTask(batch), WRITTEN)
         .collect()
     )
@@ -309,8 +309,9 @@ def _slotted(rows: DataFrame, by: Sequence[str]) -> DataFrame:
 
     Rows of one key share a slot, so that their order is what it was in the partition that they come from.
     """
-    slot_key = f.coalesce(f.col("__key"), f.col("__value")).alias("__slot_key")
-    found = rows.select(*by, *[f"__{name}" for name in _TYPES], slot_key, f.lit(True).alias("__here"))  # noqa: FBT003
+    there = [f"__{name}" for name in _TYPES if f"__{name}" in rows.columns]
+    slot_key = f.coalesce(*[f.col(name) for name in ("__key", "__value") if name in there]).alias("__slot_key")
+    found = rows.select(*by, *there, slot_key, f.lit(True).alias("__here"))  # noqa: FBT003
     spark = rows.sparkSession
     nobody = [f.lit(None).cast(field.dataType).alias(field.name) for field in found.schema.fields[:-1]]
     return found.union(spark.range(1).select(*nobody, f.lit(False).alias("__here")))  # noqa: FBT003

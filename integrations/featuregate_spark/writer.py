@@ -12,6 +12,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import repeat
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -199,22 +200,20 @@ def _produce(
     count = size = 0
     while first is not None:
         _check_slot(slot, first)
-        columns = {name: first.column(name) for name in first.schema.names}
-        values = columns["value"].to_pylist()
-        count += sum(present := columns["here"].to_pylist())
-        size += _bytes(columns["key"]) + _bytes(columns["value"])
-        topics = columns["topic"].to_pylist()
-        keys = columns["key"].to_pylist()
-        partitions = columns["partition"].to_pylist()
-        headers = columns["headers"].to_pylist()
-        for here, topic, value, key, partition, header in zip(
-            present, topics, values, keys, partitions, headers, strict=True
-        ):
+        count += sum(present := first.column("here").to_pylist())
+        size += sum(_bytes(first.column(name)) for name in ("key", "value") if name in first.schema.names)
+        fields = [_values(first, name) for name in ("topic", "value", "key", "partition", "headers")]
+        for here, topic, value, key, partition, header in zip(present, *fields, strict=False):
             if here:
                 _send(slot, producer, topic or slot.batch.topic, value, key, partition, header)
         producer.poll(0)
         first = next(rows, None)
     return count, size
+
+
+def _values(rows: pa.RecordBatch, name: str) -> Iterable[Any]:
+    """Give the values of a column; no end of nulls where it is not there."""
+    return rows.column(name).to_pylist() if name in rows.schema.names else repeat(None)
 
 
 def _check_slot(slot: Slot, rows: pa.RecordBatch) -> None:
