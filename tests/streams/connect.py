@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from contextlib import chdir, contextmanager
-from tempfile import TemporaryDirectory
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from streams.sessions import SETTINGS, _end_jvm
+from streams.sessions import SETTINGS, own_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,15 +28,15 @@ def connect_spark(master: str = "local[2]") -> Iterator[SparkSession]:
     builder = SparkSession.builder.remote(master)
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with TemporaryDirectory() as folder:
-        with chdir(folder), warnings.catch_warnings():  # the JVM leaves folders wherever it was begun
+
+    def begin() -> SparkSession:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the client sets what the server was begun with again, in vain
-            spark = builder.getOrCreate()
-        try:
+            return builder.getOrCreate()
+
+    try:
+        with own_jvm(begin) as spark:
             yield spark
-        finally:
-            if not spark.is_stopped:
-                spark.stop()
-            _end_jvm()
-            for name in LEFT_BEHIND:
-                os.environ.pop(name, None)
+    finally:
+        for name in LEFT_BEHIND:
+            os.environ.pop(name, None)

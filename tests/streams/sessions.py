@@ -13,11 +13,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from featuregate.testing.jars import spark_connector
+from featuregate_spark.kinds import is_stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["CONNECTOR", "SETTINGS", "local_spark"]
+__all__ = ["CONNECTOR", "SETTINGS", "local_spark", "own_jvm"]
 
 CONNECTOR = "4.0.0"
 """The release of Spark's Kafka connector, the same as Spark's."""
@@ -50,15 +51,23 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
         **{key.replace("_", "."): value for key, value in settings.items()},
     }.items():
         builder = builder.config(name, value)
+    with own_jvm(builder.getOrCreate) as spark:
+        spark.sparkContext.setLogLevel("OFF")  # tasks that fail are what is tested
+        yield spark
+
+
+@contextmanager
+def own_jvm(begin: Callable[[], SparkSession]) -> Iterator[SparkSession]:
+    """Begin a session with a JVM of its own, and leave nothing of either behind."""
     interrupted = signal.getsignal(signal.SIGINT)  # PySpark takes it, and never gives it back
     with TemporaryDirectory() as folder:
         with chdir(folder):  # the JVM leaves folders wherever it was begun
-            spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("OFF")  # tasks that fail are what is tested
+            spark = begin()
         try:
             yield spark
         finally:
-            spark.stop()
+            if not is_stopped(spark):
+                spark.stop()
             _end_jvm()
             signal.signal(signal.SIGINT, interrupted)
 
