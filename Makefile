@@ -28,9 +28,15 @@ demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and
 .PHONY: check
 check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)
 
+# Tests that start brokers mostly wait for these, one after the other; all others run beside them, and are shown after.
 .PHONY: test
-test: lint docs java ## everything: check, docs, tests against real brokers, coverage (up to half an hour)
-	$(BIN)/coverage run -m pytest
+test: lint docs java ## everything: check, docs, tests against real brokers, coverage (three quarters of an hour)
+	$(BIN)/coverage erase
+	@log=$$(mktemp); others=; trap 'kill $$others 2>/dev/null; rm -f "$$log"' EXIT; trap 'exit 130' INT TERM; \
+	$(BIN)/coverage run --parallel-mode -m pytest -m "not live" >"$$log" 2>&1 & others=$$!; \
+	$(BIN)/coverage run --parallel-mode -m pytest -m live; live=$$?; \
+	wait $$others; beside=$$?; cat "$$log"; exit $$((live | beside))
+	$(BIN)/coverage combine --quiet
 	@echo "coverage of the rooms that decide, and of all together; 'coverage report' tells the lines that are left"
 	@$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
 	@$(BIN)/coverage report --format=total --fail-under=94
