@@ -41,7 +41,7 @@ BENCHMARKS = {
     "describe": Benchmark(live.describe, 9, 2),
     "scale": Benchmark(scaling.run, 7, 2),
     "poll": Benchmark(live.poll, 7, 2),
-    "switch": Benchmark(switch.run, 15, 2),
+    "switch": Benchmark(switch.run, 60, 4),
     "spark": Benchmark(spark.run, 9, 2),
 }
 

@@ -9,6 +9,7 @@ import argparse
 import uuid
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from live import KAFKA
@@ -30,11 +31,15 @@ OUTPUTS = 8
 """Partitions of the output topic."""
 BATCH = 512
 WAIT = 0.1
-TRANSACTIONS = 128
-"""So many make a turn, about: a second of work."""
-WARM_UPS = 2
+TRANSACTIONS = 32
+"""So many make a turn, about: a third of a second of work. Many short turns tell two loops apart, on a machine whose
+pace changes from one second to the next, where few long ones do not."""
+LEAST_BATCHES = 2
+TOGETHER = 4
+"""So many turns are looked at together for the latency of their transactions: of 32, no hundredth is slowest."""
+WARM_UPS = 4
 """Turns that do not count: the brokers, too, are slow at first."""
-TAKEOVERS = 5
+TAKEOVERS = 20
 """One round of takeovers for so many rounds of turns."""
 PROMPT = {"retry.backoff.ms": 2}
 """For all producers. A transaction that begins before the brokers have finished the one before is told to try again;
@@ -56,7 +61,9 @@ class Found:
         return Sample(name, "messages/s", tuple(turn.messages / turn.seconds for turn in self.turns))
 
     def latency(self, name: str, percent: int) -> Sample:
-        return Sample(name, "ms", tuple(percentile(turn.transactions, percent) * 1e3 for turn in self.turns))
+        together = [self.turns[start : start + TOGETHER] for start in range(0, len(self.turns), TOGETHER)]
+        timed = [tuple(chain.from_iterable(turn.transactions for turn in turns)) for turns in together]
+        return Sample(name, "ms", tuple(percentile(seconds, percent) * 1e3 for seconds in timed))
 
     def processor(self, name: str) -> Sample:
         return Sample(name, "us a message", tuple(turn.processor / turn.messages * 1e6 for turn in self.turns))
@@ -70,7 +77,7 @@ class Case(NamedTuple):
     def turn(self) -> int:
         """Messages of a turn: as many for each contestant, and for each case as make so many transactions."""
         a_batch = 1 if self.model == "v2" else self.partitions
-        return BATCH * max(4, TRANSACTIONS // a_batch)
+        return BATCH * max(LEAST_BATCHES, TRANSACTIONS // a_batch)
 
     def __str__(self) -> str:
         return f"{self.model}, {self.partitions} partition{'s' if self.partitions > 1 else ''}"
@@ -218,7 +225,7 @@ def notes(nodes: int) -> tuple[str, ...]:
             f"messages ({BATCH} for each consume, of 100 bytes) become visible at one moment, spread over all "
             f"partitions as a live stream is: each consume brings some of every partition. The clock runs from the "
             f"first batch to the end of the last commit. A transaction is timed from before it begins until its commit "
-            f"has returned. Output goes to {OUTPUTS} partitions."
+            f"has returned; percentiles are those of {TOGETHER} turns together. Output goes to {OUTPUTS} partitions."
         ),
         (
             "The hand-written loops do what a careful author would: they take ids before they read offsets, send the "
@@ -232,7 +239,7 @@ def notes(nodes: int) -> tuple[str, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=60)
     args = parser.parse_args()
     show([run(args.rounds, args.nodes)])
 
