@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from featuregate.version import __version__
 
 if TYPE_CHECKING:
-    from featuregate import presets
+    from featuregate import presets, updates
+    from featuregate.admin import Admin
     from featuregate.decisions import Decision, evaluate
     from featuregate.discoverer import Discoverer
     from featuregate.discovery import adiscover, discover
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from featuregate.view import View
 
 __all__ = [
+    "Admin",
     "Api",
     "Capability",
     "Decision",
@@ -43,9 +45,12 @@ __all__ = [
     "evaluate",
     "parse",
     "presets",
+    "updates",
 ]
 
+_MODULES = ("presets", "updates")
 _ROOMS = {
+    "admin": ("Admin",),
     "decisions": ("Decision", "evaluate"),
     "discoverer": ("Discoverer",),
     "discovery": ("adiscover", "discover"),
@@ -59,8 +64,8 @@ _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name == "presets":
-        return import_module("featuregate.presets")
+    if name in _MODULES:
+        return import_module(f"featuregate.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(import_module(f"featuregate.{_HOMES[name]}"), name)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from featuregate.answers import from_heard
+from featuregate.blocking import run_blocking
 from featuregate.view import merge
 
 if TYPE_CHECKING:
@@ -108,17 +109,4 @@ def discover(
     DiscoveryError
         Nobody answered; the error carries the cause of each.
     """
-    import asyncio  # noqa: PLC0415 - see above
-
-    def run() -> View:
-        return asyncio.run(adiscover(config, timeout=timeout, roster=roster))
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run()
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - see above
-
-    # A loop cannot be entered twice in one thread, so this look gets a thread of its own.
-    with ThreadPoolExecutor(1, thread_name_prefix="featuregate-discover") as thread:
-        return thread.submit(run).result()
+    return run_blocking(lambda: adiscover(config, timeout=timeout, roster=roster))

@@ -7,6 +7,10 @@
     ├── RequirementError              the text of a requirement does not parse; also a ValueError
     ├── UnknownApi                    no API has this name; also a LookupError
     ├── ViewJsonError                 JSON that is no view; also a ValueError
+    ├── InvalidUpdate                 no cluster can be asked for such levels; also a ValueError
+    ├── UpdateRefused                 the controller did not agree to all levels; carries what became of each
+    ├── UpdateUncertain               the answer to an update was lost: it may or may not have been applied
+    ├── NotShown                      a broker does not show the levels in time; also a TimeoutError
     ├── WireError                     bytes and messages
     │   ├── LocalWireError            our fault: we asked for bytes that Kafka does not allow
     │   │   └── UnsupportedVersion    the broker has no version of this API in common with us
@@ -36,7 +40,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "AuthenticationFailed",
@@ -48,10 +52,12 @@ __all__ = [
     "DiscoveryError",
     "FeatureGateError",
     "GateClosed",
+    "InvalidUpdate",
     "LocalKafkaError",
     "LocalWireError",
     "NetError",
     "NotPicklable",
+    "NotShown",
     "RefreshTimedOut",
     "RemoteWireError",
     "RequirementError",
@@ -61,6 +67,8 @@ __all__ = [
     "TlsFailed",
     "UnknownApi",
     "UnsupportedVersion",
+    "UpdateRefused",
+    "UpdateUncertain",
     "ViewJsonError",
     "WireError",
 ]
@@ -125,6 +133,56 @@ class ViewJsonError(FeatureGateError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}"
+
+
+class InvalidUpdate(FeatureGateError, ValueError):
+    """No cluster can be asked for such levels: nothing was sent."""
+
+
+class UpdateRefused(FeatureGateError):
+    """The controller did not agree to all levels; ``outcome`` says what became of each."""
+
+    def __init__(self, outcome: Any) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        return str(self.outcome)
+
+
+class UpdateUncertain(FeatureGateError):
+    """The answer to an update was lost, and reading back did not settle it: it may or may not have been applied.
+
+    ``problem`` says how it was lost, ``seen`` what reading back gave: the level of each feature, None for unknown.
+    """
+
+    def __init__(self, problem: str, wanted: Mapping[str, int], seen: Mapping[str, int | None]) -> None:
+        super().__init__(problem, dict(wanted), dict(seen))
+        self.problem = problem
+        self.wanted = dict(wanted)
+        self.seen = dict(seen)
+
+    def __str__(self) -> str:
+        levels = ", ".join(
+            f"{feature} is {'unknown' if level is None else level} (wanted {self.wanted[feature]})"
+            for feature, level in self.seen.items()
+        )
+        return (
+            f"the update may or may not have been applied: {self.problem}. Read back: {levels}. "
+            "Look again with 'featuregate describe' before you repeat it"
+        )
+
+
+class NotShown(FeatureGateError, TimeoutError):
+    """The levels are not shown by every broker within ``seconds``; ``laggards`` says who lags, and how."""
+
+    def __init__(self, seconds: float, laggards: Iterable[str]) -> None:
+        self.laggards = tuple(laggards)
+        super().__init__(seconds, self.laggards)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"not every broker shows it within {self.seconds:g} s: {'; '.join(self.laggards)}"
 
 
 class WireError(FeatureGateError):

@@ -16,6 +16,7 @@ __all__ = [
     "INVALID_REQUEST",
     "KAFKA_ERRORS",
     "NONE",
+    "NOT_CONTROLLER",
     "REBOOTSTRAP_REQUIRED",
     "UNSUPPORTED_VERSION",
     "KafkaError",
@@ -25,6 +26,7 @@ __all__ = [
 
 NONE: Final = 0
 UNSUPPORTED_VERSION: Final = 35
+NOT_CONTROLLER: Final = 41
 INVALID_REQUEST: Final = 42
 REBOOTSTRAP_REQUIRED: Final = 129
 

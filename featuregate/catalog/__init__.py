@@ -30,14 +30,17 @@ from featuregate.catalog.releases import (
     needed_for,
     release_of,
 )
+from featuregate.catalog.tool import KAFKA_FEATURES, ToolTable, tool_table
 
 __all__ = [
     "API_NAMES",
+    "KAFKA_FEATURES",
     "METADATA_VERSION",
     "CapturedRelease",
     "FeatureLevel",
     "MetadataLevel",
     "Needed",
+    "ToolTable",
     "api_key",
     "api_name",
     "captured",
@@ -54,4 +57,5 @@ __all__ = [
     "needed_for",
     "release_levels",
     "release_of",
+    "tool_table",
 ]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import errno
 import importlib
-import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.arguments import parse_arguments
-from featuregate.cli.exits import BROKEN_PIPE, CLOSED, INTERNAL, INTERRUPTED, UNKNOWN, UNWRITTEN, USAGE, CommandError
-from featuregate.cli.output import complain
+from featuregate.cli.arguments import module_of, parse_arguments
+from featuregate.cli.exits import (
+    BROKEN_PIPE,
+    CLOSED,
+    FOLLOW_KAFKA_FEATURES,
+    INTERNAL,
+    INTERRUPTED,
+    UNKNOWN,
+    UNWRITTEN,
+    USAGE,
+    CommandError,
+)
+from featuregate.cli.output import complain, discard_output
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 
 if TYPE_CHECKING:
@@ -37,24 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return BROKEN_PIPE
     except OSError as error:
-        _discard_output()
+        discard_output()
         complain(f"the output could not be written: {error.strerror}")
         return UNWRITTEN
-
-
-def _discard_output() -> None:
-    """Let the interpreter, which flushes once more at its end, not find the same trouble again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: Sequence[str]) -> int:
     args = parse_arguments(argv)
     if args.verbose:
         _show_log()
-    runner = args.plugin or importlib.import_module(f"{__package__}.{args.command}")
+    runner = args.plugin or importlib.import_module(f"{__package__}.{module_of(args.command)}")
     run: Callable[[argparse.Namespace], int] = runner.run
     try:
         return run(args)
@@ -63,8 +67,7 @@ def _run(argv: Sequence[str]) -> int:
             raise
         if args.verbose and _code_of(error) == INTERNAL:
             raise
-        # kafka-features knows one way to fail, and scripts count on it.
-        code = CLOSED if args.command == "describe" else _code_of(error)
+        code = CLOSED if args.command in FOLLOW_KAFKA_FEATURES else _code_of(error)
         raise CommandError(_words(error), code) from error
 
 

@@ -6,7 +6,9 @@ import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from featuregate.cli import teaching
-from featuregate.cli.exits import CLOSED, USAGE, CommandError
+from featuregate.cli.exits import CLOSED, FOLLOW_KAFKA_FEATURES, USAGE, CommandError
+from featuregate.cli.feature_options import FEATURE_COMMANDS, FEATURE_MODULES
+from featuregate.cli.options import add_cluster_options, add_output, named_requirement, positive_seconds
 from featuregate.cli.output import PROGRAM
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ __all__ = [
     "add_describe_options",
     "build_parser",
     "every_plugin",
+    "module_of",
     "no_bootstrap",
     "parse_arguments",
 ]
@@ -71,6 +74,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
+def module_of(command: str) -> str:
+    """Return the name of the module in this package that runs one of our own commands."""
+    return FEATURE_MODULES.get(command, command)
+
+
 def every_plugin() -> dict[str, Plugin]:
     """Load all plugins, for lists of all commands."""
     from featuregate.cli import plugins  # noqa: PLC0415 - our own commands do without
@@ -107,48 +115,7 @@ def no_bootstrap(command: str) -> CommandError:
 
 
 def _wrong(message: str, command: str) -> CommandError:
-    return CommandError(f"{message}. Type --help for help.", CLOSED if command == "describe" else USAGE)
-
-
-def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None) -> None:
-    """Add the options that say where the cluster is and how to reach it.
-
-    They may stand before the command, as kafka-features wants them, or after it: there ``default`` is
-    ``argparse.SUPPRESS``, so that what is not repeated does not wipe out what was said before.
-    """
-    group = parser.add_argument_group("where the cluster is")
-    which = group.add_mutually_exclusive_group()
-    which.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT", default=default, help="brokers to start from, with commas between"
-    )
-    which.add_argument(
-        "--bootstrap-controller", metavar="HOST:PORT", default=default, help="KRaft controllers, to ask those instead"
-    )
-    group.add_argument(
-        "--command-config",
-        metavar="FILE",
-        default=default,
-        help="a .properties file, as Kafka's own tools take: security.protocol, ssl.*, sasl.*",
-    )
-    group.add_argument(
-        "--roster",
-        choices=("ask", "listed"),
-        default="ask" if default is None else default,
-        help="ask: find the brokers by asking; listed: the list above names them all, which needs no password",
-    )
-    group.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_seconds,
-        default=default,
-        help="for asking all brokers once, at the most (default: 15; not for watch)",
-    )
-    group.add_argument(
-        "--verbose",
-        action="store_true",
-        default=False if default is None else default,
-        help="show the log on standard error",
-    )
+    return CommandError(f"{message}. Type --help for help.", CLOSED if command in FOLLOW_KAFKA_FEATURES else USAGE)
 
 
 def add_describe_options(parser: argparse.ArgumentParser) -> None:
@@ -162,30 +129,7 @@ def add_describe_options(parser: argparse.ArgumentParser) -> None:
         default="columns",
         help="columns: as kafka-features 4.3 prints; legacy: with tabs, as 3.3 to 4.2 print (default: columns)",
     )
-    _add_output(parser, "the text of kafka-features, or the whole view as JSON")
-
-
-def positive_seconds(text: str) -> float:
-    """Read a number of seconds above 0."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds
-
-
-def named_requirement(text: str) -> tuple[str, str]:
-    """Read ``NAME=REQUIREMENT``; what stands after the first equals sign is the requirement."""
-    name, equals, requirement = text.partition("=")
-    if not (equals and name.strip() and requirement.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=REQUIREMENT, such as eos=kip447")
-    return name.strip(), requirement.strip()
-
-
-def _add_output(parser: argparse.ArgumentParser, meaning: str) -> None:
-    parser.add_argument("--output", choices=("text", "json"), default="text", help=f"{meaning} (default: text)")
+    add_output(parser, "the text of kafka-features, or the whole view as JSON")
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
@@ -195,7 +139,7 @@ def _describe(parser: argparse.ArgumentParser) -> None:
 
 def _matrix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="show the APIs on which all brokers agree, too")
-    _add_output(parser, "a table, or one JSON object")
+    add_output(parser, "a table, or one JSON object")
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
@@ -206,14 +150,14 @@ def _check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", metavar="SECONDS", type=positive_seconds, help="ask again until it is open, for so long at the most"
     )
-    _add_output(parser, "sentences, or one JSON object")
+    add_output(parser, "sentences, or one JSON object")
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("preset", metavar="PRESET", nargs="?", help="such as kip447")
     parser.add_argument("--list", action="store_true", help="name every preset")
-    _add_output(parser, "sentences, or one JSON object")
+    add_output(parser, "sentences, or one JSON object")
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
@@ -237,12 +181,12 @@ def _watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for", metavar="SECONDS", dest="duration", type=positive_seconds, help="stop after so long (default: never)"
     )
-    _add_output(parser, "one line for each change, or one JSON object on a line")
+    add_output(parser, "one line for each change, or one JSON object on a line")
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
-    _add_output(parser, "sentences, or one JSON object")
+    add_output(parser, "sentences, or one JSON object")
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
@@ -257,6 +201,7 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "explain": _explain,
     "watch": _watch,
     "doctor": _doctor,
+    **FEATURE_COMMANDS,
     "completion": _completion,
 }
 

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featuregate.answers import from_heard
 from featuregate.cli.arguments import no_bootstrap
 from featuregate.cli.exits import CommandError
-from featuregate.cli.tables import runs
-from featuregate.config import KEYS, Address, Settings
+from featuregate.cli.one_node import view_of_node
+from featuregate.config import KEYS, Settings
 from featuregate.config.properties import read_properties
 from featuregate.discovery import DISCOVER_SECONDS, discover
 from featuregate.errors import ConfigError, DiscoveryError
-from featuregate.net.connection import Connection
-from featuregate.net.finder import check_role, find, identity_of
-from featuregate.net.survey import Heard
-from featuregate.view import merge
 
 if TYPE_CHECKING:
-    import argparse
-
     from featuregate.view import View
 
-__all__ = ["configuration", "look", "look_at_node", "names_cluster", "quiet"]
+__all__ = ["configuration", "look", "look_at_controllers", "look_at_node", "names_cluster", "quiet"]
 
 _SPARK_PREFIX = "kafka."
 _WHERE = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
@@ -75,6 +67,15 @@ def look(args: argparse.Namespace) -> View:
         raise
 
 
+def look_at_controllers(args: argparse.Namespace, addresses: str) -> View:
+    """Ask every controller once, beside the brokers: with the same security, at other addresses.
+
+    Raises as `look`.
+    """
+    there = argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
+    return look(there)
+
+
 def look_at_node(args: argparse.Namespace, node_id: int) -> View:
     """Ask the node of this id and no other; the view holds its answer alone.
 
@@ -91,36 +92,7 @@ def look_at_node(args: argparse.Namespace, node_id: int) -> View:
     settings = Settings.parse(configuration(args), roster=args.roster, total_timeout=args.timeout or DISCOVER_SECONDS)
     if settings.roster == "listed":
         raise CommandError("argument --node-id: not allowed with --roster listed, where nobody tells ids")
-    return asyncio.run(_look_at_node(settings, node_id))
-
-
-async def _look_at_node(settings: Settings, node_id: int) -> View:
-    roster = (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).roster
-    node = next((node for node in roster.nodes if node.node_id == node_id), None)
-    if node is None:
-        there = runs(node.node_id for node in roster.nodes)
-        raise CommandError(f"this cluster has no {settings.role} {node_id}; its {settings.role}s are: {there}")
-    address = Address(node.host, node.port)
-    with await Connection.open(address, settings, identity_of(roster, node)) as connection:
-        negotiated = await connection.negotiate()
-    check_role(address, settings, negotiated)
-    at = datetime.now(UTC).timestamp()
-    heard = Heard(
-        node_id=node_id,
-        address=address,
-        role=settings.role,
-        response=negotiated.response,
-        version=negotiated.version,
-        failure=None,
-        seconds=0.0,
-    )
-    return merge(
-        [from_heard(heard, answered_at=at)],
-        cluster_id=roster.cluster_id,
-        controller_id=roster.controller_id,
-        role=settings.role,
-        seen_at=at,
-    )
+    return view_of_node(settings, node_id)
 
 
 def quiet() -> None:

@@ -15,7 +15,7 @@ from featuregate.cli.output import complain
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from featuregate.view import View
 
@@ -49,22 +49,24 @@ def run(args: argparse.Namespace) -> int:
     return FINE
 
 
-def rows(view: View) -> list[Row]:
+def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[Row]:
     """Return a row for each feature that every broker which answered supports, by name.
 
-    An unknown or absent finalized level is 0, an unknown epoch is ``-``, as upstream has it.
+    An unknown or absent finalized level is 0, an unknown epoch is ``-``, as upstream has it. ``name`` gives the name of
+    a level; by default our own table does, which may know newer ones than kafka-features.
     """
+    named = name or _level
     epoch = str(view.epoch) if view.epoch >= 0 else "-"
     return [
         Row(
-            name,
-            _level(name, supported.min),
-            _level(name, supported.max),
-            _level(name, view.level(name) or 0),
+            feature,
+            named(feature, supported.min),
+            named(feature, supported.max),
+            named(feature, view.level(feature) or 0),
             epoch,
         )
-        for name in sorted(view.supported)
-        if (supported := view.feature(name)) is not None
+        for feature in sorted(view.supported)
+        if (supported := view.feature(feature)) is not None
     ]
 
 

@@ -8,6 +8,7 @@ __all__ = [
     "BROKEN_PIPE",
     "CLOSED",
     "FINE",
+    "FOLLOW_KAFKA_FEATURES",
     "INTERNAL",
     "INTERRUPTED",
     "UNKNOWN",
@@ -19,7 +20,7 @@ __all__ = [
 FINE: Final = 0
 """It was done; for ``check``: open; for ``doctor``: nothing is wrong."""
 CLOSED: Final = 1
-"""For ``check``: closed; for ``doctor``: an error was found; for ``describe``: it failed, as for kafka-features."""
+"""For ``check``: closed; for ``doctor``: an error was found; for commands of kafka-features: it failed."""
 UNKNOWN: Final = 2
 """Nobody answered, or too few to tell; for ``doctor``: warnings, but no error."""
 USAGE: Final = 64
@@ -32,6 +33,20 @@ INTERRUPTED: Final = 130
 """Ctrl-C, as shells number it; ``watch`` ends with 0 instead, because that is how it is meant to end."""
 BROKEN_PIPE: Final = 141
 """Whoever read the output has gone, as in ``featuregate matrix | head -1``."""
+
+FOLLOW_KAFKA_FEATURES: Final = frozenset(
+    {
+        "describe",
+        "upgrade",
+        "downgrade",
+        "disable",
+        "version-mapping",
+        "feature-dependencies",
+        "upgrade-all",
+        "downgrade-all",
+    }
+)
+"""Commands that know one way to fail, 1, because kafka-features does and scripts count on it."""
 
 
 class CommandError(Exception):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ["PROGRAM", "complain", "printable", "wants_colour"]
+__all__ = ["PROGRAM", "complain", "discard_output", "printable", "wants_colour"]
 
 PROGRAM: Final = "featuregate"
 
@@ -18,6 +18,11 @@ def complain(problem: str) -> None:
     """Print one line on standard error, whatever the text is made of."""
     if sys.stderr is not None:  # as it is where the process was started with it closed
         print(f"{PROGRAM}: {printable(' '.join(problem.split()))}", file=sys.stderr)
+
+
+def discard_output() -> None:
+    """Let the interpreter, which flushes once more at its end, not find the same trouble again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str) -> str:

@@ -19,7 +19,7 @@ class Lesson(NamedTuple):
 
 
 DESCRIPTION = """\
-Ask every broker of an Apache Kafka cluster what it can do, and whether that is enough.\
+Ask every broker of an Apache Kafka cluster what it can do, and whether that is enough; and change what is finalized.\
 """
 
 EPILOG = """\
@@ -28,12 +28,13 @@ examples:
   featuregate matrix --bootstrap-server localhost:9092
   featuregate check kip447 --bootstrap-server localhost:9092 && echo "one producer per process is safe"
   featuregate doctor --bootstrap-server kafka.example.com:9093 --command-config client.properties
+  featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092
 
 Options about the cluster may stand before the command or after it.
 
 exit codes:
   0    done (check: open; doctor: nothing is wrong)
-  1    check: closed; doctor: an error was found; describe: it failed, as in kafka-features
+  1    check: closed; doctor: an error was found; plan: refused; commands of kafka-features: it failed
   2    nobody answered, or too few to tell (doctor: warnings only)
   64   the command line, the configuration or the requirement is wrong
   130  interrupted (watch ends with 0)
@@ -142,6 +143,129 @@ examples:
   featuregate doctor --command-config client.properties --bootstrap-server kafka.example.com:9093 --output json
 
 exit codes: 0 nothing is wrong (there may be notes), 1 at least one error, 2 at least one warning, 64 wrong usage\
+""",
+    ),
+    "plan": Lesson(
+        "say what an update of features would do; changes nothing",
+        """\
+Say what the controller would say to an upgrade, a downgrade or a disable, by its own rules and in its own words: what
+every registered broker can run, levels on the way that changed the metadata, what a level depends on. Say also which
+presets it opens and closes, and whether it hurts an app that has switched for good: name such apps by --latches, the
+folder of their FileShelf, or by --gate.
+
+It needs no right on the cluster. It is a forecast; 'upgrade --dry-run' asks the controller itself.\
+""",
+        """\
+examples:
+  featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092
+  featuregate plan downgrade --feature metadata.version=27 --bootstrap-server localhost:9092
+  featuregate plan disable --feature group.version --latches /var/lib/app --bootstrap-server localhost:9092
+  featuregate plan disable --feature group.version --gate next=kip848 --bootstrap-server localhost:9092
+  featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092 --controllers localhost:9093
+
+exit codes: 0 it would be accepted, 1 refused, or it would hurt an app that was named, 2 cannot be told, 64 wrong usage\
+""",
+    ),
+    "upgrade": Lesson(
+        "raise finalized levels, as kafka-features does",
+        """\
+Raise finalized levels: each that --feature names, or all that go with a release. Needs ALTER on the cluster.
+
+From Kafka 4.0 on, one refusal stops all; before, each feature stands by itself. The output is that of kafka-features.\
+""",
+        """\
+examples:
+  featuregate --bootstrap-server localhost:9092 upgrade --release-version 4.2 --dry-run
+  featuregate --bootstrap-server localhost:9092 upgrade --release-version 4.2 --wait 30
+  featuregate --bootstrap-server localhost:9092 upgrade --feature group.version=1 --feature transaction.version=2
+  featuregate upgrade --feature share.version=1 --bootstrap-server localhost:9092 --output json
+
+exit codes: 0 done, 1 anything else, as in kafka-features\
+""",
+    ),
+    "downgrade": Lesson(
+        "lower finalized levels, as kafka-features does",
+        """\
+Lower finalized levels. Needs ALTER on the cluster. On a terminal it shows the plan and asks first.
+
+metadata.version goes down only where no level on the way changed the metadata; --unsafe changes nothing about that,
+because no release of Kafka carries out an unsafe downgrade of it.\
+""",
+        """\
+examples:
+  featuregate --bootstrap-server localhost:9092 downgrade --feature metadata.version=27 --dry-run
+  featuregate --bootstrap-server localhost:9092 downgrade --feature transaction.version=1 --yes --wait 30
+
+exit codes: 0 done, 1 anything else, as in kafka-features\
+""",
+    ),
+    "disable": Lesson(
+        "lower features to 0, as kafka-features does",
+        """\
+Lower features to level 0. Needs ALTER on the cluster. On a terminal it shows the plan and asks first.\
+""",
+        """\
+examples:
+  featuregate --bootstrap-server localhost:9092 disable --feature share.version --dry-run
+  featuregate --bootstrap-server localhost:9092 disable --feature share.version --yes
+
+exit codes: 0 done, 1 anything else, as in kafka-features\
+""",
+    ),
+    "upgrade-all": Lesson(
+        "raise every feature to a release: KIP-584's verb for upgrade --release-version",
+        """\
+Raise every feature to the levels of a release: by default of the newest that every broker which answers can run.
+It is 'upgrade --release-version VERSION' by the name that KIP-584 gave it.\
+""",
+        """\
+examples:
+  featuregate --bootstrap-server localhost:9092 upgrade-all --dry-run
+  featuregate --bootstrap-server localhost:9092 upgrade-all --release-version 4.2 --wait 30
+
+exit codes: 0 done, 1 anything else\
+""",
+    ),
+    "downgrade-all": Lesson(
+        "lower every feature to a release: KIP-584's verb for downgrade --release-version",
+        """\
+Lower every feature to the levels of a release. It is 'downgrade --release-version VERSION' by the name that KIP-584
+gave it, and refused as a whole where one feature is lower already. On a terminal it shows the plan and asks first.\
+""",
+        """\
+examples:
+  featuregate --bootstrap-server localhost:9092 downgrade-all --release-version 4.1 --dry-run
+
+exit codes: 0 done, 1 anything else\
+""",
+    ),
+    "version-mapping": Lesson(
+        "print the level of each feature at a release, as kafka-features does",
+        """\
+Print the level of each feature that goes with a release or a metadata.version. No cluster is asked.
+
+What kafka-features 4.3 knows it knows; beyond that, releases of our own table.\
+""",
+        """\
+examples:
+  featuregate version-mapping
+  featuregate version-mapping --release-version 4.2
+  featuregate version-mapping --release-version 4.4 --output json
+
+exit codes: 0 done, 1 anything else, as in kafka-features\
+""",
+    ),
+    "feature-dependencies": Lesson(
+        "print what levels of features depend on, as kafka-features does",
+        """\
+Print which levels of other features the controller asks for first. No cluster is asked.\
+""",
+        """\
+examples:
+  featuregate feature-dependencies --feature eligible.leader.replicas.version=1
+  featuregate feature-dependencies --feature group.version=1 --feature metadata.version=29
+
+exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
     "completion": Lesson(

@@ -77,14 +77,15 @@ class Connection:
         """Choose the version that `request` would use. `UnsupportedVersion` when there is none in common."""
         return self._session.version_for(message)
 
-    async def request(self, message: Request[R]) -> R:
+    async def request(self, message: Request[R], within: float | None = None) -> R:
         """Ask, and give the answer, whose error code is for the caller to judge.
 
-        `UnsupportedVersion` when there is no version in common; then nothing was sent.
+        ``within`` is in seconds, for what takes longer than ``settings.request_timeout``. `UnsupportedVersion` when
+        there is no version in common; then nothing was sent.
         """
         version = self._session.version_for(message)
         self._session.send(message)
-        reply = cast("Reply", await self._event(f"waiting for {message.NAME} v{version}"))
+        reply = cast("Reply", await self._event(f"waiting for {message.NAME} v{version}", within))
         return cast("R", reply.response)
 
     async def exchange_token(self, token: bytes) -> bytes:
@@ -104,9 +105,9 @@ class Connection:
     ) -> None:
         self.close()
 
-    async def _event(self, stage: str) -> Event:
+    async def _event(self, stage: str, within: float | None = None) -> Event:
         """Send what is queued and wait for what comes back, which the session has matched with what was asked."""
-        timeout = self._settings.request_timeout
+        timeout = self._settings.request_timeout if within is None else within
         try:
             async with asyncio.timeout(timeout):
                 event = await self._carrier.event()

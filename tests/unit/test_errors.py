@@ -18,10 +18,12 @@ from featuregate.errors import (
     DiscoveryError,
     FeatureGateError,
     GateClosed,
+    InvalidUpdate,
     LocalKafkaError,
     LocalWireError,
     NetError,
     NotPicklable,
+    NotShown,
     RefreshTimedOut,
     RemoteWireError,
     RequirementError,
@@ -31,6 +33,8 @@ from featuregate.errors import (
     TlsFailed,
     UnknownApi,
     UnsupportedVersion,
+    UpdateRefused,
+    UpdateUncertain,
     ViewJsonError,
     WireError,
 )
@@ -96,6 +100,16 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
     (UnknownApi("Fecth", ("Fetch",)), "no API is called 'Fecth'; did you mean Fetch?"),
     (UnknownApi("Fecth"), "no API is called 'Fecth'"),
     (ViewJsonError("view.epoch", "wanted a number"), "view.epoch: wanted a number"),
+    (InvalidUpdate("Cannot specify a negative version level."), "Cannot specify a negative version level."),
+    (UpdateRefused("update of cluster c: 1 of 1 refused"), "update of cluster c: 1 of 1 refused"),
+    (
+        UpdateUncertain("b1:9092: connection lost", {"a": 1, "b": 2}, {"a": 0, "b": None}),
+        (
+            "the update may or may not have been applied: b1:9092: connection lost. Read back: a is 0 (wanted 1), "
+            "b is unknown (wanted 2). Look again with 'featuregate describe' before you repeat it"
+        ),
+    ),
+    (NotShown(5, ("broker 2 shows a 0",)), "not every broker shows it within 5 s: broker 2 shows a 0"),
     (LocalKafkaError("node 1 did not start", "Exception"), "node 1 did not start\nException"),
     (LocalKafkaError("no Java"), "no Java"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -10,7 +11,23 @@ from featuregate.cli import teaching
 from featuregate.cli.arguments import build_parser, every_plugin, parse_arguments
 from featuregate.cli.exits import CommandError
 
-COMMANDS = ("describe", "matrix", "check", "explain", "watch", "doctor", "completion")
+COMMANDS = (
+    "describe",
+    "matrix",
+    "check",
+    "explain",
+    "watch",
+    "doctor",
+    "plan",
+    "upgrade",
+    "downgrade",
+    "disable",
+    "upgrade-all",
+    "downgrade-all",
+    "version-mapping",
+    "feature-dependencies",
+    "completion",
+)
 
 
 def problem(*argv: str) -> CommandError:
@@ -49,9 +66,12 @@ def test_servers_and_controllers_exclude_each_other(argv: str) -> None:
     )
 
 
-def test_describe_fails_with_1() -> None:
-    """kafka-features knows no other exit code than 0 and 1."""
-    assert problem("describe", "--frob").exit_code == 1
+@pytest.mark.parametrize(
+    "command", ["describe", "upgrade", "downgrade", "disable", "version-mapping", "upgrade-all", "feature-dependencies"]
+)
+def test_commands_of_kafka_features_fail_with_1(command: str) -> None:
+    """It knows no other exit code than 0 and 1."""
+    assert problem(command, "--frob").exit_code == 1
 
 
 def test_other_commands_fail_with_64() -> None:
@@ -101,7 +121,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         parse_arguments(["--help"])
     out = capsys.readouterr().out
-    assert all(f"\n    {command} " in out for command in COMMANDS)
+    assert all(re.search(rf"^    {command}\s", out, re.MULTILINE) for command in COMMANDS)
 
 
 def test_every_example_in_the_help_parses() -> None:

@@ -1,0 +1,105 @@
+"""What the ``kafka-features`` of one release knows: it decides by its own table what it accepts, and what it prints.
+
+Source: ``MetadataVersion.fromVersionString``, ``Feature.defaultLevel`` and ``Feature.fromFeatureLevel`` of Apache
+Kafka 4.3.1 (``org.apache.kafka.server.common``); the table itself is read from the released jars.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate.catalog.data import load
+from featuregate.catalog.levels import METADATA_VERSION, feature_levels, metadata_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featuregate.catalog.levels import MetadataLevel
+
+__all__ = ["KAFKA_FEATURES", "ToolTable", "tool_table"]
+
+KAFKA_FEATURES: Final = "4.3.1"
+"""The release whose ``kafka-features`` the command line follows."""
+_SEGMENTS: Final = 2
+
+
+class ToolTable(NamedTuple):
+    """The levels that one release's tool knows."""
+
+    release: str
+    lowest: int
+    """The lowest ``metadata.version`` that it knows."""
+    latest_production: int
+    newest: int
+    """The highest ``metadata.version`` that it knows, by name only where it is above ``latest_production``."""
+    features: Mapping[str, int]
+    """The highest level of each other feature, in the order in which it prints them."""
+
+    @property
+    def metadata_levels(self) -> tuple[MetadataLevel, ...]:
+        """Every ``metadata.version`` that it knows, lowest first."""
+        return tuple(metadata_levels()[level] for level in range(self.lowest, self.newest + 1))
+
+    def metadata_level(self, level: int) -> MetadataLevel | None:
+        """Return a ``metadata.version`` that it knows."""
+        return metadata_levels()[level] if self.lowest <= level <= self.newest else None
+
+    def level_name(self, feature: str, level: int) -> str:
+        """Return a level as it prints it: ``UNKNOWN 99`` for a ``metadata.version`` that it does not know."""
+        if feature != METADATA_VERSION:
+            return str(level)
+        known = self.metadata_level(level)
+        return known.name if known else f"UNKNOWN {level}"
+
+    def named(self, version: str) -> MetadataLevel:
+        """Return the ``metadata.version`` that somebody names: ``3.9-IV0``, or a release for its last in production.
+
+        Of a release the first two numbers count: ``3.8.1`` is 3.8.
+
+        Raises
+        ------
+        LookupError
+            It knows none of this name; the text is its own.
+        """
+        key = _key(version)
+        for known in reversed(self.metadata_levels):
+            if key == known.name or (key == known.release and known.level <= self.latest_production):
+                return known
+        names = ", ".join(known.name for known in self.metadata_levels)
+        raise LookupError(f"Unknown metadata.version '{version}'. Supported metadata.version are: {names}")
+
+    def defaults(self, metadata_level: int) -> dict[str, int]:
+        """Return the level of each other feature that goes with a ``metadata.version``, in the order of the tool."""
+        return {
+            feature: max(
+                (
+                    known.level
+                    for known in feature_levels(feature)
+                    if known.level <= highest and known.bootstrap.level <= metadata_level
+                ),
+                default=0,
+            )
+            for feature, highest in self.features.items()
+        }
+
+
+@functools.cache
+def tool_table(release: str = KAFKA_FEATURES) -> ToolTable:
+    """Return what the tool of a release knows.
+
+    Raises
+    ------
+    KeyError
+        The table of this release was not read.
+    """
+    row = load("levels")["tools"][release]
+    return ToolTable(release, row["lowest"], row["latest_production"], row["newest"], row["features"])
+
+
+def _key(version: str) -> str:
+    """Cut a version to its first two segments, counting as Java's ``String.split`` does: no empty ones at the end."""
+    segments = version.split(".")
+    while segments and not segments[-1]:
+        segments.pop()
+    return version if len(segments) <= _SEGMENTS else ".".join(segments[:_SEGMENTS])

@@ -1,0 +1,118 @@
+"""Change finalized levels: ``upgrade``, ``downgrade``, ``disable``, KIP-584's ``upgrade-all`` and ``downgrade-all``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Final
+
+from featuregate.admin import UPDATE_SECONDS, Admin
+from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
+from featuregate.cli.asking import configuration, look, quiet
+from featuregate.cli.exits import CLOSED, FINE, CommandError
+from featuregate.cli.output import complain, printable
+from featuregate.cli.told import as_json, failed, lines
+from featuregate.cli.wishes import DEPRECATED, Wish, updates_of, warns
+from featuregate.errors import NotShown, UpdateRefused
+
+if TYPE_CHECKING:
+    import argparse
+
+    from featuregate.cli.wishes import Verb
+    from featuregate.outcomes import Outcome
+    from featuregate.updates import Update
+
+__all__ = ["run", "wish_of"]
+
+_VERBS: Final[dict[str, Verb]] = {
+    "upgrade": "upgrade",
+    "upgrade-all": "upgrade",
+    "downgrade": "downgrade",
+    "downgrade-all": "downgrade",
+    "disable": "disable",
+}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Change, or with ``--dry-run`` ask whether it could be changed; then wait, where that is asked for."""
+    quiet()
+    if args.roster == "listed":
+        raise CommandError("argument --roster: listed tells nobody who the controller is", CLOSED)
+    admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
+    wish = wish_of(args, _VERBS[args.command])
+    if args.output == "text" and warns(wish):
+        print(DEPRECATED)
+    updates = updates_of(wish)
+    if not args.dry_run and wish.verb != "upgrade" and not args.yes:
+        _confirm(admin, updates)
+    outcome = _outcome(admin, updates, dry_run=args.dry_run)
+    _tell(wish.verb, outcome, updates, as_text=args.output == "text")
+    if not outcome.done:
+        return CLOSED
+    if args.wait is not None and not args.dry_run:
+        _wait(admin, updates, args.wait)
+    return FINE
+
+
+def wish_of(args: argparse.Namespace, verb: Verb) -> Wish:
+    """Read what is wished for from the options; ``upgrade-all`` goes as far as all brokers can."""
+    release = getattr(args, "release_version", None)
+    if args.command == "upgrade-all" and release is None:
+        release = _highest(args)
+    return Wish(
+        verb=verb,
+        features=tuple(getattr(args, "feature", None) or ()),
+        metadata=getattr(args, "metadata", None),
+        release_version=release,
+        unsafe=getattr(args, "unsafe", False),
+        newer=True,
+    )
+
+
+def _highest(args: argparse.Namespace) -> str:
+    """Name the highest ``metadata.version`` that every node which answered supports, and that we know."""
+    supported = look(args).feature(METADATA_VERSION)
+    known = [level for level in metadata_levels() if supported and supported.min <= level <= supported.max]
+    if not known:
+        raise CommandError("this cluster supports no metadata.version: there is nothing to upgrade to", CLOSED)
+    return level_name(METADATA_VERSION, known[-1])
+
+
+def _outcome(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> Outcome:
+    try:
+        return admin.dry_run(updates) if dry_run else admin.update(updates)
+    except UpdateRefused as refused:
+        outcome: Outcome = refused.outcome
+        return outcome
+    except KeyboardInterrupt:
+        if not dry_run:
+            complain("interrupted: the update may or may not have been applied; see 'featuregate describe'")
+        raise
+
+
+def _tell(verb: Verb, outcome: Outcome, updates: tuple[Update, ...], *, as_text: bool) -> None:
+    errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
+    if as_text:
+        print("\n".join(lines(verb, updates, errors, dry_run=outcome.dry_run)))
+    else:
+        print(json.dumps(as_json(verb, outcome)))
+    if errors:
+        sys.stdout.flush()
+        raise CommandError(failed(updates, errors), CLOSED)
+
+
+def _confirm(admin: Admin, updates: tuple[Update, ...]) -> None:
+    """Show what it would do, and ask; only where somebody can answer."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return
+    print("\n".join(map(printable, str(admin.plan(updates)).splitlines())), file=sys.stderr)
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise CommandError("nothing was changed", CLOSED)
+
+
+def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
+    try:
+        admin.until_shown({update.feature: update.level for update in updates}, seconds)
+    except NotShown as error:
+        raise CommandError(f"it was done, but {error}", CLOSED) from error

@@ -1,0 +1,87 @@
+"""``plan``: what the controller would say to an update, and whom it would hurt. Nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from featuregate.cli.asking import look, look_at_controllers
+from featuregate.cli.changing import wish_of
+from featuregate.cli.exits import CLOSED, FINE, UNKNOWN, USAGE, CommandError
+from featuregate.cli.output import printable
+from featuregate.cli.wanting import requirement_of
+from featuregate.cli.wishes import updates_of
+from featuregate.plans import latched_in, plan
+from featuregate.shelf import FileShelf, kept_from
+
+if TYPE_CHECKING:
+    import argparse
+
+    from featuregate.plans import Plan
+    from featuregate.requirements import Requirement
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, and print; the exit code is the judgement."""
+    try:
+        updates = updates_of(wish_of(args, args.verb))
+    except CommandError as error:
+        raise CommandError(error.problem, USAGE) from error
+    told = {name: requirement_of(text) for name, text in args.gates}
+    view = look(args)
+    controllers = None if args.controllers is None else look_at_controllers(args, args.controllers)
+    latched = _latched(args.latches, view.cluster_id) | told
+    if view.role == "controller":
+        made = plan(None, updates, controllers=view, latched=latched)
+    else:
+        made = plan(view, updates, controllers=controllers, latched=latched)
+    if args.output == "json":
+        print(json.dumps(_as_json(made)))
+    else:
+        print("\n".join(map(printable, str(made).splitlines())))
+    if made.judgement == "unknown":
+        return UNKNOWN
+    return CLOSED if made.judgement == "refused" or made.hurt else FINE
+
+
+def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement]:
+    """Read the latches of apps: each place is the folder of a FileShelf, or one of its files."""
+    found: dict[str, Requirement] = {}
+    for place in places:
+        path = Path(place)
+        try:
+            kept = FileShelf(path).load(cluster_id or "") if path.is_dir() else kept_from(json.loads(path.read_bytes()))
+        except OSError as error:
+            raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CommandError(f"argument --latches: {place}: this is no file of latches") from error
+        if kept is not None and kept.cluster_id == cluster_id:
+            found |= {f"{name} ({place})": requirement for name, requirement in latched_in(kept).items()}
+    return found
+
+
+def _as_json(made: Plan) -> dict[str, Any]:
+    return {
+        "cluster_id": made.cluster_id,
+        "epoch": made.epoch,
+        "judgement": made.judgement,
+        "all_or_nothing": made.all_or_nothing,
+        "features": [
+            {
+                "feature": update.feature,
+                "current": current,
+                "level": update.level,
+                "upgrade_type": update.upgrade_type,
+                "judgement": judgement,
+                "text": text,
+            }
+            for update, current, judgement, text in made.updates
+        ],
+        "opens": list(made.opens),
+        "closes": list(made.closes),
+        "hurt": [hurt._asdict() for hurt in made.hurt],
+        "notes": list(made.notes),
+    }

@@ -1,0 +1,180 @@
+"""Before an update: what the controller will say, and whom it would hurt. Pure: views in, a :class:`Plan` out.
+
+A plan needs no right on the cluster, as looking needs none. It is a forecast: a dry run asks the controller itself, and
+needs ALTER on the cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from featuregate import presets
+from featuregate.catalog import METADATA_VERSION, level_name
+from featuregate.decisions import evaluate
+from featuregate.foresight import Standing, foresee
+from featuregate.requirements import features_in, parse
+from featuregate.updates import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from featuregate.foresight import Foresight, Judgement
+    from featuregate.ratchet import Kept
+    from featuregate.requirements import Requirement
+    from featuregate.updates import Update
+    from featuregate.view import View
+
+__all__ = ["Hurt", "Plan", "latched_in", "plan"]
+
+
+class Hurt(NamedTuple):
+    """A latched client that goes on as before, on a cluster that would not let it any more."""
+
+    gate: str
+    requirement: str
+    """Its text."""
+    why: str
+    """One line: what of it would not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What an update would do. ``str()`` shows it to people."""
+
+    cluster_id: str | None
+    epoch: int
+    """Of the view that it was made from; -1 for unknown."""
+    all_or_nothing: bool
+    """Whether one refusal stops all (4.0 and newer)."""
+    updates: tuple[Foresight, ...]
+    closes: tuple[str, ...]
+    """Presets that hold now and would not any more."""
+    opens: tuple[str, ...]
+    """Presets that would hold, as far as features go."""
+    hurt: tuple[Hurt, ...]
+    """Latched clients, of those that were told of."""
+    notes: tuple[str, ...]
+    """What could not be seen, and other things to know, in sentences."""
+
+    @property
+    def judgement(self) -> Judgement:
+        """``accepted``: all of it; ``refused``: at least one is refused; else ``unknown``."""
+        found = {foresight.judgement for foresight in self.updates}
+        return "refused" if "refused" in found else "unknown" if "unknown" in found else "accepted"
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def plan(
+    brokers: View | None,
+    updates: Iterable[Update],
+    *,
+    controllers: View | None = None,
+    latched: Mapping[str, Requirement] | None = None,
+) -> Plan:
+    """Foresee an update from what brokers, controllers or both said.
+
+    Parameters
+    ----------
+    brokers, controllers
+        Views of the same cluster; one may be missing.
+    latched
+        The gates of apps that have switched, by name, with their requirements: see :func:`latched_in`.
+
+    Raises
+    ------
+    InvalidUpdate
+        There is no update, or two of one feature.
+    ValueError
+        There is no view, or there are views of two clusters.
+    """
+    seen = brokers if brokers is not None else controllers
+    if seen is None:
+        raise ValueError("a plan needs the view of brokers, or that of controllers")
+    if brokers is not None and controllers is not None and brokers.cluster_id != controllers.cluster_id:
+        raise ValueError(f"these are views of two clusters: {brokers.cluster_id} and {controllers.cluster_id}")
+    wanted = checked(updates)
+    standing = Standing.of(brokers, controllers)
+    after = _after(seen, wanted)
+    before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
+    return Plan(
+        cluster_id=seen.cluster_id,
+        epoch=seen.epoch,
+        all_or_nothing=standing.all_or_nothing,
+        updates=foresee(wanted, standing),
+        closes=tuple(sorted(before_open - after_open)),
+        opens=tuple(sorted(after_open - before_open)),
+        hurt=tuple(_hurt(after, latched or {})),
+        notes=tuple(_notes(brokers, controllers, wanted)),
+    )
+
+
+def latched_in(kept: Kept) -> dict[str, Requirement]:
+    """Return the gates that a durable latch holds open, as ``plan`` takes them.
+
+    ``kept`` is what :meth:`featuregate.FileShelf.load` gives. Of several latches by one name, each counts.
+    """
+    found: dict[str, Requirement] = {}
+    for latched in kept.gates.values():
+        name = latched.gate if latched.gate not in found else f"{latched.gate} ({latched.requirement})"
+        found[name] = parse(latched.requirement)
+    return found
+
+
+def _after(view: View, updates: Iterable[Update]) -> View:
+    """Return the view as if every update had been applied."""
+    finalized = {**view.finalized, **{update.feature: update.level for update in updates}}
+    return replace(view, finalized=finalized, epoch=max(view.epoch, 0))
+
+
+def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
+    touched = {update.feature for update in updates}
+    return {
+        preset.name
+        for preset in presets.all()
+        if touched & set(features_in(preset)) and evaluate(view, preset).verdict == "open"
+    }
+
+
+def _hurt(after: View, latched: Mapping[str, Requirement]) -> Iterator[Hurt]:
+    for name, requirement in latched.items():
+        decision = evaluate(after, requirement)
+        if decision.verdict == "closed":
+            yield Hurt(name, str(requirement), decision.summary.removeprefix("closed: "))
+
+
+def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update, ...]) -> Iterator[str]:
+    if controllers is None:
+        yield "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
+    if brokers is None:
+        yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
+    for view in (brokers, controllers):
+        for node in view.missing if view is not None else ():
+            yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
+    if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
+        yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
+
+
+def _lines(made: Plan) -> Iterator[str]:
+    where = f"cluster {made.cluster_id or 'unknown'}, {f'epoch {made.epoch}' if made.epoch >= 0 else 'no epoch'}"
+    how = "all or nothing" if made.all_or_nothing else "each by itself"
+    yield f"{made.judgement}: {len(made.updates)} update{'s' if len(made.updates) != 1 else ''} of {where}, {how}"
+    for update, current, judgement, text in made.updates:
+        names = (_named(update.feature, current), _named(update.feature, update.level))
+        yield f"  {judgement:<8}  {update.feature}: {' -> '.join(names)}" + (f": {text}" if text else "")
+    if made.opens:
+        yield f"  opens     {', '.join(made.opens)}"
+    if made.closes:
+        yield f"  closes    {', '.join(made.closes)}"
+    for hurt in made.hurt:
+        yield f"  hurts     {hurt.gate}, which stays latched: {hurt.why}"
+    for note in made.notes:
+        yield f"  note      {note}"
+
+
+def _named(feature: str, level: int | None) -> str:
+    if level is None:
+        return "unknown"
+    return f"{level} ({level_name(feature, level)})" if feature == METADATA_VERSION else str(level)

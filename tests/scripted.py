@@ -1,0 +1,137 @@
+"""A cluster on the loopback interface of which a test says what it answers to UpdateFeatures, request by request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from featuregate.testing.fake_listener import HOST, Deal, Listener, LoopThread
+from featuregate.testing.fake_releases import release_facts
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.frames import read_request_header, write_response
+from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from featuregate.testing.fake_answers import Conversation
+
+APIS = {request.API_KEY: request for request in (ApiVersionsRequest, DescribeClusterRequest, UpdateFeaturesRequest)}
+UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
+HANG_UP = "hang up"
+SILENCE = "silence"
+
+
+class Heard(NamedTuple):
+    """One UpdateFeatures, and who was asked."""
+
+    node_id: int
+    version: int
+    request: UpdateFeaturesRequest
+
+
+class ScriptedNode:
+    """One node: what it tells can be changed at any time."""
+
+    def __init__(self, cluster: ScriptedCluster, node_id: int, role: str) -> None:
+        facts = release_facts(cluster.release)
+        self.node_id = node_id
+        self.role = role
+        self.api_ranges = dict(facts.ranges(role))  # type: ignore[arg-type]  # broker or controller
+        self.supported = dict(facts.supported)
+        self.finalized = dict(facts.finalized)
+        self.epoch = facts.epoch
+        self.cluster = cluster
+        self.listener = Listener(self, None)
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.listener.port}"
+
+    def deal(self, _: Conversation, payload: bytes) -> Deal | None:
+        """Answer one request."""
+        header, body = read_request_header(payload, APIS)
+        request = APIS[header.api_key].decode(min(header.api_version, APIS[header.api_key].VERSIONS[1]), body)
+        version, answer = header.api_version, self._answer(request, header.api_version)
+        if answer == SILENCE:
+            return None
+        if answer == HANG_UP:
+            return Deal(b"", close=True)
+        if isinstance(answer, ApiVersionsResponse) and answer.error_code:
+            version = 0
+        return Deal(write_response(answer, version, header.correlation_id))
+
+    def _answer(self, request: Any, version: int) -> Any:
+        if isinstance(request, ApiVersionsRequest):
+            known = self.api_ranges[ApiVersionsRequest.API_KEY]
+            if version > known[1]:
+                return ApiVersionsResponse(error_code=35, api_ranges={ApiVersionsRequest.API_KEY: known})
+            finalized = {name: (level, level) for name, level in self.finalized.items() if level > 0}
+            return ApiVersionsResponse(
+                error_code=0,
+                api_ranges=self.api_ranges,
+                supported=self.supported,
+                epoch=self.epoch,
+                finalized=finalized,
+            )
+        if isinstance(request, DescribeClusterRequest):
+            return self.cluster.describe(self.role)
+        self.cluster.heard.append(Heard(self.node_id, version, request))
+        return self.cluster.says(request, self)
+
+
+class ScriptedCluster:
+    """Nodes that start with what a release tells. ``says`` answers UpdateFeatures; by default it agrees and applies."""
+
+    def __init__(self, nodes: int = 1, *, release: str = "4.2", role: str = "broker") -> None:
+        self.release = release
+        self.cluster_id = "scripted"
+        self.controller_id = 1
+        self.heard: list[Heard] = []
+        self.says: Callable[[UpdateFeaturesRequest, ScriptedNode], Any] = self.agree
+        self.nodes = {node_id: ScriptedNode(self, node_id, role) for node_id in range(1, nodes + 1)}
+        self._loop = LoopThread("scripted-cluster")
+
+    def __enter__(self) -> Self:
+        for node in self.nodes.values():
+            self._loop.run(node.listener.open())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            self._loop.run(node.listener.release())
+        self._loop.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.address for node in self.nodes.values())
+
+    def speak(self, lowest: int, highest: int) -> None:
+        """Let every node serve these versions of UpdateFeatures."""
+        for node in self.nodes.values():
+            node.api_ranges[UPDATE_FEATURES] = (lowest, highest)
+
+    def apply(self, levels: Mapping[str, int]) -> None:
+        """Let every node show these levels."""
+        for node in self.nodes.values():
+            node.finalized |= levels
+            node.epoch += 1
+
+    def agree(self, request: UpdateFeaturesRequest, _: ScriptedNode) -> UpdateFeaturesResponse:
+        """Do as asked."""
+        if not request.validate_only:
+            self.apply({update.feature: update.max_version_level for update in request.updates})
+        return UpdateFeaturesResponse()
+
+    def shut(self, node_id: int) -> None:
+        """Let a node refuse connections."""
+        self._loop.run(self.nodes[node_id].listener.shut())
+
+    def describe(self, role: str) -> DescribeClusterResponse:
+        nodes = [Node(node_id=one.node_id, host=HOST, port=one.listener.port) for one in self.nodes.values()]
+        return DescribeClusterResponse(
+            endpoint_type=BROKERS if role == "broker" else CONTROLLERS,
+            cluster_id=self.cluster_id,
+            controller_id=self.controller_id,
+            brokers=tuple(nodes),
+        )

@@ -1,0 +1,365 @@
+"""Updates of finalized levels: whom they go to, what becomes of them, and what is never done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from scripted import HANG_UP, SILENCE, ScriptedCluster
+
+from featuregate import Admin
+from featuregate.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionLost,
+    DiscoveryError,
+    InvalidUpdate,
+    LocalWireError,
+    NotShown,
+    UnsupportedVersion,
+    UpdateRefused,
+    UpdateUncertain,
+)
+from featuregate.updates import disable, downgrade, upgrade
+from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scripted import ScriptedNode
+
+    from featuregate.wire.update_features import UpdateFeaturesRequest
+
+GROUP = upgrade({"group.version": 1})
+NOT_CONTROLLER = UpdateFeaturesResponse(error_code=41)
+REFUSAL = "The update failed for all features since the following feature had an error: no"
+
+
+@pytest.fixture
+def cluster() -> Iterator[ScriptedCluster]:
+    """Three brokers of 4.2 that agree to everything."""
+    with ScriptedCluster(3) as made:
+        yield made
+
+
+def test_an_update_goes_to_the_controller_and_is_applied(cluster: ScriptedCluster) -> None:
+    """Once, at the newest version in common."""
+    outcome = Admin(cluster.bootstrap).update(GROUP)
+    (heard,) = cluster.heard
+    assert (heard.node_id, heard.version, heard.request.validate_only) == (1, 2, False)
+    assert [(one.feature, one.max_version_level, one.upgrade_type) for one in heard.request.updates] == [
+        ("group.version", 1, 1)
+    ]
+    assert (outcome.done, outcome.cluster_id, outcome.read_back) == (True, "scripted", False)
+
+
+@pytest.mark.parametrize(
+    ("updates", "number"),
+    [
+        (upgrade({"a": 1}), 1),
+        (downgrade({"a": 1}), 2),
+        (disable("a"), 2),
+        (downgrade({"a": 1}, unsafe=True), 3),
+        (disable("a", unsafe=True), 3),
+    ],
+)
+def test_each_direction_has_its_number(cluster: ScriptedCluster, updates: tuple, number: int) -> None:
+    """KIP-778's upgrade types."""
+    Admin(cluster.bootstrap).update(updates)
+    assert cluster.heard[0].request.updates[0].upgrade_type == number
+
+
+def test_a_dry_run_changes_nothing(cluster: ScriptedCluster) -> None:
+    """It says so to the controller, and in what it returns."""
+    outcome = Admin(cluster.bootstrap).dry_run(upgrade({"share.version": 5}))
+    assert outcome.dry_run
+    assert cluster.heard[0].request.validate_only
+    assert cluster.nodes[1].finalized["share.version"] != 5
+
+
+def test_controllers_may_be_asked_instead_of_brokers() -> None:
+    """The one that leads them."""
+    with ScriptedCluster(3, role="controller") as cluster:
+        cluster.controller_id = 2
+        Admin({"bootstrap.controllers": cluster.bootstrap}).update(GROUP)
+    assert [heard.node_id for heard in cluster.heard] == [2]
+
+
+def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluster) -> None:
+    """NOT_CONTROLLER is no failure: the new one is looked for, and asked."""
+
+    def moved(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
+        if node.node_id == 1:
+            cluster.controller_id = 3
+            return NOT_CONTROLLER
+        return cluster.agree(request, node)
+
+    cluster.says = moved
+    assert Admin(cluster.bootstrap).update(GROUP).done
+    assert [heard.node_id for heard in cluster.heard] == [1, 3]
+
+
+def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: ScriptedCluster) -> None:
+    """The error is Kafka's own."""
+    cluster.says = lambda *_: NOT_CONTROLLER
+    with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
+        Admin(cluster.bootstrap, timeout=0.6).update(GROUP)
+    assert 1 < len(cluster.heard) < 20
+
+
+def test_a_controller_that_cannot_be_reached_is_looked_for_again(cluster: ScriptedCluster) -> None:
+    """Nothing was sent, so nothing can be done twice."""
+    cluster.shut(1)
+    timer = threading.Timer(0.3, setattr, (cluster, "controller_id", 2))
+    timer.start()
+    assert Admin(cluster.bootstrap).update(GROUP).done
+    timer.join()
+    assert [heard.node_id for heard in cluster.heard] == [2]
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_a_refusal_of_all_is_that_of_each(cluster: ScriptedCluster) -> None:
+    """From 4.0 on it is all or nothing."""
+    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message=REFUSAL)
+    with pytest.raises(UpdateRefused) as caught:
+        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
+    outcome = caught.value.outcome
+    assert [(one.update.feature, one.error.code, one.error.message) for one in outcome.failures] == [
+        ("a", 95, REFUSAL),
+        ("b", 95, REFUSAL),
+    ]
+    assert "2 of 2 refused" in str(caught.value)
+
+
+def test_before_4_0_each_feature_stands_by_itself(cluster: ScriptedCluster) -> None:
+    """One was changed, one was not, and the outcome says which."""
+    cluster.speak(0, 1)
+    results = (FeatureResult(feature="a"), FeatureResult(feature="b", error_code=95, error_message="no"))
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
+    with pytest.raises(UpdateRefused) as caught:
+        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
+    done = {one.update.feature: one.done for one in caught.value.outcome.features}
+    assert done == {"a": True, "b": False}
+
+
+def test_a_feature_without_a_result_is_not_done(cluster: ScriptedCluster) -> None:
+    """In the words of Kafka's own client."""
+    cluster.speak(0, 1)
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a"),))
+    with pytest.raises(UpdateRefused) as caught:
+        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
+    (failure,) = caught.value.outcome.failures
+    assert failure.error.message == "The controller response did not contain a result for feature b"
+
+
+def test_the_word_none_of_a_result_is_no_error(cluster: ScriptedCluster) -> None:
+    """Brokers from 4.0 on say it to v1."""
+    cluster.speak(0, 1)
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a", error_message="NONE"),))
+    assert Admin(cluster.bootstrap).update(upgrade({"a": 1})).done
+
+
+def test_a_missing_right_is_told_in_kafkas_words(cluster: ScriptedCluster) -> None:
+    """The broker sends the number alone."""
+    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=31)
+    with pytest.raises(UpdateRefused) as caught:
+        Admin(cluster.bootstrap).dry_run(GROUP)
+    assert caught.value.outcome.failures[0].error.message == "Cluster authorization failed."
+
+
+# ------------------------------------------------------------------ versions
+
+
+def test_an_upgrade_goes_over_v0(cluster: ScriptedCluster) -> None:
+    """Kafka 2.7 to 3.2 know nothing newer."""
+    cluster.speak(0, 0)
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="group.version"),))
+    assert Admin(cluster.bootstrap).update(GROUP).done
+    assert cluster.heard[0].version == 0
+
+
+def test_a_downgrade_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
+    """Controllers ignore the flag of v0, and would take it for an upgrade."""
+    cluster.speak(0, 0)
+    with pytest.raises(LocalWireError, match="a downgrade needs v1"):
+        Admin(cluster.bootstrap).update(downgrade({"group.version": 0}))
+    assert cluster.heard == []
+
+
+def test_a_dry_run_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
+    """It would really change the levels."""
+    cluster.speak(0, 0)
+    with pytest.raises(LocalWireError, match="v0 has no dry run"):
+        Admin(cluster.bootstrap).dry_run(GROUP)
+    assert cluster.heard == []
+
+
+def test_a_cluster_that_is_too_old_is_told(cluster: ScriptedCluster) -> None:
+    """In the words of Kafka's own client."""
+    for node in cluster.nodes.values():
+        del node.api_ranges[57]
+    with pytest.raises(UnsupportedVersion, match="The node does not support UpdateFeatures"):
+        Admin(cluster.bootstrap).update(GROUP)
+
+
+# ------------------------------------------------------------------ lost answers
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_lost_answer_is_settled_by_reading_back(cluster: ScriptedCluster, *, applied: bool) -> None:
+    """It is never sent again: the second time might undo what somebody else did meanwhile."""
+
+    def lose(request: UpdateFeaturesRequest, node: ScriptedNode) -> str:
+        if applied:
+            cluster.agree(request, node)
+        return HANG_UP
+
+    cluster.says = lose
+    admin = Admin(cluster.bootstrap)
+    updates = upgrade({"share.version": 7})
+    if applied:
+        outcome = admin.update(updates)
+        assert (outcome.done, outcome.read_back) == (True, True)
+    else:
+        with pytest.raises(UpdateUncertain, match="may or may not have been applied") as caught:
+            Admin(cluster.bootstrap, settle=0.2).update(updates)
+        assert caught.value.seen == {"share.version": cluster.nodes[1].finalized["share.version"]}
+        assert isinstance(caught.value.__cause__.cause, ConnectionLost)
+    assert len(cluster.heard) == 1
+
+
+def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCluster) -> None:
+    """The whole cluster went with it."""
+
+    def lose(*_: object) -> str:
+        for node in cluster.nodes.values():
+            node.api_ranges[18] = (0, -1)
+        return HANG_UP
+
+    cluster.says = lose
+    with pytest.raises(UpdateUncertain) as caught:
+        Admin(cluster.bootstrap, settle=0.2).update(GROUP)
+    assert caught.value.seen == {"group.version": None}
+
+
+def test_a_lost_answer_to_a_dry_run_is_the_plain_failure(cluster: ScriptedCluster) -> None:
+    """There is nothing to settle."""
+    cluster.says = lambda *_: HANG_UP
+    with pytest.raises(ConnectionLost):
+        Admin(cluster.bootstrap).dry_run(GROUP)
+
+
+def test_a_controller_that_says_nothing_is_waited_for_no_longer_than_was_given(cluster: ScriptedCluster) -> None:
+    """And then it is uncertain, since the request was sent."""
+    cluster.says = lambda *_: SILENCE
+    with pytest.raises(UpdateUncertain, match="timed out"):
+        Admin(cluster.bootstrap, timeout=0.5, settle=0.2).update(upgrade({"share.version": 9}))
+
+
+# ------------------------------------------------------------------ waiting
+
+
+def test_every_broker_is_waited_for(cluster: ScriptedCluster) -> None:
+    """One that lags is waited for."""
+    cluster.apply({"group.version": 7})
+    cluster.nodes[2].finalized["group.version"] = 1
+    timer = threading.Timer(0.3, cluster.apply, ({"group.version": 7},))
+    timer.start()
+    view = Admin(cluster.bootstrap).until_shown({"group.version": 7}, 30)
+    timer.join()
+    assert {broker.finalized["group.version"] for broker in view.brokers} == {7}
+
+
+def test_who_lags_is_named(cluster: ScriptedCluster) -> None:
+    """With what it shows."""
+    cluster.apply({"group.version": 7})
+    cluster.nodes[2].finalized["group.version"] = 1
+    cluster.nodes[3].epoch = -1
+    with pytest.raises(NotShown) as caught:
+        Admin(cluster.bootstrap).until_shown({"group.version": 7}, 0.3)
+    assert len(caught.value.laggards) == 2
+    assert caught.value.laggards[0].endswith("shows group.version 1")
+    assert caught.value.laggards[1].endswith("does not know what is finalized")
+
+
+def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
+    """Nobody knows what it shows."""
+    cluster.shut(2)
+    with pytest.raises(NotShown, match=r"broker 2 .* is silent"):
+        Admin(cluster.bootstrap).until_shown({"group.version": 1}, 0.3)
+
+
+def test_a_level_of_0_is_an_absent_one(cluster: ScriptedCluster) -> None:
+    """Kafka never sends 0."""
+    cluster.apply({"group.version": 0})
+    assert Admin(cluster.bootstrap).until_shown({"group.version": 0}, 5).level("group.version") == 0
+
+
+# ------------------------------------------------------------------ the front
+
+
+def test_nobody_answers() -> None:
+    """The error carries the cause of each."""
+    with pytest.raises(DiscoveryError, match=r"127\.0\.0\.1:1: failed while connecting"):
+        Admin("127.0.0.1:1", timeout=5).update(GROUP)
+
+
+def test_what_makes_no_sense_is_not_sent(cluster: ScriptedCluster) -> None:
+    """No update, and two of one feature."""
+    admin = Admin(cluster.bootstrap)
+    for wrong in ((), (*GROUP, *GROUP)):
+        for ask in (admin.update, admin.dry_run, admin.plan):
+            with pytest.raises(InvalidUpdate):
+                ask(wrong)
+    assert cluster.heard == []
+
+
+async def test_coroutines_have_the_same_door(cluster: ScriptedCluster) -> None:
+    """Without a thread."""
+    admin = Admin(cluster.bootstrap)
+    assert (await admin.aplan(GROUP)).judgement == "accepted"
+    assert (await admin.adry_run(GROUP)).done
+    assert (await admin.aupdate(GROUP)).done
+    assert (await admin.auntil_shown({"group.version": 1}, 5)).level("group.version") == 1
+
+
+async def test_the_blocking_door_works_in_a_running_loop(cluster: ScriptedCluster) -> None:
+    """As in a notebook."""
+    assert asyncio.get_running_loop().is_running()
+    assert Admin(cluster.bootstrap).update(GROUP).done
+
+
+def test_a_plan_asks_controllers_too_where_they_are_named(cluster: ScriptedCluster) -> None:
+    """What they cannot run they refuse."""
+    with ScriptedCluster(1, role="controller") as quorum:
+        quorum.nodes[1].supported["group.version"] = (0, 0)
+        made = Admin(cluster.bootstrap).plan(GROUP, controllers=quorum.bootstrap)
+    (foresight,) = made.updates
+    assert foresight.text == (
+        "Invalid update version 1 for feature group.version. Local controller 1 does not support this feature."
+    )
+
+
+def test_brokers_are_no_controllers(cluster: ScriptedCluster) -> None:
+    """A configuration for brokers is refused before anybody is asked twice."""
+    with pytest.raises(ConfigError, match="these are to be controllers"):
+        Admin(cluster.bootstrap).plan(GROUP, controllers={"bootstrap.servers": cluster.bootstrap})
+
+
+def test_a_plan_of_controllers_says_that_brokers_were_not_asked() -> None:
+    """And judges by the controllers."""
+    with ScriptedCluster(1, role="controller") as quorum:
+        made = Admin({"bootstrap.controllers": quorum.bootstrap}).plan(GROUP)
+    assert made.judgement == "accepted"
+    assert any(note.startswith("brokers were not asked") for note in made.notes)
+
+
+def test_an_admin_shows_no_more_than_addresses() -> None:
+    """A configuration may hold secrets."""
+    config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN"}
+    admin = Admin({**config, "sasl.username": "u", "sasl.password": "hush"})
+    assert repr(admin) == "<Admin of b:1>"
