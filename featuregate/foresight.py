@@ -214,7 +214,7 @@ def _kraft(update: Update, standing: Standing, _: Mapping[str, int]) -> Iterator
 def _dependencies(update: Update, standing: Standing, proposed: Mapping[str, int]) -> Iterator[_Says]:
     """Ask for what a level needs, as 4.0 and newer do (KIP-1022)."""
     feature, level = update.feature, update.level
-    if feature in {METADATA_VERSION, KRAFT_VERSION} or not standing.all_or_nothing:
+    if feature in {METADATA_VERSION, KRAFT_VERSION} or not standing.all_or_nothing or standing.finalized is None:
         return
     known = feature_level(feature, level)
     if feature not in features() and level == 0:

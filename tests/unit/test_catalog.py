@@ -182,3 +182,46 @@ def test_each_captured_release_qualifies_as_itself_and_as_older() -> None:
 def test_names_are_those_of_kio() -> None:
     """Another table, made from the same protocol files."""
     assert {name: catalog.api_key(name) for name in api_key_map.values()} == {n: k for k, n in api_key_map.items()}
+
+
+# ---------------------------------------------------------------------- what kafka-features itself knows
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [("3.9", 21), ("3.8.1", 20), ("3.8.1.x", 20), ("3.3", 7), ("3.3-IV3", 7), ("4.3", 30), ("4.4-IV0", 31)],
+)
+def test_the_tool_finds_a_level_by_name_or_release(version: str, level: int) -> None:
+    """Of a release the last one in production, and by its own name one that is not yet."""
+    assert catalog.tool_table().named(version).level == level
+
+
+@pytest.mark.parametrize("version", ["", ".", "4.4", "4.4-IV1", "3.3-IV0", "3.9.", "9.9", "4"])
+def test_the_tool_does_not_find_what_is_not_in_its_table(version: str) -> None:
+    """And names all that is, in its own words. Ours may know more."""
+    with pytest.raises(LookupError) as caught:
+        catalog.tool_table().named(version)
+    text = str(caught.value.args[0])
+    assert text.startswith(f"Unknown metadata.version '{version}'. Supported metadata.version are: 3.3-IV3, 3.4-IV0, ")
+    assert text.endswith(", 4.3-IV0, 4.4-IV0")
+
+
+def test_the_tool_prints_levels_as_far_as_it_knows_them() -> None:
+    """Below 3.3-IV3 and above 4.4-IV0 they are numbers."""
+    table = catalog.tool_table()
+    names = [table.level_name("metadata.version", level) for level in (0, 6, 7, 31, 32)]
+    assert names == ["UNKNOWN 0", "UNKNOWN 6", "3.3-IV3", "4.4-IV0", "UNKNOWN 32"]
+    assert table.level_name("group.version", 99) == "99"
+
+
+def test_the_tool_maps_no_further_than_its_features_go() -> None:
+    """share.version 2 came with 4.4."""
+    assert catalog.tool_table().defaults(31)["share.version"] == 1
+    assert catalog.release_levels(31)["share.version"] == 2
+
+
+def test_the_table_of_the_tool_fits_our_own() -> None:
+    """Every level that it knows, and every feature, is in the bigger table."""
+    table = catalog.tool_table(catalog.KAFKA_FEATURES)
+    assert [level.level for level in table.metadata_levels] == list(range(table.lowest, table.newest + 1))
+    assert tuple(table.features) == catalog.features()[1:]

@@ -1,0 +1,89 @@
+"""Argument lists as kafka-features reads them. The live tests compare many of them with the real tool."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from featuregate.cli.argparse4j import COMMANDS, HelpWanted, Mistake, parse
+from featuregate.cli.kafka_help import help_text
+
+
+def mistake(line: str) -> str:
+    """Parse what makes no sense."""
+    with pytest.raises(Mistake) as caught:
+        parse(shlex.split(line))
+    return str(caught.value)
+
+
+def test_options_of_the_tool_stand_before_the_command_and_its_own_behind_it() -> None:
+    """Values may stand behind an equals sign."""
+    parsed = parse(shlex.split("--bootstrap-server=h:1 upgrade --feature a=1 --feature=b=2 --dry-run"))
+    assert parsed.command == "upgrade"
+    assert parsed.values == {"bootstrap_server": "h:1", "feature": ["a=1", "b=2"], "dry_run": True}
+
+
+def test_options_and_commands_may_be_abbreviated() -> None:
+    """As long as that is unambiguous."""
+    parsed = parse(shlex.split("--bootstrap-s h:1 desc --node 3"))
+    assert (parsed.command, parsed.values) == ("describe", {"bootstrap_server": "h:1", "node_id": 3})
+
+
+def test_a_negative_number_is_a_value() -> None:
+    """There are no options that look like one."""
+    assert parse(shlex.split("describe --node-id -1")).values == {"node_id": -1}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "too few arguments"),
+        ("--bootstrap-server h:1", "too few arguments"),
+        ("--bootstrap-server", "argument --bootstrap-server: expected one argument"),
+        ("--bootstrap-server --command-config", "argument --bootstrap-server: expected one argument"),
+        (
+            "--bootstrap-server h:1 --bootstrap-controller h:2 describe",
+            "argument --bootstrap-controller: not allowed with argument --bootstrap-server",
+        ),
+        ("--frob describe", "unrecognized arguments: '--frob'"),
+        ("-x describe", "unrecognized arguments: '-x'"),
+        ("--boot h:1 describe", "ambiguous option: --boot could match --bootstrap-controller, --bootstrap-server"),
+        ("d", "ambiguous command: d could match describe, disable, downgrade"),
+        (
+            "frob",
+            (
+                "invalid choice: 'frob' (choose from 'describe', 'upgrade', 'downgrade', 'disable', 'version-mapping', "
+                "'feature-dependencies')"
+            ),
+        ),
+        ("describe --bootstrap-server h:1", "unrecognized arguments: '--bootstrap-server'"),
+        ("describe a b", "unrecognized arguments: 'a b'"),
+        ("-- describe", "unrecognized arguments: 'describe'"),
+        ("describe --node-id x", "argument --node-id: could not convert 'x' to Integer (For input string: \"x\")"),
+        ("upgrade --dry-run=yes", "argument --dry-run: ignore implicit argument 'yes'"),
+        ("feature-dependencies", "argument --feature is required"),
+        ("feature-dependencies --frob", "unrecognized arguments: '--frob'"),
+    ],
+)
+def test_mistakes_are_told_as_argparse4j_tells_them(line: str, words: str) -> None:
+    """Word for word."""
+    assert mistake(line) == words
+
+
+@pytest.mark.parametrize(
+    ("line", "command"), [("--help", None), ("-h", None), ("describe -h", "describe"), ("upgrade --he", "upgrade")]
+)
+def test_help_comes_before_what_is_missing(line: str, command: str | None) -> None:
+    """Whoever asks for help has not made a mistake yet."""
+    with pytest.raises(HelpWanted) as caught:
+        parse(shlex.split(line))
+    assert caught.value.command == command
+
+
+def test_help_names_every_command_and_every_option() -> None:
+    """Of the tool, and of each command."""
+    assert all(f"  {name} " in help_text(None) for name in COMMANDS)
+    for name, options in COMMANDS.items():
+        text = help_text(name)
+        assert all(flag in text for option in options for flag in option.flags)

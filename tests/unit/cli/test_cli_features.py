@@ -1,0 +1,495 @@
+"""The commands that change finalized levels, plan that, or look levels up."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from scripted import HANG_UP, ScriptedCluster
+
+from featuregate.cli import kafka_features
+from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conftest import Ended, Run
+
+REFUSED = UpdateFeaturesResponse(error_code=95, error_message="no, because")
+MAPPING = """\
+metadata.version=30 (4.3-IV0)
+kraft.version=1
+transaction.version=2
+group.version=1
+eligible.leader.replicas.version=1
+share.version=1
+streams.version=1
+"""
+DEPRECATED = " `metadata` flag is deprecated and may be removed in a future release.\n"
+AT_4_2 = {
+    "metadata.version": 29,
+    "kraft.version": 1,
+    "transaction.version": 2,
+    "group.version": 1,
+    "eligible.leader.replicas.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[ScriptedCluster]:
+    """Three brokers of 4.2 that agree to everything."""
+    with ScriptedCluster(3) as made:
+        yield made
+
+
+@pytest.fixture
+def on(run: Run, cluster: ScriptedCluster) -> Run:
+    """Run a command against that cluster."""
+
+    def run_there(*argv: str) -> Ended:
+        return run("--bootstrap-server", cluster.bootstrap, *argv)
+
+    return run_there
+
+
+@pytest.fixture
+def drop_in(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``kafka-features-py`` in this process."""
+
+    def run_it(*argv: str) -> Ended:
+        code = kafka_features.main(argv)
+        out, err = capsys.readouterr()
+        return (code, out, err)  # type: ignore[return-value]  # compared as a tuple
+
+    return run_it
+
+
+# ------------------------------------------------------------------ what it prints
+
+
+@pytest.mark.parametrize(
+    ("argv", "out"),
+    [
+        (["upgrade", "--feature", "b=2", "--feature", "a=1"], "a was upgraded to 1.\nb was upgraded to 2.\n"),
+        (["upgrade", "--feature", "a=1", "--dry-run"], "a can be upgraded to 1.\n"),
+        (["downgrade", "--feature", "a=1"], "a was downgraded to 1.\n"),
+        (["downgrade", "--feature", "a=1", "--dry-run", "--unsafe"], "a can be downgraded to 1.\n"),
+        (["disable", "--feature", "b", "--feature", "a"], "a was disabled.\nb was disabled.\n"),
+        (["disable", "--feature", "a", "--dry-run"], "a can be disabled.\n"),
+        (
+            ["upgrade", "--metadata", "3.9"],
+            f"{DEPRECATED}metadata.version was upgraded to 21.\n",
+        ),
+        (
+            ["upgrade", "--release-version", "3.9"],
+            "kraft.version was upgraded to 1.\nmetadata.version was upgraded to 21.\n",
+        ),
+        (["upgrade-all", "--release-version", "3.8"], "metadata.version was upgraded to 20.\n"),
+        (
+            ["downgrade-all", "--release-version", "4.2", "--yes"],
+            "".join(f"{name} was downgraded to {level}.\n" for name, level in sorted(AT_4_2.items())),
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_was_done_is_told_as_kafka_features_tells_it(on: Run, argv: list[str], out: str) -> None:
+    """A line for each feature, by name."""
+    assert on(*argv) == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["upgrade", "--feature", "a=1"], "Could not upgrade a to 1. no, because"),
+        (["upgrade", "--feature", "a=1", "--dry-run"], "Can not upgrade a to 1. no, because"),
+        (["downgrade", "--feature", "a=1"], "Could not downgrade a to 1. no, because"),
+        (["disable", "--feature", "a"], "Could not disable a. no, because"),
+        (["disable", "--feature", "a", "--dry-run"], "Can not disable a. no, because"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_was_refused_is_told_with_the_controllers_words(
+    on: Run, drop_in: Run, cluster: ScriptedCluster, argv: list[str], line: str
+) -> None:
+    """On standard output; how many on standard error."""
+    cluster.says = lambda *_: REFUSED
+    assert on(*argv) == (1, f"{line}\n", "featuregate: 1 out of 1 operation(s) failed.\n")
+    assert drop_in("--bootstrap-server", cluster.bootstrap, *argv) == (
+        1,
+        f"{line}\n",
+        "1 out of 1 operation(s) failed.\n",
+    )
+
+
+def test_partial_success_is_told_feature_by_feature(on: Run, cluster: ScriptedCluster) -> None:
+    """As clusters before 4.0 do it."""
+    cluster.speak(0, 1)
+    results = (FeatureResult(feature="a"), FeatureResult(feature="b", error_code=95, error_message="no"))
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
+    ended = on("upgrade", "--feature", "a=1", "--feature", "b=2")
+    assert ended.out == "a was upgraded to 1.\nCould not upgrade b to 2. no\n"
+    assert (ended.code, ended.err) == (1, "featuregate: 1 out of 2 operation(s) failed.\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["upgrade"], "You must specify at least one feature to upgrade"),
+        (["downgrade"], "You must specify at least one feature to downgrade"),
+        (["disable"], "You must specify at least one feature to disable"),
+        (["upgrade", "--feature", "a"], "Can't parse feature=level string a: equals sign not found."),
+        (["upgrade", "--feature", "a=x"], "Can't parse feature=level string a=x: unable to parse x as a short."),
+        (["upgrade", "--feature", "a=32768"], "unable to parse 32768 as a short."),
+        (["upgrade", "--feature", "a=1", "--feature", "a=2"], "Feature a was specified more than once."),
+        (["disable", "--feature", "a", "--feature", "a"], "Feature a was specified more than once."),
+        (["upgrade", "--feature", "a=-1"], "Cannot specify a negative version level."),
+        (["upgrade", "--feature", "=1"], "Provided feature can not be empty."),
+        (
+            ["upgrade", "--release-version", "4.0", "--feature", "a=1"],
+            "Can not specify `release-version` with other feature flags.",
+        ),
+        (
+            ["upgrade", "--release-version", "9.9"],
+            "Unknown metadata.version '9.9'. Supported metadata",
+        ),
+        (["downgrade", "--metadata", "3.0-IV1"], "Unknown metadata.version '3.0-IV1'. Supported"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_makes_no_sense_fails_with_1_and_is_not_sent(
+    on: Run, drop_in: Run, cluster: ScriptedCluster, argv: list[str], words: str
+) -> None:
+    """In the words of kafka-features, from both programs."""
+    ended = on(*argv)
+    code, _, err = drop_in("--bootstrap-server", cluster.bootstrap, *argv)
+    assert ended.code == code == 1
+    assert words in ended.err
+    assert ended.err == f"featuregate: {err}"
+    assert cluster.heard == []
+
+
+def test_json_says_it_all(on: Run, cluster: ScriptedCluster) -> None:
+    """And nothing else is on standard output."""
+    cluster.says = lambda *_: REFUSED
+    ended = on("downgrade", "--metadata", "3.9", "--output", "json")
+    assert json.loads(ended.out) == {
+        "command": "downgrade",
+        "cluster_id": "scripted",
+        "dry_run": False,
+        "done": False,
+        "read_back": False,
+        "features": [
+            {
+                "feature": "metadata.version",
+                "level": 21,
+                "upgrade_type": "safe_downgrade",
+                "done": False,
+                "error": {"code": 95, "name": "INVALID_UPDATE_VERSION", "message": "no, because"},
+            }
+        ],
+    }
+    assert ended.code == 1
+
+
+def test_what_a_controller_says_cannot_steer_a_terminal(on: Run, cluster: ScriptedCluster) -> None:
+    """Its words are shown, not obeyed."""
+    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message="\x1b[2Jgone\nand more")
+    assert on("upgrade", "--feature", "a=1").out == "Could not upgrade a to 1. \\x1b[2Jgone\\x0aand more\n"
+
+
+# ------------------------------------------------------------------ what it asks
+
+
+def test_upgrade_all_goes_as_far_as_every_broker_can(on: Run, cluster: ScriptedCluster) -> None:
+    """One broker of an older release holds it back."""
+    cluster.nodes[2].supported["metadata.version"] = (7, 27)
+    assert on("upgrade-all", "--dry-run").code == 0
+    levels = {update.feature: update.max_version_level for update in cluster.heard[0].request.updates}
+    assert levels["metadata.version"] == 27
+    assert "streams.version" not in levels
+
+
+def test_downgrade_all_wants_a_release(on: Run) -> None:
+    """Nobody can guess it."""
+    assert "--release-version" in on("downgrade-all").err
+
+
+def test_a_release_that_is_too_new_for_kafka_features_is_not_too_new_for_us(
+    on: Run, drop_in: Run, cluster: ScriptedCluster
+) -> None:
+    """The drop-in knows what it stands in for, and no more."""
+    assert on("upgrade", "--release-version", "4.4", "--dry-run").code == 0
+    assert cluster.heard[0].request.updates[0].max_version_level == 33
+    code, _, err = drop_in("--bootstrap-server", cluster.bootstrap, "upgrade", "--release-version", "4.4")
+    assert (code, err.startswith("Unknown metadata.version '4.4'.")) == (1, True)
+
+
+def test_a_listed_roster_is_refused(on: Run, cluster: ScriptedCluster) -> None:
+    """It names no controller."""
+    assert on("upgrade", "--feature", "a=1", "--roster", "listed").code == 1
+    assert cluster.heard == []
+
+
+def test_wait_is_over_when_every_broker_shows_it(on: Run, cluster: ScriptedCluster) -> None:
+    """The levels are there when it ends."""
+    assert on("upgrade", "--feature", "share.version=1", "--wait", "30").code == 0
+    assert {node.finalized["share.version"] for node in cluster.nodes.values()} == {1}
+
+
+def test_a_broker_that_does_not_show_it_in_time_is_named(on: Run, cluster: ScriptedCluster) -> None:
+    """It was done all the same, and that is said."""
+    cluster.says = lambda *_: UpdateFeaturesResponse()
+    ended = on("upgrade", "--feature", "share.version=9", "--wait", "0.2")
+    assert (ended.code, ended.out) == (1, "share.version was upgraded to 9.\n")
+    assert "it was done, but not every broker shows it within 0.2 s: broker 1 " in ended.err
+
+
+def test_a_lost_answer_is_told_as_what_it_is(on: Run, cluster: ScriptedCluster) -> None:
+    """And settled by looking, where it can be."""
+
+    def lose(request: object, node: object) -> str:
+        cluster.agree(request, node)  # type: ignore[arg-type]  # as it was called
+        return HANG_UP
+
+    cluster.says = lose
+    ended = on("upgrade", "--feature", "share.version=5", "--output", "json")
+    assert (ended.code, json.loads(ended.out)["read_back"]) == (0, True)
+
+
+# ------------------------------------------------------------------ confirmation
+
+
+def on_a_terminal(answer: str, *argv: str) -> tuple[int, str, str]:
+    """Run a command whose standard input is a terminal, and type an answer."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "featuregate", *argv],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(theirs)
+    try:
+        os.write(ours, f"{answer}\n".encode())
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        os.close(ours)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize(("answer", "done"), [("y", True), ("YES", True), ("n", False), ("", False)])
+def test_on_a_terminal_a_downgrade_asks_first(cluster: ScriptedCluster, answer: str, *, done: bool) -> None:
+    """It shows the plan, and nothing but yes is yes."""
+    argv = ("--bootstrap-server", cluster.bootstrap, "downgrade", "--feature", "group.version=0")
+    code, out, err = on_a_terminal(answer, *argv)
+    assert "group.version: 1 -> 0" in err
+    assert "closes    kip848" in err
+    assert "Go on? [y/N] " in err
+    assert (code, len(cluster.heard)) == ((0, 1) if done else (1, 0))
+    assert out == ("group.version was downgraded to 0.\n" if done else "")
+    assert ("nothing was changed" in err) is not done
+
+
+@pytest.mark.parametrize("extra", ["--yes", "--dry-run"])
+def test_nobody_is_asked_where_that_is_said(cluster: ScriptedCluster, extra: str) -> None:
+    """A dry run changes nothing, so there is nothing to confirm."""
+    argv = ("--bootstrap-server", cluster.bootstrap, "disable", "--feature", "group.version", extra)
+    code, _, err = on_a_terminal("n", *argv)
+    assert (code, "Go on?" in err) == (0, False)
+
+
+def test_an_upgrade_never_asks(cluster: ScriptedCluster) -> None:
+    """As kafka-features never does."""
+    argv = ("--bootstrap-server", cluster.bootstrap, "upgrade", "--feature", "group.version=1")
+    assert "Go on?" not in on_a_terminal("n", *argv)[2]
+
+
+def test_nobody_is_asked_without_a_terminal(cluster: ScriptedCluster) -> None:
+    """A script must not hang, and must do as kafka-features does."""
+    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap]
+    done = subprocess.run(
+        [*command, "disable", "--feature", "group.version"], input="n\n", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "group.version was disabled.\n", "")
+
+
+# ------------------------------------------------------------------ plan
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["upgrade", "--feature", "share.version=1"], 0, "accepted: 1 update of cluster scripted"),
+        (["upgrade", "--feature", "group.version=9"], 1, "Broker 1 only supports versions 0-1"),
+        (["upgrade", "--feature", "kraft.version=1"], 2, "only the leader of the quorum can tell"),
+        (["disable", "--feature", "group.version"], 0, "closes    kip848"),
+        (["disable", "--feature", "group.version", "--gate", "mine=kip848"], 1, "hurts     mine, which stays latched"),
+        (["upgrade"], 64, "You must specify at least one feature to upgrade"),
+        (["frob"], 64, "invalid choice"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_plan_answers_by_its_exit_code(
+    on: Run, cluster: ScriptedCluster, argv: list[str], code: int, words: str
+) -> None:
+    """And sends nothing."""
+    ended = on("plan", *argv)
+    assert ended.code == code
+    assert words in ended.out + ended.err
+    assert cluster.heard == []
+
+
+def test_a_plan_asks_controllers_where_they_are_named(on: Run) -> None:
+    """Beside the brokers."""
+    with ScriptedCluster(1, role="controller") as quorum:
+        quorum.nodes[1].supported["share.version"] = (0, 0)
+        ended = on("plan", "upgrade", "--feature", "share.version=1", "--controllers", quorum.bootstrap)
+    assert ended.code == 1
+    assert "Local controller 1 does not support this feature." in ended.out
+
+
+def latches(folder: Path, cluster_id: str) -> Path:
+    """Write the file that a FileShelf would."""
+    file = folder / f"{cluster_id}.json"
+    gate = {"gate": "eos", "requirement": "group.version>=1", "opened_at": "2026-01-01T00:00:00+00:00", "epoch": 3}
+    file.write_text(json.dumps({"schema_version": 1, "cluster_id": cluster_id, "levels": {}, "gates": [gate]}))
+    return file
+
+
+def test_latches_are_read_from_the_folder_of_an_app_or_from_a_file(on: Run, tmp_path: Path) -> None:
+    """Those of this cluster count, and no others."""
+    file, other = latches(tmp_path, "scripted"), latches(tmp_path, "another")
+    for place, hurt in ((tmp_path, 1), (file, 1), (other, 0)):
+        argv = ("plan", "disable", "--feature", "group.version", "--latches", str(place), "--output", "json")
+        ended = on(*argv)
+        assert len(json.loads(ended.out)["hurt"]) == hurt
+        assert ended.code == hurt
+
+
+@pytest.mark.parametrize("content", [None, "[]", "{", '{"schema_version": 1}'])
+def test_latches_that_cannot_be_read_are_named(on: Run, tmp_path: Path, content: str | None) -> None:
+    """Rather than be taken for none."""
+    file = tmp_path / "latches.json"
+    if content is not None:
+        file.write_text(content)
+    ended = on("plan", "disable", "--feature", "group.version", "--latches", str(file))
+    assert ended.code == 64
+    assert f"argument --latches: {file}: " in ended.err
+
+
+# ------------------------------------------------------------------ looking up
+
+
+def test_version_mapping_is_that_of_kafka_features(run: Run, drop_in: Run) -> None:
+    """No cluster is needed; the version is echoed as it was typed."""
+    assert run("version-mapping") == drop_in("version-mapping") == (0, MAPPING, "")
+    assert run("version-mapping", "--release-version", "3.9.2").out.startswith("metadata.version=21 (3.9.2)\n")
+
+
+def test_a_newer_release_is_mapped_by_us_alone(run: Run, drop_in: Run) -> None:
+    """The drop-in knows 4.4 by the name of its first level, as kafka-features 4.3 does."""
+    assert run("version-mapping", "--release-version", "4.4").out.startswith("metadata.version=33 (4.4)\n")
+    assert drop_in("version-mapping", "--release-version", "4.4")[0] == 1
+    assert drop_in("version-mapping", "--release-version", "4.4-IV0")[1].startswith("metadata.version=31 (4.4-IV0)\n")
+
+
+def test_dependencies_are_those_of_kafka_features(run: Run, drop_in: Run) -> None:
+    """Several, in the order in which they were asked for."""
+    argv = ["feature-dependencies"]
+    for level in ("eligible.leader.replicas.version=1", "metadata.version=21", " group.version = 1"):
+        argv += ["--feature", level]
+    out = (
+        "eligible.leader.replicas.version=1 requires:\n    metadata.version=23 (4.0-IV1)\n"
+        "metadata.version=21 (3.9-IV0) has no dependencies.\ngroup.version=1 has no dependencies.\n"
+    )
+    assert run(*argv) == drop_in(*argv) == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        ("metadata.version=99", "Unknown metadata.version 99"),
+        ("metadata.version=1", "Unknown metadata.version 1"),
+        ("frob=1", "Unknown feature: frob"),
+        ("group.version=9", "No feature:group.version with feature level 9"),
+        ("group.version", "equals sign not found."),
+    ],
+)
+def test_what_is_not_in_the_table_fails_as_in_kafka_features(run: Run, drop_in: Run, level: str, words: str) -> None:
+    """Word for word."""
+    ended = run("feature-dependencies", "--feature", level)
+    assert ended.code == 1
+    assert words in ended.err
+    assert drop_in("feature-dependencies", "--feature", level)[2] == ended.err.removeprefix("featuregate: ")
+
+
+def test_lookups_have_json_too(run: Run) -> None:
+    """For scripts."""
+    mapping = json.loads(run("version-mapping", "--release-version", "3.9", "--output", "json").out)
+    assert mapping["levels"]["metadata.version"] == 21
+    found = json.loads(
+        run("feature-dependencies", "--feature", "eligible.leader.replicas.version=1", "--output", "json").out
+    )
+    assert found == [{"feature": "eligible.leader.replicas.version", "level": 1, "needs": {"metadata.version": 23}}]
+
+
+# ------------------------------------------------------------------ the drop-in
+
+
+def test_the_drop_in_describes_as_kafka_features_does(drop_in: Run, cluster: ScriptedCluster) -> None:
+    """With names of levels as far as the tool of 4.3 knows them."""
+    cluster.nodes[1].supported["metadata.version"] = (1, 33)
+    where = cluster.nodes[1].address
+    code, out, err = drop_in("--bootstrap-server", where, "describe", "--node-id", "1")
+    assert (code, err) == (0, "")
+    (row,) = [line for line in out.splitlines() if "metadata.version" in line]
+    assert "SupportedMinVersion: UNKNOWN 1 " in row
+    assert "SupportedMaxVersion: UNKNOWN 33 " in row
+
+
+def test_the_drop_in_says_what_the_java_client_would(drop_in: Run, tmp_path: Path) -> None:
+    """Its last line is upstream's; ours, in front, says why."""
+    code, out, err = drop_in("--bootstrap-server", "127.0.0.1:1", "describe")
+    assert (code, out) == (1, "")
+    ours, theirs = err.splitlines()
+    assert "127.0.0.1:1: failed while connecting" in ours
+    assert theirs == (
+        "org.apache.kafka.common.errors.TimeoutException: "
+        "Timed out waiting for a node assignment. Call: describeFeatures"
+    )
+    assert drop_in("--bootstrap-server", "h:x", "describe")[2].endswith("\nFailed to create new KafkaAdminClient\n")
+    missing = str(tmp_path / "client.properties")
+    assert drop_in("--bootstrap-server", "h:1", "--command-config", missing, "describe") == (1, "", f"{missing}\n")
+
+
+def test_the_drop_in_knows_nothing_of_ours(drop_in: Run) -> None:
+    """Only upstream's flags."""
+    for argv in (["plan"], ["upgrade-all"], ["describe", "--output", "json"], ["disable", "--yes"]):
+        code, _, err = drop_in("--bootstrap-server", "h:1", *argv)
+        assert (code, err.startswith("Command line error: ")) == (1, True)
+
+
+def test_help_of_the_drop_in_goes_to_standard_output(drop_in: Run) -> None:
+    """And is no failure."""
+    code, out, err = drop_in("--help")
+    assert (code, err, out.startswith("usage: kafka-features ")) == (0, "", True)
+
+
+def test_the_drop_in_starts_light() -> None:
+    """A lookup loads no event loop, no TLS and nothing that a configuration wants."""
+    code = (
+        "import sys; from featuregate.cli.kafka_features import main; main(['version-mapping']); "
+        "print(' '.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"asyncio", "ssl", "javaproperties", "featuregate.cli.kafka_client"} & set(done.stderr.split())

@@ -1,0 +1,254 @@
+"""What a controller will say, rule by rule (``FeatureControlManager`` of Apache Kafka 4.3.1 and 3.9.2).
+
+The texts are those that real controllers sent; tests/live/test_admin_live.py asks some again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.foresight import Foresight, Standing, foresee
+from featuregate.updates import Update, disable, downgrade, upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUPPORTED = {
+    "metadata.version": (7, 30),
+    "kraft.version": (0, 1),
+    "transaction.version": (0, 2),
+    "group.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+}
+FINALIZED = {"metadata.version": 29, "transaction.version": 2}
+
+
+def node(node_id: int, supported: Mapping[str, tuple[int, int]] | None = None, *, role: str = "broker") -> BrokerAnswer:
+    """Say what one node can run."""
+    ranges = {name: SupportedRange(*levels) for name, levels in (supported or SUPPORTED).items()}
+    return BrokerAnswer(node_id=node_id, host=f"n{node_id}", port=9, role=role, supported=ranges, asked_version=4)  # type: ignore[arg-type]  # broker or controller
+
+
+def standing(**changed: object) -> Standing:
+    """Take a cluster of 4.3 with two brokers, and change something."""
+    base = Standing(finalized=FINALIZED, brokers=(node(1), node(2)), speaks=ApiRange(0, 2))
+    return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
+
+
+def before_4_0(level: int) -> Standing:
+    """Take a cluster of 3.9 at a ``metadata.version``."""
+    brokers = (node(1, {"metadata.version": (1, 21)}),)
+    return Standing(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
+
+
+def one(update: Update, where: Standing | None = None) -> Foresight:
+    """Foresee one update."""
+    (foresight,) = foresee((update,), where or standing())
+    return foresight
+
+
+def test_what_is_allowed_is_accepted() -> None:
+    """With the level of now beside it."""
+    foresight = one(*upgrade({"group.version": 1}))
+    assert (foresight.judgement, foresight.text, foresight.current) == ("accepted", "", 0)
+
+
+@pytest.mark.parametrize("kind", ["upgrade", "safe_downgrade", "unsafe_downgrade"])
+def test_the_level_of_now_is_accepted_in_any_direction(kind: str) -> None:
+    """Neither up nor down."""
+    assert one(Update("transaction.version", 2, kind)).judgement == "accepted"  # type: ignore[arg-type]  # one of three
+
+
+@pytest.mark.parametrize(
+    ("level", "supported", "words"),
+    [
+        (2, (0, 1), "Broker 2 only supports versions 0-1"),
+        (2, (1, 1), "Broker 2 only supports versions 1"),
+        (1, (0, 0), "Broker 2 does not support this feature."),
+        (1, None, "Broker 2 does not support this feature."),
+    ],
+)
+def test_every_registered_broker_must_support_it(level: int, supported: tuple[int, int] | None, words: str) -> None:
+    """In the words of QuorumFeatures; a range of one level is one number."""
+    ranges = {**SUPPORTED, "group.version": (0, 9)}
+    other = {name: said for name, said in SUPPORTED.items() if name != "group.version"}
+    if supported is not None:
+        other["group.version"] = supported
+    foresight = one(*upgrade({"group.version": level}), standing(brokers=(node(1, ranges), node(2, other))))
+    assert foresight.text == f"Invalid update version {level} for feature group.version. {words}"
+    assert foresight.judgement == "refused"
+
+
+def test_a_silent_broker_makes_it_unknown() -> None:
+    """It is registered, and counts by what it said then."""
+    silent = replace(node(2), failure=Failure("TimedOut", "said nothing"))
+    foresight = one(*upgrade({"group.version": 1}), standing(brokers=(node(1), silent)))
+    assert foresight.judgement == "unknown"
+    assert "silent" in foresight.text
+
+
+def test_a_refusal_counts_more_than_a_doubt() -> None:
+    """Whatever the silent one says, it is refused."""
+    silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
+    foresight = one(*upgrade({"group.version": 9}), standing(brokers=(silent, node(2))))
+    assert (foresight.judgement, "Broker 2" in foresight.text) == ("refused", True)
+
+
+def test_a_broker_that_hides_features_makes_it_unknown() -> None:
+    """ApiVersions v3 leaves out those that start at 0 (KAFKA-17011)."""
+    hiding = replace(node(2, {"metadata.version": (1, 21)}), asked_version=3)
+    assert one(*upgrade({"group.version": 1}), standing(brokers=(hiding,))).judgement == "unknown"
+
+
+def test_the_active_controller_speaks_first() -> None:
+    """Its own range is looked at before any broker's."""
+    poor = node(8, {"metadata.version": (7, 29)}, role="controller")
+    where = standing(brokers=(node(1, {"metadata.version": (7, 28)}),), controllers=(poor,), leader=8)
+    foresight = one(*upgrade({"metadata.version": 30}), where)
+    assert foresight.text.endswith("Local controller 8 only supports versions 7-29")
+
+
+@pytest.mark.parametrize(("metadata_level", "judgement"), [(14, "accepted"), (15, "refused")])
+def test_other_controllers_count_once_they_register(metadata_level: int, judgement: str) -> None:
+    """From metadata.version 3.7-IV0 on (KIP-919)."""
+    controllers = (node(8, role="controller"), node(9, {"metadata.version": (7, 29)}, role="controller"))
+    where = standing(finalized={"metadata.version": metadata_level}, controllers=controllers, leader=8)
+    foresight = one(*upgrade({"metadata.version": 30}), where)
+    assert foresight.judgement == judgement
+    assert ("Controller 9 only supports versions 7-29" in foresight.text) is (judgement == "refused")
+
+
+def test_the_direction_must_be_said() -> None:
+    """Both ways."""
+    down = one(*upgrade({"transaction.version": 1}))
+    assert down.text == (
+        "Invalid update version 1 for feature transaction.version. Can't downgrade the version of this feature "
+        "without setting the upgrade type to either safe or unsafe downgrade."
+    )
+    up = one(*downgrade({"group.version": 1}))
+    assert up.text == "Invalid update version 1 for feature group.version. Can't downgrade to a newer version."
+
+
+def test_nobody_tells_what_is_finalized() -> None:
+    """Then nothing is promised."""
+    foresight = one(*upgrade({"group.version": 1}), standing(finalized=None))
+    assert (foresight.judgement, foresight.current) == ("unknown", None)
+
+
+# ------------------------------------------------------------------ the level of the metadata itself, by KIP-778
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "judgement"),
+    [(29, 27, "accepted"), (27, 23, "accepted"), (27, 22, "refused"), (30, 29, "refused")],
+)
+def test_kip_778_a_downgrade_must_not_cross_a_level_that_changed_the_metadata(
+    current: int, target: int, judgement: str
+) -> None:
+    """As real controllers of 4.2 and 4.3 judged."""
+    foresight = one(*downgrade({"metadata.version": target}), standing(finalized={"metadata.version": current}))
+    assert foresight.judgement == judgement
+
+
+@pytest.mark.parametrize(
+    ("unsafe", "why"),
+    [
+        (False, "Refusing to perform the requested downgrade because it might delete metadata information."),
+        (True, "Unsafe metadata downgrade is not supported in this version."),
+    ],
+)
+def test_kip_778_unsafe_is_refused_too(*, unsafe: bool, why: str) -> None:
+    """It was documented and never built (KAFKA-13896). 4.0 and 3.9 have other words in front."""
+    update = downgrade({"metadata.version": 22}, unsafe=unsafe)
+    now = {"metadata.version": 27}
+    assert one(*update, standing(finalized=now)).text == (
+        f"Unsupported metadata.version downgrade from 27 to 22. {why}"
+    )
+    old = standing(
+        finalized={"metadata.version": 21}, speaks=ApiRange(0, 1), brokers=(node(1, {"metadata.version": (1, 21)}),)
+    )
+    assert one(*downgrade({"metadata.version": 12}, unsafe=unsafe), old).text == f"Invalid metadata.version 12. {why}"
+
+
+def test_before_4_0_the_lowest_level_is_the_first_with_feature_records() -> None:
+    """Brokers of 3.9 say that they support 1, and mean it for reading."""
+    old = standing(
+        finalized={"metadata.version": 5}, speaks=ApiRange(0, 1), brokers=(node(1, {"metadata.version": (1, 21)}),)
+    )
+    foresight = one(*downgrade({"metadata.version": 3}), old)
+    assert foresight.text == "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
+
+
+def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
+    """Nobody knows here whether it changed the metadata."""
+    where = standing(finalized={"metadata.version": 40}, brokers=(node(1, {"metadata.version": (7, 40)}),))
+    foresight = one(*downgrade({"metadata.version": 35}), where)
+    assert (foresight.judgement, "newer than this featuregate knows" in foresight.text) == ("unknown", True)
+
+
+# ------------------------------------------------------------------ other features (KIP-1022)
+
+
+def test_a_dependency_must_be_met() -> None:
+    """By what is finalized, or by what is sent along."""
+    low = standing(finalized={"metadata.version": 22})
+    alone = upgrade({"eligible.leader.replicas.version": 1})
+    assert one(*alone, low).text == (
+        "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version "
+        "could not be set to 1 because it depends on metadata.version level 23"
+    )
+    together = foresee((*alone, *upgrade({"metadata.version": 23})), low)
+    assert [foresight.judgement for foresight in together] == ["accepted", "accepted"]
+
+
+def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
+    """3.9 wrote what it was told."""
+    old = standing(finalized={"metadata.version": 20}, speaks=ApiRange(0, 1))
+    assert one(*upgrade({"eligible.leader.replicas.version": 1}), old).judgement == "accepted"
+
+
+def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
+    """Level 0 is within nothing, so only the name is refused."""
+    foresight = one(*disable("bogus"))
+    assert foresight.text == "Invalid update version 0 for feature bogus. Feature bogus not found."
+    assert one(*disable("bogus"), standing(speaks=ApiRange(0, 1))).judgement == "accepted"
+
+
+def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
+    """A newer cluster has more."""
+    where = standing(brokers=(node(1, {"group.version": (0, 7)}),))
+    assert one(*upgrade({"group.version": 5}), where).judgement == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("now", "update", "judgement"),
+    [
+        (0, upgrade({"kraft.version": 1}), "unknown"),
+        (1, upgrade({"kraft.version": 1}), "accepted"),
+        (1, downgrade({"kraft.version": 0}), "refused"),
+        (0, downgrade({"kraft.version": 0}), "accepted"),
+    ],
+)
+def test_the_version_of_the_quorum_never_goes_down(now: int, update: tuple[Update, ...], judgement: str) -> None:
+    """And whether it goes up its leader knows alone."""
+    assert one(*update, standing(finalized={**FINALIZED, "kraft.version": now})).judgement == judgement
+
+
+# ------------------------------------------------------------------ old controllers
+
+
+def test_a_cluster_without_update_features_refuses() -> None:
+    """Features came with 2.7."""
+    assert one(*upgrade({"a": 1}), standing(speaks=None)).judgement == "refused"
+
+
+def test_over_v0_only_upgrades_are_sent() -> None:
+    """And what becomes of them the controller knows alone."""
+    old = standing(speaks=ApiRange(0, 0))
+    assert one(*upgrade({"group.version": 1}), old).judgement == "unknown"
+    foresight = one(*downgrade({"transaction.version": 1}), old)
+    assert (foresight.judgement, "needs UpdateFeatures v1" in foresight.text) == ("refused", True)

@@ -1,0 +1,96 @@
+"""Plans: one judgement, what opens and closes, and whom it would hurt."""
+
+from __future__ import annotations
+
+import pytest
+
+from featuregate import Feature, presets
+from featuregate.errors import InvalidUpdate
+from featuregate.plans import latched_in, plan
+from featuregate.ratchet import Kept, LatchedGate, LatchKey
+from featuregate.testing import release_view
+from featuregate.updates import disable, downgrade, upgrade
+
+VIEW = release_view("4.2.0", "4.2.0", epoch=50)
+
+
+def test_one_refusal_makes_the_whole_refused() -> None:
+    """And one doubt makes it unknown where nothing is refused."""
+    fine, bad = upgrade({"share.version": 1}), upgrade({"group.version": 9})
+    assert plan(VIEW, fine).judgement == "accepted"
+    assert plan(VIEW, (*fine, *bad)).judgement == "refused"
+    silent = release_view("4.2.0", "4.2.0", silent=[2], epoch=50)
+    assert plan(silent, fine).judgement == "unknown"
+
+
+def test_what_opens_and_what_closes_is_named() -> None:
+    """By the presets that need the feature."""
+    assert plan(VIEW, disable("group.version")).closes == ("kip848",)
+    low = release_view("4.2.0", epoch=50, finalized={"metadata.version": 29})
+    assert plan(low, upgrade({"group.version": 1})).opens == ("kip848",)
+
+
+def test_a_preset_that_was_closed_before_is_not_closed_by_it() -> None:
+    """Only what changes is told."""
+    low = release_view("4.2.0", epoch=50, finalized={"metadata.version": 29})
+    assert plan(low, disable("group.version")).closes == ()
+
+
+def test_a_latched_client_that_would_be_hurt_is_named() -> None:
+    """It goes on as before, because a latch never closes; the brokers do not."""
+    latched = {"next": presets.kip848, "eos": presets.kip447, "tv": Feature("transaction.version") >= 1}
+    (hurt,) = plan(VIEW, disable("group.version"), latched=latched).hurt
+    assert hurt.gate == "next"
+    assert "group.version>=1" in hurt.why
+
+
+def test_a_latch_of_a_file_is_read_as_it_was_written() -> None:
+    """Two latches by one name are two."""
+    keys = [LatchKey("g", "group.version>=1"), LatchKey("g", "transaction.version>=2")]
+    gates = {key: LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=1.0, epoch=5) for key in keys}
+    found = latched_in(Kept(cluster_id="c", gates=gates))
+    assert {name: str(requirement) for name, requirement in found.items()} == {
+        "g": "group.version>=1",
+        "g (transaction.version>=2)": "transaction.version>=2",
+    }
+
+
+def test_what_was_not_seen_is_noted() -> None:
+    """A plan says what it does not know."""
+    notes = plan(release_view("4.2.0", "4.2.0", silent=[2]), upgrade({"share.version": 1})).notes
+    assert any("controllers were not asked" in note for note in notes)
+    assert any("is silent" in note for note in notes)
+
+
+def test_unsafe_never_pretends() -> None:
+    """For metadata.version it is said in a note, too."""
+    made = plan(VIEW, downgrade({"metadata.version": 7}, unsafe=True))
+    assert made.judgement == "refused"
+    assert any("KAFKA-13896" in note for note in made.notes)
+
+
+def test_a_plan_reads_as_text() -> None:
+    """The judgement first, then each feature with its levels by name."""
+    first, second, *_ = str(plan(VIEW, downgrade({"metadata.version": 27}))).splitlines()
+    assert first.startswith("accepted: 1 update of cluster ")
+    assert first.endswith("all or nothing")
+    assert second == "  accepted  metadata.version: 29 (4.2-IV1) -> 27 (4.1-IV1)"
+
+
+def test_a_refusal_reads_as_the_controllers_words() -> None:
+    """Behind the levels."""
+    text = str(plan(VIEW, downgrade({"metadata.version": 22})))
+    assert (
+        "metadata.version: 29 (4.2-IV1) -> 22 (4.0-IV0): Unsupported metadata.version downgrade from 29 to 22." in text
+    )
+
+
+def test_a_plan_needs_updates_and_one_cluster() -> None:
+    """Else it is refused before it judges."""
+    with pytest.raises(InvalidUpdate):
+        plan(VIEW, ())
+    with pytest.raises(ValueError, match="needs the view"):
+        plan(None, upgrade({"a": 1}))
+    other = release_view("4.2.0", cluster_id="another")
+    with pytest.raises(ValueError, match="two clusters"):
+        plan(VIEW, upgrade({"a": 1}), controllers=other)
