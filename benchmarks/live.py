@@ -24,7 +24,7 @@ from featuregate.testing.kafka_releases import recipe_for
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-__all__ = ["KAFKA", "describe", "poll"]
+__all__ = ["AS_THE_SCRIPT", "KAFKA", "LOGGING", "TOOL", "describe", "poll"]
 
 KAFKA = "4.2.0"
 TOOL = "org.apache.kafka.tools.FeatureCommand"

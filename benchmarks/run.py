@@ -1,6 +1,6 @@
 """Measure featuregate beside its peers: `make bench`.
 
-It writes docs/benchmarks.md, docs/benchmarks-switch.md and docs/benchmarks-spark.md. A run that leaves out some of a
+It writes docs/benchmarks.md and its sisters, one for each part. A run that leaves out some of a
 page (``--only``), or is hurried (``--quick``), just shows what it found.
 Exits with 1 where a bar is missed.
 """
@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import checks
+import commands
 import decoding
 import importing
 import live
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "poll": Benchmark(live.poll, 7, 2),
     "switch": Benchmark(switch.run, 60, 4),
     "spark": Benchmark(spark.run, 9, 2),
+    "commands": Benchmark(commands.run, 5, 2),
 }
 
 
@@ -56,6 +58,7 @@ PAGES = (
     Page("benchmarks.md", "Benchmarks", ("checks", "decode", "import", "describe", "scale", "poll")),
     Page("benchmarks-switch.md", "Benchmarks of the producer switch", ("switch",)),
     Page("benchmarks-spark.md", "Benchmarks on PySpark", ("spark",)),
+    Page("benchmarks-commands.md", "Benchmarks of the commands", ("commands",)),
 )
 
 

@@ -101,6 +101,20 @@ def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluste
     assert [heard.node_id for heard in cluster.heard] == [1, 3]
 
 
+def test_the_controller_that_has_moved_is_found_though_the_bootstrap_broker_is_gone(cluster: ScriptedCluster) -> None:
+    """The nodes that were seen are asked, too."""
+
+    def moved(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
+        if node.node_id == 1:
+            cluster.controller_id = 3
+            node.api_ranges[18] = (0, -1)  # from here on it refuses everybody
+            return NOT_CONTROLLER
+        return cluster.agree(request, node)
+
+    cluster.says = moved
+    assert Admin(cluster.nodes[1].address).update(GROUP).done
+
+
 def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: ScriptedCluster) -> None:
     """The error is Kafka's own."""
     cluster.says = lambda *_: NOT_CONTROLLER
@@ -253,11 +267,13 @@ def test_a_lost_answer_to_a_dry_run_is_the_plain_failure(cluster: ScriptedCluste
         Admin(cluster.bootstrap).dry_run(GROUP)
 
 
+@pytest.mark.timeout(20)
 def test_a_controller_that_says_nothing_is_waited_for_no_longer_than_was_given(cluster: ScriptedCluster) -> None:
-    """And then it is uncertain, since the request was sent."""
+    """And then it is uncertain, since the request was sent. The bound of other requests does not count."""
     cluster.says = lambda *_: SILENCE
+    config = {"bootstrap.servers": cluster.bootstrap, "request.timeout.ms": 120_000}
     with pytest.raises(UpdateUncertain, match="timed out"):
-        Admin(cluster.bootstrap, timeout=0.5, settle=0.2).update(upgrade({"share.version": 9}))
+        Admin(config, timeout=0.5, settle=0.2).update(upgrade({"share.version": 9}))
 
 
 # ------------------------------------------------------------------ waiting

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from featuregate.cli.argparse4j import COMMANDS, HelpWanted, Mistake, parse
 from featuregate.cli.kafka_help import help_text
@@ -79,6 +81,34 @@ def test_help_comes_before_what_is_missing(line: str, command: str | None) -> No
     with pytest.raises(HelpWanted) as caught:
         parse(shlex.split(line))
     assert caught.value.command == command
+
+
+WORDS = st.sampled_from(
+    [
+        "--bootstrap-server",
+        "--feature",
+        "--dry-run",
+        "--node-id",
+        "--",
+        "-h",
+        "-x",
+        "-1",
+        "-",
+        "--boot=",
+        "",
+        "=",
+        "a=1",
+    ]
+) | st.text(max_size=4)
+
+
+@given(st.lists(st.sampled_from(sorted(COMMANDS)) | WORDS, max_size=6))
+def test_whatever_is_typed_is_read_or_is_a_mistake(argv: list[str]) -> None:
+    """Nothing else comes out."""
+    try:
+        assert parse(argv).command in COMMANDS
+    except (Mistake, HelpWanted) as told:
+        assert str(told)  # noqa: PT017 - one of several ways to end
 
 
 def test_help_names_every_command_and_every_option() -> None:

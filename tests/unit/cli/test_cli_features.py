@@ -443,6 +443,14 @@ def test_lookups_have_json_too(run: Run) -> None:
     assert found == [{"feature": "eligible.leader.replicas.version", "level": 1, "needs": {"metadata.version": 23}}]
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_shells_complete_the_new_commands(run: Run, shell: str) -> None:
+    """With their options; for tcsh these are written without hyphens in front."""
+    pytest.importorskip("shtab")
+    script = run("completion", shell).out
+    assert all(word in script for word in ("upgrade-all", "feature-dependencies", "release-version", "latches"))
+
+
 # ------------------------------------------------------------------ the drop-in
 
 

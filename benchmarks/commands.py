@@ -1,0 +1,86 @@
+"""Each command of kafka-features as a whole process, beside the JVM tool on the same broker."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from importing import ENVIRONMENT
+from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
+from measuring import Row, Section, announce, at_least, take_turns
+
+from featuregate.testing import LocalKafka
+from featuregate.testing.jars import jars_of
+from featuregate.testing.java import find_java
+from featuregate.testing.kafka_releases import recipe_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["run"]
+
+COMMANDS = (
+    "describe",
+    "upgrade --feature group.version=1",
+    "upgrade --release-version 4.2 --dry-run",
+    "downgrade --feature metadata.version=27 --dry-run",
+    "disable --feature group.version --dry-run",
+    "version-mapping",
+    "feature-dependencies --feature eligible.leader.replicas.version=1",
+)
+"""None of them changes the cluster: group.version is at 1 already."""
+
+
+def whole_process(command: Sequence[str | Path]) -> Callable[[], float]:
+    def run() -> float:
+        began = time.perf_counter()
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT)
+        took = time.perf_counter() - began
+        assert done.stdout, done.stderr
+        return took * 1e3
+
+    return run
+
+
+def run(rounds: int) -> Section:
+    announce(f"  starting one Kafka {KAFKA} node")
+    with LocalKafka(KAFKA) as kafka, tempfile.TemporaryDirectory() as folder:
+        logging = Path(folder, "log4j2.properties")
+        logging.write_text(LOGGING)
+        rows = tuple(beside(kafka, command, logging, rounds) for command in COMMANDS)
+    return Section(
+        name="commands",
+        title="Commands of kafka-features",
+        rows=rows,
+        notes=(
+            (
+                f"One real broker of Kafka {KAFKA}. `kafka-features-py` beside the tool with the options that its own "
+                "script gives the JVM, without the time that the shell script takes."
+            ),
+        ),
+    )
+
+
+def beside(kafka: LocalKafka, command: str, logging: Path, rounds: int) -> Row:
+    asks = ("--bootstrap-server", kafka.bootstrap, *shlex.split(command))
+    configured = f"-Dlog4j2.configurationFile={logging}"
+    classpath = f"{jars_of(recipe_for(KAFKA))}/*"
+    name = command.partition(" ")[0]
+    java: list[str | Path] = [find_java(), *AS_THE_SCRIPT, configured, "-cp", classpath, TOOL]
+    contestants = {
+        f"kafka-features-py {name}": whole_process([sys.executable, "-c", START, *asks]),
+        f"kafka-features {name}": whole_process([*java, *asks]),
+    }
+    for contestant in contestants.values():
+        contestant()  # from here on every file is in memory
+    ours, theirs = take_turns(command, rounds, contestants, "ms").values()
+    return at_least(4.0, f"{command}, whole process", ours, theirs)
+
+
+START = "import sys; from featuregate.cli.kafka_features import main; sys.exit(main())"
+"""What the installed script does."""

@@ -1,0 +1,364 @@
+"""Every argument list to the real kafka-features and to ours, on the same real clusters: what is printed, and where.
+
+The tool of 4.3.1 runs all lists in one JVM, through the one method behind the script, in order; then ours runs them, in
+the same order and from the same finalized levels, to which each sequence comes back by itself. Compared are standard
+output, the exit code and standard error; of the last, two quirks of upstream are taken out: what is wrong with an
+argument list is printed there without a newline, and through a format.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from real_tool import Printed, run_many, run_one
+
+import featuregate
+from featuregate.cli import kafka_features, main
+from featuregate.testing import LocalKafka
+from featuregate.testing.kafka_commands import Installation, write_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+TOOL = "4.3.1"
+CLUSTERS = ("4.2.0", "3.9.2")
+
+OFFLINE = """
+--help
+-h
+version-mapping
+version-mapping --release-version 3.3
+version-mapping --release-version 3.3-IV3
+version-mapping --release-version 3.8.1
+version-mapping --release-version 3.9
+version-mapping --release-version 3.9.2.x
+version-mapping --release-version 4.0-IV1
+version-mapping --release-version 4.0-IV2
+version-mapping --release-version 4.1
+version-mapping --release-version 4.2
+version-mapping --release-version 4.3
+version-mapping --release-version 4.4-IV0
+version-mapping --release-version 4.4
+version-mapping --release-version 9.9
+version-mapping --release-version 3.0-IV1
+version-mapping --release-version 3.9.
+version-mapping --release-version ''
+version-mapping --release-version '3.9 '
+version-mapping --feature a=1
+feature-dependencies
+feature-dependencies --feature metadata.version=21
+feature-dependencies --feature metadata.version=7
+feature-dependencies --feature metadata.version=31
+feature-dependencies --feature metadata.version=6
+feature-dependencies --feature metadata.version=99
+feature-dependencies --feature metadata.version=-1
+feature-dependencies --feature kraft.version=1
+feature-dependencies --feature transaction.version=2
+feature-dependencies --feature group.version=1 --feature share.version=1 --feature streams.version=1
+feature-dependencies --feature eligible.leader.replicas.version=0
+feature-dependencies --feature eligible.leader.replicas.version=1
+feature-dependencies --feature eligible.leader.replicas.version=2
+feature-dependencies --feature share.version=2
+feature-dependencies --feature group.version=1 --feature bogus=1
+feature-dependencies --feature ' group.version = +1 '
+feature-dependencies --feature group.version
+feature-dependencies --feature group.version=x
+feature-dependencies --feature group.version=1=2
+feature-dependencies --feature group.version=32768
+feature-dependencies --feature group.version=-1
+feature-dependencies --feature =1
+feature-dependencies --feature group.version=1 frob
+''
+frob
+d
+desc
+describe
+--frob describe
+--boot h:1 describe
+--bootstrap-server
+--bootstrap-server describe
+--bootstrap-server h:1
+--bootstrap-server h:1 --bootstrap-controller h:2 describe
+--bootstrap-server h:1 describe --bootstrap-controller h:2
+--bootstrap-server h:1 describe again
+--bootstrap-server h:1 describe --node-id
+--bootstrap-server h:1 describe --node-id x
+--bootstrap-server h:1 describe --node-id 99999999999
+--bootstrap-server h:1 upgrade --dry-run=yes
+--bootstrap-server h:1 upgrade --unsafe
+--bootstrap-server h:1 disable --release-version 4.0
+--bootstrap-server h:1 -- describe
+--bootstrap-server h:1 --command-config
+--command-config /no/such/file describe
+--bootstrap-server 127.0.0.1:1 --command-config /no/such/file describe
+--bootstrap-server '' describe
+--bootstrap-server nohost describe
+--bootstrap-server h:x describe
+--bootstrap-server h:x upgrade
+-x describe
+upgrade
+upgrade -h
+downgrade --help
+disable --feature
+"""
+"""One argument list on a line; no cluster is asked."""
+
+ONLINE = """
+{where} describe
+{where} describe --node-id 1
+{where} describe --node-id -1
+{where} describe --node-id={node}
+{quorum} describe
+{where} upgrade
+{where} downgrade
+{where} disable
+{where} upgrade --dry-run
+{where} upgrade --feature group.version
+{where} upgrade --feature group.version=x
+{where} upgrade --feature group.version=
+{where} upgrade --feature =1
+{where} upgrade --feature ' =1'
+{where} upgrade --feature group.version=0
+{where} upgrade --feature group.version=-1
+{where} downgrade --feature group.version=-1
+{where} upgrade --feature group.version=99999
+{where} upgrade --feature a=1 --feature a=2
+{where} disable --feature a --feature a
+{where} upgrade --metadata 3.9 --feature metadata.version=21
+{where} upgrade --release-version 4.0 --feature group.version=1
+{where} upgrade --release-version 4.0 --metadata 4.0
+{where} upgrade --release-version 9.9
+{where} downgrade --release-version 4.4
+{where} upgrade --metadata 9.9
+{where} downgrade --metadata 3.0-IV1
+{where} upgrade --metadata {release} --dry-run
+{where} upgrade --metadata {release}
+{where} upgrade --metadata 3.8
+{where} upgrade --metadata 3.8 --dry-run
+{where} upgrade --release-version {release} --dry-run
+{where} upgrade --release-version 4.3 --dry-run
+{where} upgrade --release-version 3.8 --dry-run
+{where} downgrade --release-version 3.7 --dry-run
+{where} downgrade --release-version {release} --dry-run
+{where} downgrade --release-version 4.3
+{where} upgrade --feature metadata.version=99
+{where} upgrade --feature metadata.version=99 --dry-run
+{where} upgrade --feature metadata.version={level}
+{where} upgrade --feature metadata.version=8
+{where} downgrade --feature metadata.version=8
+{where} downgrade --feature metadata.version=8 --dry-run
+{where} downgrade --feature metadata.version=8 --unsafe
+{where} downgrade --feature metadata.version=8 --unsafe --dry-run
+{where} downgrade --feature metadata.version=3
+{where} downgrade --feature metadata.version=99
+{where} disable --feature metadata.version
+{where} disable --feature metadata.version --unsafe
+{where} upgrade --feature bogus=1
+{where} upgrade --feature bogus=1 --dry-run
+{where} downgrade --feature bogus=1
+{where} disable --feature bogus --dry-run
+{where} upgrade --feature 'with space=1'
+{where} upgrade --feature 'per%cent=1'
+{where} downgrade --metadata {lower} --dry-run
+{where} downgrade --metadata {lower}
+{where} describe
+{where} downgrade --metadata {release}
+{where} upgrade --metadata {release}
+{where} upgrade --feature metadata.version={level} --feature bogus=1
+{where} upgrade --feature metadata.version={level} --feature bogus=1 --dry-run
+{where} disable --feature bogus --feature another.bogus
+{quorum} upgrade --feature metadata.version={level}
+{quorum} upgrade --feature bogus=1
+{quorum} upgrade
+--bootstrap-server {controllers} --command-config {hasty} describe
+--bootstrap-server {controllers} --command-config {hasty} upgrade --feature bogus=1
+--bootstrap-controller {brokers} --command-config {hasty} describe
+--bootstrap-controller {brokers} --command-config {hasty} upgrade --feature bogus=1
+--bootstrap-server 127.0.0.1:1 --command-config {hasty} describe
+--bootstrap-server 127.0.0.1:1 --command-config {hasty} describe --node-id 1
+--bootstrap-server 127.0.0.1:1 --command-config {hasty} upgrade --feature b=1 --feature a=2
+--bootstrap-server 127.0.0.1:1 --command-config {hasty} disable --feature a --dry-run
+--bootstrap-controller 127.0.0.1:1 --command-config {hasty} describe
+"""
+
+LEVELS = """
+{where} upgrade --feature group.version=1
+{where} upgrade --feature group.version=2
+{where} upgrade --feature transaction.version=1
+{where} downgrade --feature transaction.version=1
+{where} downgrade --feature transaction.version=1 --unsafe
+{where} downgrade --feature transaction.version=2
+{where} upgrade --feature transaction.version=2
+{where} disable --feature group.version --dry-run
+{where} disable --feature group.version
+{where} describe
+{where} upgrade --feature group.version=1 --dry-run
+{where} upgrade --feature group.version=1
+{where} disable --feature share.version --feature streams.version
+{where} upgrade --feature share.version=1 --feature streams.version=1
+{where} upgrade --feature share.version=2
+{where} downgrade --feature kraft.version=0
+{where} disable --feature kraft.version --dry-run
+{where} upgrade --feature group.version=1 --feature transaction.version=9
+"""
+
+
+NEWER = (
+    "version-mapping --release-version 4.4",
+    "feature-dependencies --feature share.version=2",
+    "{where} downgrade --release-version 4.4",
+)
+"""What `featuregate` knows and kafka-features 4.3 does not; the drop-in does not, either."""
+
+MISTAKES = (
+    "version-mapping --feature a=1",
+    "feature-dependencies",
+    "feature-dependencies --feature group.version=1 frob",
+)
+"""What the parser of `featuregate` tells in words of its own."""
+
+LINES = [*OFFLINE.strip().splitlines(), *ONLINE.strip().splitlines(), *LEVELS.strip().splitlines()]
+OURS = [
+    at
+    for at, line in enumerate(LINES)
+    if line.startswith(("{where}", "{quorum}", "version-mapping", "feature-dependencies"))
+    and line not in (*NEWER, *MISTAKES)
+]
+"""Lines that `featuregate` takes, too: of what is wrong with the way to a cluster it says more than upstream."""
+
+
+class Beside(NamedTuple):
+    """One cluster, and what each program made of each line."""
+
+    version: str
+    theirs: list[Printed]
+    drop_in: list[Printed]
+    ours: dict[int, Printed]
+    words: dict[str, str]
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
+def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
+    """Run all lines on one cluster, once; one cluster at a time is up."""
+    with LocalKafka(request.param) as kafka:
+        yield run_all(kafka, request.param, tmp_path_factory.mktemp("lists"))
+
+
+def run_all(kafka: LocalKafka, version: str, folder: Path) -> Beside:
+    """Let the real tool go first, and then both of ours, from the same finalized levels."""
+    hasty = folder / "hasty.properties"
+    hasty.write_text("default.api.timeout.ms=1500\nrequest.timeout.ms=1000\n")
+    level = {"4.2.0": ("29", "4.2", "4.1"), "3.9.2": ("21", "3.9", "3.8")}[version]
+    words = {
+        "where": f"--bootstrap-server {kafka.bootstrap}",
+        "quorum": f"--bootstrap-controller {kafka.controller_bootstrap}",
+        "brokers": kafka.bootstrap,
+        "controllers": kafka.controller_bootstrap,
+        "hasty": str(hasty),
+        "node": "1",
+        **dict(zip(("level", "release", "lower"), level, strict=True)),
+    }
+    argument_lists = [in_words(line, words) for line in LINES]
+    before = featuregate.discover(kafka.bootstrap).finalized
+    theirs = run_many(TOOL, argument_lists, folder)
+    assert featuregate.discover(kafka.bootstrap).finalized == before
+    drop_in = [printed_by(kafka_features.main, argv) for argv in argument_lists]
+    assert featuregate.discover(kafka.bootstrap).finalized == before
+    ours = {at: printed_by(main, argument_lists[at]) for at in OURS}
+    assert featuregate.discover(kafka.bootstrap).finalized == before
+    return Beside(version, theirs, drop_in, ours, words)
+
+
+def in_words(line: str, words: Mapping[str, str]) -> tuple[str, ...]:
+    """Read the argument list of a line."""
+    return () if line == "''" else tuple(shlex.split(line.format(**words)))
+
+
+def printed_by(program: Callable[[Sequence[str]], int], argv: Sequence[str]) -> Printed:
+    """Run a program of ours in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = program(argv)
+    return Printed(code, out.getvalue(), err.getvalue())
+
+
+def still(text: str) -> str:
+    """Take out the epoch, which runs."""
+    return re.sub(r"Epoch: \d+", "Epoch: N", text)
+
+
+def without_ours(err: str) -> list[str]:
+    """Take out what we say in front of a failure, where upstream says nothing; and the quirk of the missing newline."""
+    return [line for line in err.splitlines() if not line.startswith("kafka-features-py: ")]
+
+
+@pytest.mark.parametrize("at", range(len(LINES)), ids=LINES)
+def test_the_drop_in_prints_what_kafka_features_prints(beside: Beside, at: int) -> None:
+    """Standard output, the exit code and standard error."""
+    theirs, drop_in = beside.theirs[at], beside.drop_in[at]
+    assert (drop_in.code, without_ours(drop_in.err)) == (theirs.code, theirs.err.splitlines())
+    if is_help(LINES[at]):
+        flags = set(re.findall(r"--[a-z][a-z-]+", theirs.out.partition("arguments:")[2]))
+        assert flags <= set(re.findall(r"--[a-z][a-z-]+", drop_in.out))
+    else:
+        assert still(drop_in.out) == still(theirs.out)
+
+
+def is_help(line: str) -> bool:
+    """Help is in our own words; which options it names is not."""
+    return line.endswith(("-h", "--help"))
+
+
+@pytest.mark.parametrize("at", OURS, ids=[LINES[at] for at in OURS])
+def test_featuregate_prints_what_kafka_features_prints(beside: Beside, at: int) -> None:
+    """Where it takes the line; its errors have its name in front."""
+    theirs, ours = beside.theirs[at], beside.ours[at]
+    assert ours.code == theirs.code
+    assert still(ours.out) == still(theirs.out)
+    assert [line.removeprefix("featuregate: ") for line in ours.err.splitlines()] == theirs.err.splitlines()
+
+
+def test_enough_was_compared() -> None:
+    """And not by accident the same line again and again."""
+    assert len(set(LINES)) > 150
+    assert len(OURS) > 100
+
+
+@pytest.mark.parametrize("line", ["{where} describe", "{where} upgrade --feature bogus=1", "frob"])
+def test_a_process_of_its_own_prints_the_same(beside: Beside, tmp_path: Path, line: str) -> None:
+    """The script that is installed, beside what kafka-features.sh runs."""
+    argv = in_words(line, beside.words)
+    write_logging(tmp_path, "OFF")
+    theirs = run_one(Installation.of(TOOL, tmp_path), argv)
+    script = Path(sys.executable).with_name("kafka-features-py")
+    ours = subprocess.run([script, *argv], capture_output=True, text=True, check=False)
+    assert (ours.returncode, still(ours.stdout), ours.stderr.rstrip("\n")) == (
+        theirs.code,
+        still(theirs.out),
+        theirs.err.rstrip("\n"),
+    )
+
+
+def test_older_tools_print_the_legacy_layout(beside: Beside, tmp_path: Path) -> None:
+    """With tabs: the tool of the cluster's own release. That of 3.9 has a name for level 1, later ones have not."""
+    lines = ["{where} describe", "{where} upgrade --feature bogus=1", "{where} downgrade --metadata 3.8 --dry-run"]
+    argument_lists = [in_words(line, beside.words) for line in lines]
+    theirs = run_many(beside.version, argument_lists, tmp_path)
+    ours = [
+        printed_by(main, [*argv, *(["--style", "legacy"] if "describe" in argv else [])]) for argv in argument_lists
+    ]
+    assert "\t" in theirs[0].out
+    assert [(one.code, still(one.out)) for one in ours] == [
+        (one.code, still(one.out).replace("SupportedMinVersion: 3.0-IV1", "SupportedMinVersion: UNKNOWN 1"))
+        for one in theirs
+    ]

@@ -1,0 +1,18 @@
+"""The tables of levels are what the classes of released jars say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+SCRIPT = Path(__file__).parents[2] / "scripts" / "levels.py"
+
+
+def test_the_tables_are_what_the_jars_say() -> None:
+    """Anybody can read them again."""
+    done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "featuregate/data/levels.json is what the jars say\n"), done.stderr
