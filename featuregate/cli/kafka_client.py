@@ -6,6 +6,7 @@ ours, so ours go in front on standard error, where upstream has its log.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -21,13 +22,15 @@ from featuregate.config.properties import read_properties
 from featuregate.discovery import discover
 from featuregate.errors import (
     AuthenticationFailed,
-    BrokerError,
     ConfigError,
+    ConnectFailed,
     DiscoveryError,
     FeatureGateError,
+    NetError,
     UnsupportedVersion,
     UpdateRefused,
 )
+from featuregate.net.dial import RESOLVING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Client", "check_file"]
 
 _ERRORS = "org.apache.kafka.common.errors"
+_WITH_PORT = re.compile(r"([0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
+"""``Utils.HOST_PORT_PATTERN``."""
 
 
 def check_file(name: str | None) -> None:
@@ -60,10 +65,11 @@ class Client:
         properties = {name: text for name, text in properties.items() if name not in where}
         properties |= {name: values[option] for name, option in where.items() if option in values}
         try:
+            for name in where:
+                _demand_ports(name, properties.get(name, "h:1"))
             return cls(properties)
         except ConfigError as error:
-            _log(error)
-            raise CommandError("Failed to create new KafkaAdminClient", CLOSED) from error
+            raise _no_client(error) from error
 
     def describe(self, node_id: int | None) -> str:
         """Return the table of features. Raises `CommandError`."""
@@ -76,6 +82,8 @@ class Client:
             text = "Timed out waiting for a node assignment. Call: describeFeatures"
             raise CommandError(f"{_ERRORS}.TimeoutException: {text}", CLOSED) from error
         except FeatureGateError as error:
+            if _leads_nowhere(error):
+                raise _no_client(error) from error
             _log(error)
             kind, text = _words(error, "describeFeatures")
             raise CommandError(f"{_ERRORS}.{kind}: {text}", CLOSED) from error
@@ -96,6 +104,8 @@ class Client:
         except UpdateRefused as refused:
             return {one.update.feature: one.error.message or one.error.name for one in refused.outcome.failures}
         except FeatureGateError as error:
+            if _leads_nowhere(error):
+                raise _no_client(error) from error
             _log(error)
             return dict.fromkeys((update.feature for update in updates), _words(error, "updateFeatures")[1])
         return {}
@@ -112,25 +122,50 @@ def _properties(name: str | None) -> dict[str, str]:
         raise CommandError(str(error), CLOSED) from error
 
 
+def _demand_ports(name: str, addresses: str) -> None:
+    """Refuse an address without a port, for which upstream has no default. Raises `ConfigError`."""
+    for address in addresses.split(","):
+        if address.strip() and not _WITH_PORT.match(address.strip()):
+            raise ConfigError(name, f"{address.strip()!r} has no port")
+
+
+def _no_client(error: FeatureGateError) -> CommandError:
+    _log(error)
+    return CommandError("Failed to create new KafkaAdminClient", CLOSED)
+
+
+def _leads_nowhere(error: FeatureGateError) -> bool:
+    """Say whether no name of the bootstrap list resolves; upstream looks them up before it has a client."""
+    causes = [why for _, why in error.causes] if isinstance(error, DiscoveryError) else []
+    return bool(causes) and all(isinstance(why, ConnectFailed) and why.stage == RESOLVING for why in causes)
+
+
 def _words(error: FeatureGateError, call: str) -> tuple[str, str]:
     """Return the name of upstream's error, and its text."""
-    cause = error
-    if isinstance(error, DiscoveryError):
-        told = [why for _, why in error.causes if isinstance(why, FeatureGateError)]
-        cause = next((why for why in told if isinstance(why, ConfigError | AuthenticationFailed | BrokerError)), error)
-    if isinstance(cause, ConfigError):
-        if "is a controller" in cause.problem:
-            return "UnsupportedVersionException", "The node does not support METADATA"
-        return "MismatchedEndpointTypeException", (
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
-        )
-    if isinstance(cause, UnsupportedVersion):
-        return "UnsupportedVersionException", str(cause).replace("UpdateFeatures", "UPDATE_FEATURES")
-    if isinstance(cause, AuthenticationFailed):
-        return "SaslAuthenticationException", cause.problem
-    if isinstance(cause, BrokerError):
-        return "ApiException", cause.message
-    return "TimeoutException", f"Timed out waiting for a node assignment. Call: {call}"
+    match _cause(error):
+        case ConfigError() as wrong:
+            return _wrong_kind_of_node(wrong)
+        case UnsupportedVersion() as too_old:
+            return "UnsupportedVersionException", str(too_old).replace("UpdateFeatures", "UPDATE_FEATURES")
+        case AuthenticationFailed() as refused:
+            return "SaslAuthenticationException", refused.problem
+        case DiscoveryError() | NetError():
+            return "TimeoutException", f"Timed out waiting for a node assignment. Call: {call}"
+        case other:  # an update that may have been applied, above all: nothing says it better
+            return "KafkaException", str(other)
+
+
+def _cause(error: FeatureGateError) -> FeatureGateError:
+    """Look for what is more than silence behind nobody's answer."""
+    told = [why for _, why in error.causes] if isinstance(error, DiscoveryError) else []
+    return next((why for why in told if isinstance(why, ConfigError | AuthenticationFailed)), error)
+
+
+def _wrong_kind_of_node(error: ConfigError) -> tuple[str, str]:
+    if "is a controller" in error.problem:
+        return "UnsupportedVersionException", "The node does not support METADATA"
+    wanted = "we wanted an endpoint of type CONTROLLER"
+    return "MismatchedEndpointTypeException", f"The request was sent to an endpoint of type BROKER, but {wanted}"
 
 
 def _log(error: Exception) -> None:

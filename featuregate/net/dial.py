@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.net.carrier import Carrier
 
-__all__ = ["dial"]
+__all__ = ["RESOLVING", "dial"]
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _PORTS = range(1, 65536)
 _STAGGER = 0.25
 """Seconds before the next address of a name is tried beside one that says nothing (RFC 8305)."""
 
-_RESOLVING, _CONNECTING, _HANDSHAKE = "resolving the name", "connecting", "in the TLS handshake"
+RESOLVING = "resolving the name"
+"""The stage of a `ConnectFailed` whose host has no address."""
+_CONNECTING, _HANDSHAKE = "connecting", "in the TLS handshake"
 T = TypeVar("T")
 
 
@@ -65,7 +67,7 @@ class _Dialing:
         self._settings = settings
         self._tls = tls
         self._make = make
-        self._stage = _RESOLVING
+        self._stage = RESOLVING
         self._failures: list[NetError] = []
 
     async def run(self) -> Carrier:
@@ -93,7 +95,7 @@ class _Dialing:
         try:
             found = await in_daemon_thread(lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM))
         except (OSError, ValueError) as error:  # ValueError: a host that is no name at all, such as one of 300 letters
-            raise ConnectFailed(self._address, _RESOLVING, _words(error)) from error
+            raise ConnectFailed(self._address, RESOLVING, _words(error)) from error
         return list(dict.fromkeys(_literal(info) for info in found))
 
     async def _attempt(self, host: str) -> Carrier | None:

@@ -102,7 +102,8 @@ describe
 --command-config /no/such/file describe
 --bootstrap-server 127.0.0.1:1 --command-config /no/such/file describe
 --bootstrap-server '' describe
---bootstrap-server nohost describe
+--bootstrap-server localhost describe
+--bootstrap-server no-such-host.invalid:9092 describe
 --bootstrap-server h:x describe
 --bootstrap-server h:x upgrade
 -x describe

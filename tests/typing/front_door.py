@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_type
 
 import featuregate as fg
+from featuregate.outcomes import Outcome
+from featuregate.plans import Plan
 from featuregate.testing import FakeCluster, LocalKafka
 
 if TYPE_CHECKING:
@@ -74,3 +76,16 @@ with FakeCluster() as cluster:
 with LocalKafka("4.2.0", nodes=3) as kafka:
     assert_type(kafka.bootstrap, str)
     kafka.roll(1, "4.3.1")
+
+
+# Operators plan, try and change; each method has a twin for coroutines.
+admin = fg.Admin({"bootstrap.servers": "localhost:9092"}, timeout=30)
+assert_type(admin.plan(fg.updates.to_release("4.2"), latched={"mine": fg.presets.kip848}), Plan)
+assert_type(admin.dry_run(fg.updates.downgrade({"group.version": 0}, unsafe=True)), Outcome)
+assert_type(admin.update(fg.updates.disable("group.version")), Outcome)
+assert_type(admin.until_shown({"group.version": 0}, timeout=30), fg.View)
+
+
+async def change() -> Outcome:
+    """Coroutines await the same."""
+    return await admin.aupdate(fg.updates.upgrade({"group.version": 1}))

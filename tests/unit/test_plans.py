@@ -85,6 +85,25 @@ def test_a_refusal_reads_as_the_controllers_words() -> None:
     )
 
 
+def test_levels_that_nobody_tells_are_unknown() -> None:
+    """An epoch of -1 says so."""
+    made = plan(
+        release_view("4.2.0", finalized={}, epoch=-1), (*upgrade({"group.version": 1}), *disable("share.version"))
+    )
+    assert made.judgement == "unknown"
+    assert "group.version: unknown -> 1" in str(made)
+    assert "no epoch" in str(made)
+    assert "2 updates" in str(made)
+
+
+def test_what_opens_and_who_is_hurt_reads_as_text() -> None:
+    """A line each."""
+    low = release_view("4.2.0", epoch=50, finalized={"metadata.version": 29})
+    assert "  opens     kip848" in str(plan(low, upgrade({"group.version": 1}))).splitlines()
+    text = str(plan(VIEW, disable("group.version"), latched={"next": presets.kip848}))
+    assert "  hurts     next, which stays latched: group.version>=1" in text
+
+
 def test_a_plan_needs_updates_and_one_cluster() -> None:
     """Else it is refused before it judges."""
     with pytest.raises(InvalidUpdate):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from scripted import HANG_UP, ScriptedCluster
+from scripted import HANG_UP, SILENCE, ScriptedCluster
 
 from featuregate.cli import kafka_features
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
@@ -264,6 +266,34 @@ def test_a_lost_answer_is_told_as_what_it_is(on: Run, cluster: ScriptedCluster) 
     assert (ended.code, json.loads(ended.out)["read_back"]) == (0, True)
 
 
+def test_a_cluster_without_metadata_version_has_nothing_to_upgrade_to(on: Run, cluster: ScriptedCluster) -> None:
+    """As one with ZooKeeper."""
+    for node in cluster.nodes.values():
+        node.supported.clear()
+    ended = on("upgrade-all")
+    assert (ended.code, cluster.heard) == (1, [])
+    assert "supports no metadata.version" in ended.err
+
+
+def test_ctrl_c_says_that_it_may_have_been_applied(cluster: ScriptedCluster) -> None:
+    """Once the request is on its way nobody can take it back."""
+    sent = threading.Event()
+
+    def wait(*_: object) -> str:
+        sent.set()
+        return SILENCE
+
+    cluster.says = wait
+    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap]
+    process = subprocess.Popen([*command, "upgrade", "--feature", "a=1"], stderr=subprocess.PIPE, text=True)
+    with process:
+        assert sent.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.startswith("featuregate: interrupted: the update may or may not have been applied")
+
+
 # ------------------------------------------------------------------ confirmation
 
 
@@ -475,9 +505,60 @@ def test_the_drop_in_says_what_the_java_client_would(drop_in: Run, tmp_path: Pat
         "org.apache.kafka.common.errors.TimeoutException: "
         "Timed out waiting for a node assignment. Call: describeFeatures"
     )
-    assert drop_in("--bootstrap-server", "h:x", "describe")[2].endswith("\nFailed to create new KafkaAdminClient\n")
+    for nowhere in ("h:x", "", "localhost", "localhost:9092,localhost", "no-such-host.invalid:9092"):
+        for command in (["describe"], ["upgrade", "--feature", "a=1"]):
+            code, out, err = drop_in("--bootstrap-server", nowhere, *command)
+            assert (code, out, err.splitlines()[1:]) == (1, "", ["Failed to create new KafkaAdminClient"])
     missing = str(tmp_path / "client.properties")
     assert drop_in("--bootstrap-server", "h:1", "--command-config", missing, "describe") == (1, "", f"{missing}\n")
+
+
+def test_the_drop_in_never_says_that_nothing_was_sent_where_something_was(
+    drop_in: Run, cluster: ScriptedCluster
+) -> None:
+    """An update that may have been applied is told as one, where upstream has the controller's words."""
+
+    def lose(*_: object) -> str:
+        for node in cluster.nodes.values():
+            node.api_ranges[18] = (0, -1)
+        return HANG_UP
+
+    cluster.says = lose
+    code, out, err = drop_in("--bootstrap-server", cluster.bootstrap, "upgrade", "--feature", "a=1")
+    assert code == 1
+    assert out.startswith("Could not upgrade a to 1. the update may or may not have been applied: ")
+    assert err.endswith("1 out of 1 operation(s) failed.\n")
+
+
+def test_a_cluster_that_is_too_old_is_told_in_upstreams_words(drop_in: Run, cluster: ScriptedCluster) -> None:
+    """With its name of the API."""
+    for node in cluster.nodes.values():
+        del node.api_ranges[57]
+    _, out, _ = drop_in("--bootstrap-server", cluster.bootstrap, "upgrade", "--feature", "a=1")
+    assert out == "Could not upgrade a to 1. The node does not support UPDATE_FEATURES\n"
+
+
+def test_a_node_of_the_wrong_kind_is_told_in_upstreams_words(drop_in: Run, cluster: ScriptedCluster) -> None:
+    """Ours, in front, say which option to use."""
+    code, _, err = drop_in("--bootstrap-controller", cluster.bootstrap, "describe")
+    assert code == 1
+    assert "is a broker: use bootstrap.servers" in err
+    assert err.endswith(
+        "org.apache.kafka.common.errors.MismatchedEndpointTypeException: The request was sent to an endpoint of type "
+        "BROKER, but we wanted an endpoint of type CONTROLLER\n"
+    )
+    with ScriptedCluster(1, role="controller") as quorum:
+        err = drop_in("--bootstrap-server", quorum.bootstrap, "describe")[2]
+    assert err.endswith("UnsupportedVersionException: The node does not support METADATA\n")
+
+
+def test_a_node_that_is_not_there_times_out_at_once(drop_in: Run, cluster: ScriptedCluster) -> None:
+    """Upstream waits for it for a minute."""
+    code, _, err = drop_in("--bootstrap-server", cluster.bootstrap, "describe", "--node-id", "9")
+    assert code == 1
+    ours, theirs = err.splitlines()
+    assert ours == "kafka-features-py: this cluster has no broker 9; its brokers are: 1-3"
+    assert theirs.endswith("TimeoutException: Timed out waiting for a node assignment. Call: describeFeatures")
 
 
 def test_the_drop_in_knows_nothing_of_ours(drop_in: Run) -> None:

@@ -1,0 +1,90 @@
+"""Updates on a real cluster of three in the middle of a roll, and by users who may and who may not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate import Admin, discover
+from featuregate.errors import NotShown, UpdateRefused
+from featuregate.testing import LocalKafka
+from featuregate.updates import downgrade, upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+OLD, NEW = "4.2.0", "4.3.1"
+ALLOWED = "User:operator;User:ANONYMOUS"
+"""Brokers talk to each other, and tools to them, on plaintext listeners of their own."""
+
+
+@pytest.fixture(scope="module")
+def rolled() -> Iterator[LocalKafka]:
+    """Three nodes, of which one runs the next release already."""
+    with LocalKafka(OLD, nodes=3) as kafka:
+        kafka.roll(2, NEW)
+        yield kafka
+
+
+def test_a_plan_names_who_holds_the_cluster_back(rolled: LocalKafka) -> None:
+    """The words are the controller's, whoever it is."""
+    updates = upgrade({"metadata.version": 30})
+    admin = Admin(rolled.bootstrap)
+    with pytest.raises(UpdateRefused) as caught:
+        admin.dry_run(updates)
+    (foresight,) = admin.plan(updates, controllers=rolled.controller_bootstrap).updates
+    (failure,) = caught.value.outcome.failures
+    assert "only supports versions 7-29" in foresight.text
+    assert failure.error.message.endswith(foresight.text)
+
+
+def test_a_broker_that_is_paused_makes_a_plan_unknown_and_holds_up_the_wait(rolled: LocalKafka) -> None:
+    """It is registered, and what it can do counts; here nobody hears it."""
+    voter = discover({"bootstrap.controllers": rolled.controller_bootstrap}).controller_id
+    paused = next(node for node in rolled.nodes if node != voter)
+    rolled.pause(paused)
+    try:
+        admin = Admin(rolled.bootstrap)
+        assert admin.plan(downgrade({"metadata.version": 27})).judgement == "unknown"
+        with pytest.raises(NotShown, match=f"broker {paused} .* is silent"):
+            admin.until_shown({"metadata.version": 29}, 1)
+    finally:
+        rolled.resume(paused)
+
+
+def test_an_update_finds_the_controller_that_took_over(rolled: LocalKafka) -> None:
+    """The leader is killed, and the others vote while the update looks for them. Last: it stays dead."""
+    controllers = {"bootstrap.controllers": rolled.controller_bootstrap}
+    leader = discover(controllers).controller_id
+    assert leader is not None
+    rolled.kill(leader)
+    admin = Admin(controllers)
+    assert admin.update(downgrade({"transaction.version": 1})).done
+    assert discover(controllers).controller_id != leader
+
+
+def test_rights() -> None:
+    """Looking and planning need none; a dry run needs ALTER on the cluster, as an update does."""
+    users = {"operator": "operator-secret", "app": "app-secret"}
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ALLOWED,
+    }
+    with LocalKafka(
+        OLD, security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users=users, properties=properties
+    ) as kafka:
+        operator = kafka.client_config()
+        app = {**operator, "sasl.username": "app", "sasl.password": users["app"]}
+        updates = upgrade({"group.version": 1})
+        assert Admin(app).plan(updates).judgement == "accepted"
+        with pytest.raises(UpdateRefused) as caught:
+            Admin(app).dry_run(updates)
+        (failure,) = caught.value.outcome.failures
+        assert (failure.error.name, failure.error.message) == (
+            "CLUSTER_AUTHORIZATION_FAILED",
+            "Cluster authorization failed.",
+        )
+        assert Admin(operator).dry_run(updates).done
