@@ -19,6 +19,7 @@ from featuregate.catalog.levels import (
     level_name,
     level_named,
     metadata_levels,
+    newest_level,
     release_levels,
 )
 from featuregate.catalog.releases import (
@@ -55,6 +56,7 @@ __all__ = [
     "metadata_levels",
     "needed",
     "needed_for",
+    "newest_level",
     "release_levels",
     "release_of",
     "tool_table",

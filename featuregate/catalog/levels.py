@@ -21,6 +21,7 @@ __all__ = [
     "level_name",
     "level_named",
     "metadata_levels",
+    "newest_level",
     "release_levels",
 ]
 
@@ -81,6 +82,13 @@ def feature_levels(feature: str) -> tuple[FeatureLevel, ...]:
 def feature_level(feature: str, level: int) -> FeatureLevel | None:
     """Return one level of a feature, None where it is not known."""
     return next((known for known in feature_levels(feature) if known.level == level), None)
+
+
+def newest_level(feature: str) -> int | None:
+    """Return the highest level of a feature that this table knows, None where it does not know the feature."""
+    if feature == METADATA_VERSION:
+        return max(metadata_levels())
+    return max((known.level for known in feature_levels(feature)), default=None)
 
 
 def level_name(feature: str, level: int) -> str:

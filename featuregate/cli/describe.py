@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, level_name
+from featuregate.catalog import METADATA_VERSION, level_name, newest_level
 from featuregate.cli.asking import look, look_at_node
 from featuregate.cli.exits import FINE, CommandError
 from featuregate.cli.output import complain
@@ -89,10 +89,12 @@ def legacy(described: Iterable[Row]) -> str:
 
 
 def notes(view: View) -> Iterator[str]:
-    """Say what kafka-features could not know: that brokers differ, or are silent."""
+    """Say what kafka-features could not know: that brokers differ, are silent, or are newer than our table."""
     some_only = sorted({name for broker in view.answering for name in broker.supported} - set(view.supported))
     if some_only:
         yield f"not every {view.role} supports {', '.join(some_only)}: see 'featuregate matrix'"
+    if newer := sorted(name for name, supported in view.supported.items() if supported.max > (newest_level(name) or 0)):
+        yield f"levels of {', '.join(newer)} go higher here than this featuregate knows: they are shown as numbers"
     for broker in view.missing:
         why = broker.failure.text if broker.failure else "no answer"
         yield f"{broker.name} is silent, so this is what the others say: {why}"

@@ -9,8 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.catalog import features
 from featuregate.foresight import Foresight, Standing, foresee
 from featuregate.updates import Update, disable, downgrade, upgrade
 
@@ -252,3 +255,36 @@ def test_over_v0_only_upgrades_are_sent() -> None:
     assert one(*upgrade({"group.version": 1}), old).judgement == "unknown"
     foresight = one(*downgrade({"transaction.version": 1}), old)
     assert (foresight.judgement, "needs UpdateFeatures v1" in foresight.text) == ("refused", True)
+
+
+NAMES = st.sampled_from([*features(), "bogus"])
+KINDS = st.sampled_from(["upgrade", "safe_downgrade", "unsafe_downgrade"])
+LEVELS = st.integers(0, 40)
+RANGES = st.dictionaries(NAMES, st.tuples(st.integers(-1, 9), st.integers(-1, 40)))
+
+
+@given(
+    wanted=st.lists(st.tuples(NAMES, LEVELS, KINDS), max_size=4),
+    finalized=st.none() | st.dictionaries(NAMES, LEVELS),
+    brokers=st.lists(RANGES, max_size=3),
+    controllers=st.lists(RANGES, max_size=2),
+    speaks=st.none() | st.integers(0, 9),
+)
+def test_every_update_of_every_cluster_is_judged(
+    wanted: list[tuple[str, int, str]],
+    finalized: dict[str, int] | None,
+    brokers: list[dict[str, tuple[int, int]]],
+    controllers: list[dict[str, tuple[int, int]]],
+    speaks: int | None,
+) -> None:
+    """And what is not accepted has words."""
+    updates = [Update(name, max(level, kind == "upgrade"), kind) for name, level, kind in wanted]  # type: ignore[arg-type]  # one of three
+    where = Standing(
+        finalized=finalized,
+        brokers=tuple(node(at, ranges) for at, ranges in enumerate(brokers)),
+        controllers=tuple(node(at, ranges, role="controller") for at, ranges in enumerate(controllers)),
+        leader=0,
+        speaks=None if speaks is None else ApiRange(0, speaks),
+    )
+    for foresight in foresee(updates, where):
+        assert bool(foresight.text) == (foresight.judgement != "accepted")

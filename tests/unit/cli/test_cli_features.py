@@ -481,6 +481,18 @@ def test_shells_complete_the_new_commands(run: Run, shell: str) -> None:
     assert all(word in script for word in ("upgrade-all", "feature-dependencies", "release-version", "latches"))
 
 
+def test_a_cluster_that_is_newer_than_the_table_is_described_all_the_same(on: Run, cluster: ScriptedCluster) -> None:
+    """Levels are numbers then, and a note says why."""
+    for node in cluster.nodes.values():
+        node.supported |= {"metadata.version": (7, 77), "future.version": (0, 3)}
+    ended = on("describe")
+    assert (ended.code, "SupportedMaxVersion: UNKNOWN 77 " in ended.out) == (0, True)
+    assert ended.err == (
+        "featuregate: levels of future.version, metadata.version go higher here than this featuregate knows: "
+        "they are shown as numbers\n"
+    )
+
+
 # ------------------------------------------------------------------ the drop-in
 
 
