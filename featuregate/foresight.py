@@ -32,7 +32,8 @@ __all__ = ["Foresight", "Judgement", "Standing", "foresee"]
 Judgement = Literal["accepted", "refused", "unknown"]
 """``unknown``: what was seen does not decide it."""
 
-KRAFT_VERSION: Final = "kraft.version"
+_UPDATE_FEATURES: Final = api_key("UpdateFeatures")
+_KRAFT_VERSION: Final = "kraft.version"
 _ALL_OR_NOTHING_FROM: Final = 2
 """The version of UpdateFeatures by which a controller of 4.0 or newer is known."""
 _UPGRADE_TYPE_FROM: Final = 1
@@ -69,13 +70,23 @@ class Standing:
             brokers=brokers.brokers if brokers else (),
             controllers=controllers.brokers if controllers else (),
             leader=controllers.controller_id if controllers else None,
-            speaks=next((view.api_ranges.get(api_key("UpdateFeatures")) for view in reversed(told)), None),
+            speaks=next((view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(told)), None),
         )
 
     @property
+    def active(self) -> BrokerAnswer | None:
+        """What the active controller said; None where it was not asked."""
+        return next((node for node in self.controllers if node.node_id == self.leader), None)
+
+    @property
     def all_or_nothing(self) -> bool:
-        """Whether the controller changes all levels or none (4.0 and newer), rather than each by itself."""
-        return self.speaks is not None and self.speaks.max >= _ALL_OR_NOTHING_FROM
+        """Whether the controller changes all levels or none (4.0 and newer), rather than each by itself.
+
+        It is known by the versions that it serves. In the middle of a roll brokers show no more than they know.
+        """
+        own = self.active.api_ranges.get(_UPDATE_FEATURES) if self.active else None
+        served = own or self.speaks
+        return served is not None and served.max >= _ALL_OR_NOTHING_FROM
 
     def level(self, feature: str) -> int | None:
         """Return the finalized level of a feature; None where nobody told."""
@@ -128,7 +139,7 @@ def _spoken(update: Update, standing: Standing, _: Mapping[str, int]) -> Iterato
 
 def _supported(update: Update, standing: Standing, _: Mapping[str, int]) -> Iterator[_Says]:
     """Ask the active controller's own range, then every registered broker's, then the other controllers'."""
-    leader = next((node for node in standing.controllers if node.node_id == standing.leader), None)
+    leader = standing.active
     others = tuple(node for node in standing.controllers if node is not leader)
     if leader is not None:
         yield from _in_range(update, leader, f"Local controller {leader.node_id}")
@@ -202,8 +213,8 @@ def _why_unsafe(update: Update) -> str:
 
 def _kraft(update: Update, standing: Standing, _: Mapping[str, int]) -> Iterator[_Says]:
     """Let the version of the quorum itself only go up, and only by the word of every voter (4.0 and newer)."""
-    current = standing.level(KRAFT_VERSION)
-    if update.feature != KRAFT_VERSION or not standing.all_or_nothing or current in {None, update.level}:
+    current = standing.level(_KRAFT_VERSION)
+    if update.feature != _KRAFT_VERSION or not standing.all_or_nothing or current in {None, update.level}:
         return
     if update.upgrade_type == "upgrade":
         yield _Says("unknown", "only the leader of the quorum can tell whether every voter supports it")
@@ -214,7 +225,7 @@ def _kraft(update: Update, standing: Standing, _: Mapping[str, int]) -> Iterator
 def _dependencies(update: Update, standing: Standing, proposed: Mapping[str, int]) -> Iterator[_Says]:
     """Ask for what a level needs, as 4.0 and newer do (KIP-1022)."""
     feature, level = update.feature, update.level
-    if feature in {METADATA_VERSION, KRAFT_VERSION} or not standing.all_or_nothing or standing.finalized is None:
+    if feature in {METADATA_VERSION, _KRAFT_VERSION} or not standing.all_or_nothing or standing.finalized is None:
         return
     known = feature_level(feature, level)
     if feature not in features() and level == 0:

@@ -241,6 +241,15 @@ def test_the_version_of_the_quorum_never_goes_down(now: int, update: tuple[Updat
     assert one(*update, standing(finalized={**FINALIZED, "kraft.version": now})).judgement == judgement
 
 
+@pytest.mark.parametrize(("newest", "whole"), [(2, True), (1, False)])
+def test_whether_it_is_all_or_nothing_the_active_controller_knows_best(newest: int, *, whole: bool) -> None:
+    """In a roll its software decides, whatever a broker can pass on."""
+    leader = replace(node(8, role="controller"), api_ranges={57: ApiRange(0, newest)})
+    for speaks in (1, 2):
+        where = standing(controllers=(leader,), leader=8, speaks=ApiRange(0, speaks))
+        assert where.all_or_nothing is whole
+
+
 # ------------------------------------------------------------------ old controllers
 
 
