@@ -16,6 +16,7 @@ from typing import Any
 
 from featuregate.testing.jars import jars_of
 from featuregate.testing.java import find_java
+from featuregate.testing.kafka_commands import JVM_OPTIONS
 from featuregate.testing.kafka_releases import recipe_for
 
 ROOT = Path(__file__).parent.parent
@@ -35,7 +36,7 @@ def printed(release: str) -> list[list[str]]:
     """Let the classes of one release say what they know."""
     classpath = f"{jars_of(recipe_for(release))}/*"
     done = subprocess.run(  # noqa: S603 - our own arguments
-        [find_java(), "-cp", classpath, PRINTER], capture_output=True, text=True, check=True, timeout=120
+        [find_java(), *JVM_OPTIONS, "-cp", classpath, PRINTER], capture_output=True, text=True, check=True, timeout=120
     )
     return [line.split("\t") for line in done.stdout.splitlines()]
 

@@ -31,7 +31,7 @@ class Dependencies(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Look up, and print what was found, line by line as far as it goes."""
     if args.command == "version-mapping":
-        version = args.release_version or _latest()
+        version = _latest() if args.release_version is None else args.release_version
         levels = levels_at(version, newer=True)
         if args.output == "json":
             print(json.dumps({"release_version": version, "levels": levels}))

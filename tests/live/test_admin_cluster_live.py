@@ -83,10 +83,8 @@ def test_rights() -> None:
         with pytest.raises(UpdateRefused) as caught:
             Admin(app).dry_run(updates)
         (failure,) = caught.value.outcome.failures
-        assert (failure.error.name, failure.error.message) == (
-            "CLUSTER_AUTHORIZATION_FAILED",
-            "Cluster authorization failed.",
-        )
+        assert failure.error.name == "CLUSTER_AUTHORIZATION_FAILED"
+        assert failure.error.message.endswith("needs ALTER permission.")
         assert Admin(operator).dry_run(updates).done
 
 

@@ -21,6 +21,7 @@ import pytest
 from real_tool import Printed, run_many, run_one
 
 import featuregate
+from featuregate.catalog import tool_table
 from featuregate.cli import kafka_features, main
 from featuregate.testing import LocalKafka
 from featuregate.testing.kafka_commands import Installation, write_logging
@@ -172,8 +173,9 @@ ONLINE = """
 {where} upgrade --feature 'per%cent=1'
 {where} downgrade --metadata {lower} --dry-run
 {where} downgrade --metadata {lower}
-{where} describe
 {where} downgrade --metadata {release}
+{where} upgrade --feature bogus=2
+{where} describe
 {where} upgrade --metadata {release}
 {where} upgrade --feature metadata.version={level} --feature bogus=1
 {where} upgrade --feature metadata.version={level} --feature bogus=1 --dry-run
@@ -181,10 +183,10 @@ ONLINE = """
 {quorum} upgrade --feature metadata.version={level}
 {quorum} upgrade --feature bogus=1
 {quorum} upgrade
---bootstrap-server {controllers} --command-config {hasty} describe
---bootstrap-server {controllers} --command-config {hasty} upgrade --feature bogus=1
---bootstrap-controller {brokers} --command-config {hasty} describe
---bootstrap-controller {brokers} --command-config {hasty} upgrade --feature bogus=1
+--bootstrap-server {controllers} describe
+--bootstrap-server {controllers} upgrade --feature bogus=1
+--bootstrap-controller {brokers} describe
+--bootstrap-controller {brokers} upgrade --feature bogus=1
 --bootstrap-server 127.0.0.1:1 --command-config {hasty} describe
 --bootstrap-server 127.0.0.1:1 --command-config {hasty} describe --node-id 1
 --bootstrap-server 127.0.0.1:1 --command-config {hasty} upgrade --feature b=1 --feature a=2
@@ -202,8 +204,9 @@ LEVELS = """
 {where} upgrade --feature transaction.version=2
 {where} disable --feature group.version --dry-run
 {where} disable --feature group.version
-{where} describe
 {where} upgrade --feature group.version=1 --dry-run
+{where} upgrade --feature group.version=3
+{where} describe
 {where} upgrade --feature group.version=1
 {where} disable --feature share.version --feature streams.version
 {where} upgrade --feature share.version=1 --feature streams.version=1
@@ -258,7 +261,7 @@ def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def run_all(kafka: LocalKafka, version: str, folder: Path) -> Beside:
     """Let the real tool go first, and then both of ours, from the same finalized levels."""
     hasty = folder / "hasty.properties"
-    hasty.write_text("default.api.timeout.ms=1500\nrequest.timeout.ms=1000\n")
+    hasty.write_text("default.api.timeout.ms=600\nrequest.timeout.ms=500\n")
     level = {"4.2.0": ("29", "4.2", "4.1"), "3.9.2": ("21", "3.9", "3.8")}[version]
     words = {
         "where": f"--bootstrap-server {kafka.bootstrap}",
@@ -273,9 +276,9 @@ def run_all(kafka: LocalKafka, version: str, folder: Path) -> Beside:
     before = featuregate.discover(kafka.bootstrap).finalized
     theirs = run_many(TOOL, argument_lists, folder)
     assert featuregate.discover(kafka.bootstrap).finalized == before
-    drop_in = [printed_by(kafka_features.main, argv) for argv in argument_lists]
+    drop_in = [printed_by(kafka_features.main, argv, kafka) for argv in argument_lists]
     assert featuregate.discover(kafka.bootstrap).finalized == before
-    ours = {at: printed_by(main, argument_lists[at]) for at in OURS}
+    ours = {at: printed_by(main, argument_lists[at], kafka) for at in OURS}
     assert featuregate.discover(kafka.bootstrap).finalized == before
     return Beside(version, theirs, drop_in, ours, words)
 
@@ -285,8 +288,14 @@ def in_words(line: str, words: Mapping[str, str]) -> tuple[str, ...]:
     return () if line == "''" else tuple(shlex.split(line.format(**words)))
 
 
-def printed_by(program: Callable[[Sequence[str]], int], argv: Sequence[str]) -> Printed:
-    """Run a program of ours in this process."""
+def printed_by(
+    program: Callable[[Sequence[str]], int], argv: Sequence[str], kafka: LocalKafka | None = None
+) -> Printed:
+    """Run a program of ours in this process; it is soon there, so the broker may have to hear of the last change."""
+    if kafka is not None and "describe" in argv:
+        levels = featuregate.discover({"bootstrap.controllers": kafka.controller_bootstrap}).finalized
+        known = dict.fromkeys(tool_table().features, 0)
+        featuregate.Admin(kafka.bootstrap).until_shown({**known, **levels}, 30)
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = program(argv)
@@ -322,11 +331,11 @@ def is_help(line: str) -> bool:
 
 @pytest.mark.parametrize("at", OURS, ids=[LINES[at] for at in OURS])
 def test_featuregate_prints_what_kafka_features_prints(beside: Beside, at: int) -> None:
-    """Where it takes the line; its errors have its name in front."""
+    """Where it takes the line; its errors have its name in front, and no space twice."""
     theirs, ours = beside.theirs[at], beside.ours[at]
     assert ours.code == theirs.code
     assert still(ours.out) == still(theirs.out)
-    assert [line.removeprefix("featuregate: ") for line in ours.err.splitlines()] == theirs.err.splitlines()
+    assert ours.err.removeprefix("featuregate: ").split() == theirs.err.split()
 
 
 def test_enough_was_compared() -> None:
@@ -352,7 +361,7 @@ def test_a_process_of_its_own_prints_the_same(beside: Beside, tmp_path: Path, li
 
 def test_older_tools_print_the_legacy_layout(beside: Beside, tmp_path: Path) -> None:
     """With tabs: the tool of the cluster's own release. That of 3.9 has a name for level 1, later ones have not."""
-    lines = ["{where} describe", "{where} upgrade --feature bogus=1", "{where} downgrade --metadata 3.8 --dry-run"]
+    lines = ["{where} describe", "{where} upgrade --feature bogus=1", "{where} downgrade --feature metadata.version=7"]
     argument_lists = [in_words(line, beside.words) for line in lines]
     theirs = run_many(beside.version, argument_lists, tmp_path)
     ours = [
