@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LAUNCHER = Path(__file__).parent / "data" / "java" / "ManyCommands.java"
-SECONDS = 300.0
+SECONDS = 600.0
 
 
 class Printed(NamedTuple):

@@ -29,7 +29,8 @@ from featuregate.testing.kafka_commands import Installation, write_logging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+# Where Java cannot compile, the real tool needs a process for each line: minutes, rather than seconds.
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 TOOL = "4.3.1"
 CLUSTERS = ("4.2.0", "3.9.2")
