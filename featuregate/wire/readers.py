@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from binascii import b2a_base64
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import RemoteWireError
@@ -25,6 +26,9 @@ _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
+_UUID: Final = 16
+_UUID_TEXT: Final = 22
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _VARINT_BITS: Final = 32
 _CONTINUES: Final = 0x80
 """The bit that says that another byte of a varint follows."""
@@ -79,6 +83,15 @@ class Reader(ABC):
         """Read eight bytes, big-endian, signed."""
         value: int = _INT64.unpack_from(self.buffer, self.take(8, field))[0]
         return value
+
+    def uint16(self, field: str) -> int:
+        """Read two bytes, big-endian, unsigned."""
+        return self.int16(field) & 0xFFFF
+
+    def uuid(self, field: str) -> str:
+        """Read sixteen bytes, as the text that Kafka shows: URL-safe base64 without padding, 22 characters."""
+        at = self.take(_UUID, field)
+        return b2a_base64(self.buffer[at : at + _UUID]).translate(_URL_SAFE)[:_UUID_TEXT].decode()
 
     def boolean(self, field: str) -> bool:
         """Read one byte; anything but zero is true, as in Kafka's ``Readable``."""
@@ -146,15 +159,25 @@ class Reader(ABC):
         return self.buffer[at : at + size]
 
     def count(self, field: str, smallest: int) -> int:
-        """Read how many elements an array has that must not be null.
+        """Read how many elements an array has that must not be null; else as `nullable_count`."""
+        start = self.at
+        count = self.nullable_count(field, smallest)
+        if count is None:
+            raise self.error(_NULL, field, start)
+        return count
+
+    def nullable_count(self, field: str, smallest: int) -> int | None:
+        """Read how many elements an array has, None for null.
 
         ``smallest`` is the size in bytes of the smallest element that there can be: an array that cannot fit into
         what is left is refused here, before a loop or an allocation believes it.
         """
         start = self.at
         count = self.length(field)
+        if count == -1:
+            return None
         if count < 0:
-            raise self.error(_NULL if count == -1 else f"negative count {count}", field, start)
+            raise self.error(f"negative count {count}", field, start)
         if count * smallest > self.end - self.at:
             raise self.error(f"{count} elements cannot fit into {_bytes(self.end - self.at)}", field, start)
         if count > MOST_ELEMENTS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import LocalWireError
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
+_UINT16: Final = struct.Struct(">H")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 _MAX_STRING: Final = 32767
@@ -58,6 +60,20 @@ class Writer(ABC):
     def int64(self, value: int, field: str) -> None:
         """Write eight bytes, big-endian, signed."""
         self._pack(_INT64, value, field)
+
+    def uint16(self, value: int, field: str) -> None:
+        """Write two bytes, big-endian, unsigned."""
+        self._pack(_UINT16, value, field)
+
+    def uuid(self, value: str, field: str) -> None:
+        """Write sixteen bytes, from the text that `Reader.uuid` gives."""
+        try:
+            data = urlsafe_b64decode(f"{value}==")
+        except ValueError:  # not ASCII, or binascii.Error
+            data = b""
+        if urlsafe_b64encode(data) != f"{value}==".encode():
+            raise self.error(f"{value!r} is not 16 bytes in URL-safe base64", field)
+        self.out += data
 
     def boolean(self, *, value: bool) -> None:
         """Write one byte, 0 or 1."""

@@ -85,6 +85,28 @@ class TestInt16(ReaderContract):
         return reader.int16("field")
 
 
+class TestUint16(ReaderContract):
+    """Two bytes, unsigned."""
+
+    examples: ClassVar = [("0000", 0), ("7fff", 32767), ("8000", 32768), ("ffff", 65535)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.uint16("field")
+
+
+class TestUuid(ReaderContract):
+    """Sixteen bytes, in the text of Kafka's ``Uuid.toString``."""
+
+    examples: ClassVar = [
+        ("00" * 16, "AAAAAAAAAAAAAAAAAAAAAA"),
+        ("ff" * 16, "_____________________w"),
+        ("fb" * 16, "-_v7-_v7-_v7-_v7-_v7-w"),
+    ]
+
+    def read(self, reader: Reader) -> object:
+        return reader.uuid("field")
+
+
 class TestInt32(ReaderContract):
     """Four bytes."""
 
@@ -203,6 +225,25 @@ class TestCompactArray(ReaderContract):
 
     def read(self, reader: Reader) -> object:
         return reader.array("field", 2, lambda: reader.int16("field"))
+
+
+class TestClassicNullableCount(ReaderContract):
+    """Four bytes, of which -1 is null."""
+
+    kind = ClassicReader
+    examples: ClassVar = [("ffffffff", None), ("00000000", 0)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.nullable_count("field", 1)
+
+
+class TestCompactNullableCount(ReaderContract):
+    """A varint, of which 0 is null."""
+
+    examples: ClassVar = [("00", None), ("01", 0)]
+
+    def read(self, reader: Reader) -> object:
+        return reader.nullable_count("field", 1)
 
 
 def refuses(reader: Reader, read: Callable[[Reader], object], problem: str, offset: int) -> None:

@@ -20,8 +20,10 @@ BOTH = pytest.mark.parametrize("kind", [ClassicWriter, FlexibleWriter])
     [
         (ClassicWriter, lambda w: w.int8(-1, "f"), "ff"),
         (ClassicWriter, lambda w: w.int16(258, "f"), "0102"),
+        (ClassicWriter, lambda w: w.uint16(65535, "f"), "ffff"),
         (ClassicWriter, lambda w: w.int32(-2, "f"), "fffffffe"),
         (ClassicWriter, lambda w: w.int64(1, "f"), "0000000000000001"),
+        (ClassicWriter, lambda w: w.uuid("-_v7-_v7-_v7-_v7-_v7-w", "f"), "fb" * 16),
         (ClassicWriter, lambda w: w.boolean(value=True), "01"),
         (ClassicWriter, lambda w: w.boolean(value=False), "00"),
         (ClassicWriter, lambda w: w.uvarint(300), "ac02"),
@@ -59,6 +61,22 @@ def test_a_number_that_does_not_fit_is_refused(write: Callable[[Writer, int], No
     for value in (2 ** (bits - 1), -(2 ** (bits - 1)) - 1):
         with pytest.raises(LocalWireError, match=rf"^message: field: {value} does not fit into {bits} bits$"):
             write(ClassicWriter("message"), value)
+
+
+def test_an_unsigned_number_that_does_not_fit_is_refused() -> None:
+    """It has no negative ones."""
+    for value in (-1, 65536):
+        with pytest.raises(LocalWireError, match=rf"^message: field: {value} does not fit into 16 bits$"):
+            ClassicWriter("message").uint16(value, "field")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "short", "A" * 21, "A" * 23, "A" * 24, "+" * 22, "AAAAAAAAAAAAAAAAAAAAAB", "A" * 21 + "\n", "é" * 22]
+)
+def test_text_that_is_no_uuid_of_kafka_is_refused(text: str) -> None:
+    """Nothing but the 22 characters that sixteen bytes have."""
+    with pytest.raises(LocalWireError, match="is not 16 bytes in URL-safe base64"):
+        ClassicWriter("message").uuid(text, "field")
 
 
 @BOTH

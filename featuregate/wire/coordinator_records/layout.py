@@ -1,0 +1,219 @@
+"""How a declared record becomes bytes and back.
+
+A declaration of `featuregate.wire.coordinator_records.schema` is read once for each version; after that a record costs
+about one call for each of its fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+
+from featuregate.wire.coordinator_records.schema import Flexible, In, Scalar, Tag
+from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReader, Reader
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
+
+if TYPE_CHECKING:
+    from featuregate.wire.coordinator_records.schema import Key, Read, Structure, Value, Write
+
+__all__ = ["Layout"]
+
+
+class Layout:
+    """How a key, or one version of a value, lies on the wire behind the number that begins it."""
+
+    __slots__ = ("_flexible", "_plan", "_title")
+
+    def __init__(self, cls: type[Structure], version: int, title: str, *, flexible: bool) -> None:
+        self._flexible = flexible
+        self._plan = _Plan(cls, version, flexible=flexible)
+        self._title = title
+
+    @classmethod
+    def of_key(cls, key: type[Key]) -> Layout:
+        """Lay a key out; keys have no versions."""
+        return cls(key, 0, key.__name__, flexible=False)
+
+    @classmethod
+    def of_value(cls, value: type[Value], version: int) -> Layout:
+        """Lay one version of a value out."""
+        return cls(value, version, f"{value.__name__} v{version}", flexible=version >= value.FLEXIBLE_FROM)
+
+    def decode(self, data: bytes, at: int) -> Any:
+        """Read ``data[at:]``, all of it; `RemoteWireError` says where it does not parse."""
+        reader = (FlexibleReader if self._flexible else ClassicReader)(data, self._title, at)
+        reader.tags_left = MOST_ELEMENTS  # more than a message is believed: an assignment has one for each topic
+        structure = self._plan.read(reader)
+        reader.finish()
+        return structure
+
+    def encode(self, number: int, structure: Structure) -> bytes:
+        """Write the number and the structure; `LocalWireError` where there are no bytes for them."""
+        writer = (FlexibleWriter if self._flexible else ClassicWriter)(self._title)
+        writer.int16(number, "number")
+        self._plan.write(writer, structure)
+        return bytes(writer.out)
+
+
+class _Codec(NamedTuple):
+    """How one field, or one element of an array, is read and written."""
+
+    read: Read
+    write: Write
+    smallest: int
+    """The fewest bytes that one can take."""
+
+
+class _Field(NamedTuple):
+    name: str
+    label: str
+    """What errors call it: behind the names of the fields that it lies in."""
+    codec: _Codec
+    default: Any
+
+
+class _Plan:
+    """The fields of one structure, in one version."""
+
+    __slots__ = ("_absent", "_cls", "_flexible", "_plain", "_tagged", "smallest")
+
+    def __init__(self, cls: type[Structure], version: int, *, flexible: bool, prefix: str = "") -> None:
+        self._cls = cls
+        self._flexible = flexible
+        self._plain: list[tuple[str, str, Read, Write]] = []
+        self._tagged: dict[int, _Field] = {}
+        self._absent: list[tuple[str, str, Any]] = []
+        self.smallest = int(flexible)  # the count of tagged fields
+        hints = get_type_hints(cls, include_extras=True)
+        for declared in dataclasses.fields(cls):
+            if declared.name != "unknown_tags":
+                self._add(declared, hints[declared.name], version, prefix)
+
+    def _add(self, declared: dataclasses.Field[Any], hint: Any, version: int, prefix: str) -> None:
+        name, label = declared.name, prefix + declared.name
+        lives, tag = _mark(hint, In) or In(0), _mark(hint, Tag)
+        if not lives.first <= version <= lives.last:
+            if not lives.ignorable:
+                self._absent.append((name, label, declared.default))
+            return
+        codec = _codec(hint, version, label, flexible=self._flexible)
+        if tag:
+            self._tagged[tag.number] = _Field(name, label, codec, declared.default)
+        else:
+            self._plain.append((name, label, codec.read, codec.write))
+            self.smallest += codec.smallest
+
+    def read(self, reader: Reader, _label: str = "") -> Any:
+        """Read one structure."""
+        values = {name: read(reader, label) for name, label, read, _ in self._plain}
+        if self._flexible and (tags := reader.tagged()):
+            values["unknown_tags"] = unknown = {}
+            for number, tagged in tags.items():
+                known = self._tagged.get(number)
+                if known is None:
+                    unknown[number] = tagged.rest()
+                else:
+                    values[known.name] = known.codec.read(tagged, known.label)
+                    tagged.finish()
+        return self._cls(**values)
+
+    def write(self, writer: Writer, structure: Any, _label: str = "") -> None:
+        """Write one structure."""
+        for name, label, default in self._absent:
+            if getattr(structure, name) != default:
+                raise writer.error("this version cannot say it", label)
+        for name, label, _, write in self._plain:
+            write(writer, getattr(structure, name), label)
+        if self._flexible:
+            writer.tags(self._tags(writer, structure))
+
+    def _tags(self, writer: Writer, structure: Flexible) -> dict[int, bytes]:
+        if taken := self._tagged.keys() & structure.unknown_tags.keys():
+            raise writer.error(f"{sorted(taken)} are known, and have fields of their own", "unknown_tags")
+        tags = dict(structure.unknown_tags)
+        for number, known in self._tagged.items():
+            value = getattr(structure, known.name)
+            if value != known.default:
+                inner = FlexibleWriter(writer.message)
+                known.codec.write(inner, value, known.label)
+                tags[number] = bytes(inner.out)
+        return tags
+
+
+def _mark(hint: Any, kind: type[Any]) -> Any:
+    """Find what a declaration says about a field; None where it says nothing."""
+    return next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, kind)), None)
+
+
+def _codec(hint: Any, version: int, label: str, *, flexible: bool) -> _Codec:
+    """Find how a declared type is read and written."""
+    if scalar := _mark(hint, Scalar):
+        return _Codec(scalar.read, scalar.write, scalar.size)
+    if get_origin(hint) is Annotated:
+        return _codec(hint.__origin__, version, label, flexible=flexible)
+    choices = get_args(hint)
+    nullable = NoneType in choices
+    if nullable:
+        (hint,) = (choice for choice in choices if choice is not NoneType)
+    if hint is str:
+        string = _NULLABLE_STRING if nullable else _STRING
+        return string[flexible]
+    if hint is bytes:
+        return _OCTETS[flexible]
+    if get_origin(hint) is tuple:
+        return _array(hint, version, label, flexible=flexible, nullable=nullable)
+    inner = _Plan(hint, version, flexible=flexible, prefix=f"{label}.")
+    return _nullable_structure(inner) if nullable else _Codec(inner.read, inner.write, inner.smallest)
+
+
+_STRING: Final = (_Codec(Reader.string, Writer.string, 2), _Codec(Reader.string, Writer.string, 1))
+_NULLABLE_STRING: Final = (
+    _Codec(Reader.nullable_string, Writer.nullable_string, 2),
+    _Codec(Reader.nullable_string, Writer.nullable_string, 1),
+)
+
+
+def _write_octets(writer: Writer, value: bytes, _: str) -> None:
+    writer.octets(value)
+
+
+_OCTETS: Final = (_Codec(Reader.octets, _write_octets, 4), _Codec(Reader.octets, _write_octets, 1))
+
+
+def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _Codec:
+    element = get_args(hint)[0]
+    codec = _codec(element, version, label, flexible=flexible)
+    scalar = _mark(element, Scalar)
+    letter = scalar.letter if scalar else ""
+    count = Reader.nullable_count if nullable else Reader.count
+
+    def read(reader: Reader, label: str) -> tuple[Any, ...] | None:
+        size = count(reader, label, codec.smallest)
+        if size is None:
+            return None
+        if letter:
+            return struct.unpack_from(f">{size}{letter}", reader.buffer, reader.take(size * codec.smallest, label))
+        return tuple([codec.read(reader, label) for _ in range(size)])
+
+    def write(writer: Writer, values: tuple[Any, ...] | None, label: str) -> None:
+        writer.length(-1 if values is None else len(values))
+        for value in values or ():
+            codec.write(writer, value, label)
+
+    return _Codec(read, write, 1 if flexible else 4)
+
+
+def _nullable_structure(inner: _Plan) -> _Codec:
+    """Put a byte before a structure: negative for null, as in Kafka's generated code."""
+
+    def read(reader: Reader, label: str) -> Any:
+        return None if reader.int8(label) < 0 else inner.read(reader, label)
+
+    def write(writer: Writer, structure: Structure | None, label: str) -> None:
+        writer.int8(-1 if structure is None else 1, label)
+        if structure is not None:
+            inner.write(writer, structure, label)
+
+    return _Codec(read, write, 1)

@@ -1,0 +1,454 @@
+"""Records of coordinators: what is particular about them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from featuregate.errors import LocalWireError, RemoteWireError
+from featuregate.wire.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    ZERO_UUID,
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    CoordinatorLog,
+    Endpoint,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    KeyValue,
+    LegacyOffsetCommitKey,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PartitionsSchema,
+    Record,
+    ShareSnapshotKey,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    StateBatch,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+    TopicPartitions,
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionState,
+    UnknownKey,
+    UnknownValue,
+)
+
+COMMIT = OffsetCommitKey(group="g", topic="t", partition=1)
+OFFSET = OffsetCommitValue(offset=7, leader_epoch=2, metadata="m", commit_timestamp=9)
+PRODUCER = TransactionLogValue(
+    producer_id=1000,
+    producer_epoch=2,
+    transaction_timeout_ms=60_000,
+    transaction_status=TransactionState.ONGOING,
+    transaction_partitions=(PartitionsSchema(topic="t", partition_ids=(0, 1)),),
+    transaction_last_update_timestamp_ms=9,
+    transaction_start_timestamp_ms=8,
+)
+MEMBER = ConsumerGroupMemberMetadataValue(
+    instance_id=None,
+    rack_id="r",
+    client_id="c",
+    client_host="/h",
+    subscribed_topic_names=("t",),
+    subscribed_topic_regex=None,
+    server_assignor=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "record", "key", "value"),
+    [
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(
+                LegacyOffsetCommitKey(group="g", topic="t", partition=1),
+                dataclasses.replace(OFFSET, leader_epoch=-1),
+                0,
+            ),
+            "0000 0001 67 0001 74 00000001",
+            "0000 0000000000000007 0001 6d 0000000000000009",
+            id="offset-v0",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1, expire_timestamp=10), 1),
+            "0001 0001 67 0001 74 00000001",
+            "0001 0000000000000007 0001 6d 0000000000000009 000000000000000a",
+            id="offset-v1",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1), 2),
+            "0001 0001 67 0001 74 00000001",
+            "0002 0000000000000007 0001 6d 0000000000000009",
+            id="offset-v2",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(COMMIT, OFFSET, 3),
+            "0001 0001 67 0001 74 00000001",
+            "0003 0000000000000007 00000002 0001 6d 0000000000000009",
+            id="offset-v3",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(COMMIT, dataclasses.replace(OFFSET, topic_id="AQIDBAUGBwgJCgsMDQ7-_w", unknown_tags={5: b"x"}), 4),
+            "0001 0001 67 0001 74 00000001",
+            "0004 0000000000000007 00000002 02 6d 0000000000000009 02 00 10 0102030405060708090a0b0c0d0efeff 05 01 78",
+            id="offset-v4",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(
+                GroupMetadataKey(group="g"),
+                GroupMetadataValue(
+                    protocol_type="consumer",
+                    generation=1,
+                    protocol="range",
+                    leader="a",
+                    current_state_timestamp=9,
+                    members=(
+                        MemberMetadata(
+                            member_id="a",
+                            group_instance_id="i",
+                            client_id="c",
+                            client_host="/h",
+                            rebalance_timeout=3,
+                            session_timeout=4,
+                            subscription=b"\1",
+                            assignment=b"\2\3",
+                        ),
+                    ),
+                ),
+                3,
+            ),
+            "0002 0001 67",
+            "0003 0008 636f6e73756d6572 00000001 0005 72616e6765 0001 61 0000000000000009 00000001"
+            "0001 61 0001 69 0001 63 0002 2f68 00000003 00000004 00000001 01 00000002 0203",
+            id="group-v3",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(
+                GroupMetadataKey(group="g"),
+                GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=()),
+                1,
+            ),
+            "0002 0001 67",
+            "0001 0000 00000000 ffff ffff 00000000",
+            id="group-v1-empty",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(GroupMetadataKey(group="g"), None),
+            "0002 0001 67",
+            None,
+            id="tombstone",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=5, metadata_hash=6), 0),
+            "0003 0001 67",
+            "0000 00000005 01 00 08 0000000000000006",
+            id="consumer-group",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(
+                ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+                dataclasses.replace(
+                    MEMBER,
+                    classic_member_metadata=ClassicMemberMetadata(
+                        session_timeout_ms=4, supported_protocols=(ClassicProtocol(name="p", metadata=b"\1"),)
+                    ),
+                ),
+                0,
+            ),
+            "0005 0001 67 0001 6d",
+            "0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 01 00 0c 01 00000004 02 02 70 02 01 00 00",
+            id="consumer-group-member-that-speaks-classic",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(
+                ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+                ConsumerGroupCurrentMemberAssignmentValue(
+                    member_epoch=5,
+                    previous_member_epoch=4,
+                    state=0,
+                    assigned_partitions=(
+                        TopicPartitions(topic_id=ZERO_UUID, partitions=(0, 1), assignment_epochs=(4, 5)),
+                    ),
+                    partitions_pending_revocation=(),
+                ),
+                0,
+            ),
+            "0008 0001 67 0001 6d",
+            "0000 00000005 00000004 00 02 00000000000000000000000000000000 03 00000000 00000001"
+            "01 00 09 03 00000004 00000005 01 00",
+            id="consumer-group-assignment",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
+            Record(
+                StreamsGroupMemberMetadataKey(group_id="g", member_id="m"),
+                StreamsGroupMemberMetadataValue(
+                    instance_id=None,
+                    rack_id=None,
+                    client_id="c",
+                    client_host="/h",
+                    topology_epoch=0,
+                    process_id="p",
+                    user_endpoint=Endpoint(host="e", port=65_535),
+                    client_tags=(KeyValue(key="k", value="v"),),
+                ),
+                0,
+            ),
+            "0013 0001 67 0001 6d",
+            "0000 00 00 02 63 03 2f68 ffffffff 00000000 02 70 01 02 65 ffff 00 02 02 6b 02 76 00 00",
+            id="streams-group-member",
+        ),
+        pytest.param(
+            TRANSACTION_STATE,
+            Record(TransactionLogKey(transactional_id="x"), PRODUCER, 0),
+            "0000 0001 78",
+            "0000 00000000000003e8 0002 0000ea60 01 00000001 0001 74 00000002 00000000 00000001"
+            "0000000000000009 0000000000000008",
+            id="transaction-v0",
+        ),
+        pytest.param(
+            TRANSACTION_STATE,
+            Record(
+                TransactionLogKey(transactional_id="x"),
+                dataclasses.replace(
+                    PRODUCER,
+                    previous_producer_id=999,
+                    next_producer_id=1001,
+                    client_transaction_version=2,
+                    next_producer_epoch=1,
+                    transaction_partitions=None,
+                ),
+                1,
+            ),
+            "0000 0001 78",
+            "0001 00000000000003e8 0002 0000ea60 01 00 0000000000000009 0000000000000008"
+            "04 00 08 00000000000003e7 01 08 00000000000003e9 02 02 0002 03 02 0001",
+            id="transaction-v1",
+        ),
+        pytest.param(
+            SHARE_GROUP_STATE,
+            Record(
+                ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=1),
+                ShareUpdateValue(
+                    snapshot_epoch=1,
+                    leader_epoch=2,
+                    start_offset=3,
+                    delivery_complete_count=4,
+                    state_batches=(StateBatch(first_offset=3, last_offset=4, delivery_state=2, delivery_count=1),),
+                ),
+                0,
+            ),
+            "0001 0001 67 00000000000000000000000000000000 00000001",
+            "0000 00000001 00000002 0000000000000003 02 0000000000000003 0000000000000004 02 0001 00 01 00 04 00000004",
+            id="share-update",
+        ),
+    ],
+)
+def test_records_have_kafkas_bytes(log: CoordinatorLog, record: Record, key: str, value: str | None) -> None:
+    """Each field lies where Kafka's schema puts it."""
+    encoded = (bytes.fromhex(key), None if value is None else bytes.fromhex(value))
+    assert log.encode(record) == encoded
+    assert log.decode(*encoded) == record
+
+
+def test_a_legacy_key_is_a_key_of_an_offset_too() -> None:
+    """Who looks for offsets finds those of old brokers, and does not mix them up."""
+    legacy = LegacyOffsetCommitKey(group="g", topic="t", partition=1)
+    assert isinstance(legacy, OffsetCommitKey)
+    assert legacy != COMMIT
+    assert CONSUMER_OFFSETS.decode_key(CONSUMER_OFFSETS.encode(Record(legacy, None))[0]) == legacy
+
+
+def test_topics_have_their_own_numbers() -> None:
+    """The same first bytes are another type of record in each topic."""
+    data = bytes.fromhex("0000 0001 78")
+    assert TRANSACTION_STATE.decode_key(data) == TransactionLogKey(transactional_id="x")
+    with pytest.raises(RemoteWireError, match=r"^LegacyOffsetCommitKey: topic at byte 5: "):
+        CONSUMER_OFFSETS.decode_key(data)
+    with pytest.raises(RemoteWireError, match=r"^ShareSnapshotKey: topic_id at byte 5: "):
+        SHARE_GROUP_STATE.decode_key(data)
+
+
+def test_all_record_types_of_kafka_are_known() -> None:
+    """9 and 18 were given up before a release that supports them."""
+    assert sorted(CONSUMER_OFFSETS.records) == [*range(9), *range(10, 18), *range(19, 24)]
+    assert TRANSACTION_STATE.records == {0: (TransactionLogKey, TransactionLogValue)}
+    assert sorted(SHARE_GROUP_STATE.records) == [ShareSnapshotKey.RECORD_TYPE, ShareUpdateKey.RECORD_TYPE]
+    for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE):
+        for key, value in log.records.values():
+            assert (key.__name__.removesuffix("Key"), value.__name__.removesuffix("Value")) in {
+                ("LegacyOffsetCommit", "OffsetCommit"),
+                (value.__name__.removesuffix("Value"), value.__name__.removesuffix("Value")),
+            }
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"", None), (b"\0", None), (b"\0\2\0\0", b""), (b"\0\2\0\0", b"\0")])
+def test_a_key_or_value_without_its_number_is_refused(key: bytes, value: bytes | None) -> None:
+    """Even an unknown one has two bytes."""
+    with pytest.raises(RemoteWireError, match=r"^__consumer_offsets: (key|value) at byte 0: wanted 2 bytes, "):
+        CONSUMER_OFFSETS.decode(key, value)
+
+
+def test_an_error_names_the_field_inside_of_others() -> None:
+    """And counts bytes from the beginning of the value."""
+    key, value = CONSUMER_OFFSETS.encode(
+        Record(
+            GroupMetadataKey(group="g"),
+            GroupMetadataValue(
+                protocol_type="",
+                generation=0,
+                protocol=None,
+                leader=None,
+                members=(
+                    MemberMetadata(
+                        member_id="", client_id="", client_host="", session_timeout=0, subscription=b"", assignment=b"1"
+                    ),
+                ),
+            ),
+            3,
+        )
+    )
+    assert value is not None
+    with pytest.raises(RemoteWireError, match=r"^GroupMetadataValue v3: members\.assignment at byte 48: wanted 1 byte"):
+        CONSUMER_OFFSETS.decode(key, value[:-1])
+
+
+def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> None:
+    """As everywhere in this protocol."""
+    key, _ = TRANSACTION_STATE.encode(Record(TransactionLogKey(transactional_id="x"), None))
+    head = bytes.fromhex("0000 00000000000003e8 0002 0000ea60 01")
+    with pytest.raises(RemoteWireError, match="2147483647 elements cannot fit into 4 bytes"):
+        TRANSACTION_STATE.decode(key, head + bytes.fromhex("7fffffff 00000000"))
+    with pytest.raises(RemoteWireError, match="negative count -2"):
+        TRANSACTION_STATE.decode(key, head + bytes.fromhex("fffffffe 00000000"))
+
+
+def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
+    """More than any other message has: a record of a megabyte holds some 30,000 of them."""
+    topics = tuple(
+        TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,)) for epoch in range(30_000)
+    )
+    assignment = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=1,
+        previous_member_epoch=0,
+        state=0,
+        assigned_partitions=topics,
+        partitions_pending_revocation=(),
+    )
+    record = Record(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"), assignment, 0)
+    assert CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(record)) == record
+
+
+def test_tagged_fields_of_inner_structures_are_kept() -> None:
+    """A newer coordinator may add one anywhere (KIP-915)."""
+    record = Record(
+        TransactionLogKey(transactional_id="x"),
+        dataclasses.replace(
+            PRODUCER,
+            transaction_partitions=(PartitionsSchema(topic="t", partition_ids=(0,), unknown_tags={9: b"new"}),),
+            unknown_tags={77: b""},
+        ),
+        1,
+    )
+    assert TRANSACTION_STATE.decode(*TRANSACTION_STATE.encode(record)) == record
+
+
+def test_a_tagged_field_is_read_to_its_end() -> None:
+    """Bytes behind its value are refused like those behind a record."""
+    with pytest.raises(RemoteWireError, match=r"^ConsumerGroupMetadataValue v0: end at byte 17: 1 byte left over"):
+        CONSUMER_OFFSETS.decode(
+            bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 01 00 09 0000000000000006 00")
+        )
+
+
+def test_a_tagged_null_is_its_default() -> None:
+    """Kafka never writes one; who does means what leaving it out means."""
+    record = CONSUMER_OFFSETS.decode(
+        bytes.fromhex("0005 0001 67 0001 6d"),
+        bytes.fromhex("0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 01 00 01 ff"),
+    )
+    assert record.value == MEMBER
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_what_an_older_version_may_drop_is_dropped(version: int) -> None:
+    """As the schema allows it, like a broker with an old metadata.version does."""
+    full = dataclasses.replace(OFFSET, expire_timestamp=10, topic_id="AQIDBAUGBwgJCgsMDQ7-_w")
+    value = CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(Record(COMMIT, full, version))).value
+    assert value == dataclasses.replace(
+        OFFSET, leader_epoch=2 if version == 3 else -1, expire_timestamp=10 if version == 1 else -1
+    )
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["previous_producer_id", "next_producer_id", "next_producer_epoch", "client_transaction_version"],
+)
+def test_what_an_older_version_may_not_drop_is_refused(field: str) -> None:
+    """Kafka's own encoder refuses these too: a transaction would be another one without them."""
+    record = Record(TransactionLogKey(transactional_id="x"), dataclasses.replace(PRODUCER, **{field: 2}), 0)
+    with pytest.raises(LocalWireError, match=rf"^TransactionLogValue v0: {field}: this version cannot say it"):
+        TRANSACTION_STATE.encode(record)
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        (Record(TransactionLogKey(transactional_id="x"), None), "__consumer_offsets has no TransactionLogKey"),
+        (Record(ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=0), None), "has no ShareUpdateKey"),
+        (Record(GroupMetadataKey(group="g"), OFFSET, 3), "__consumer_offsets has no OffsetCommitValue under this key"),
+        (Record(UnknownKey(record_type=99, data=b""), OFFSET, 3), "has no OffsetCommitValue under this key"),
+        (Record(COMMIT, OFFSET), "OffsetCommitValue: say which version to write"),
+        (Record(COMMIT, OFFSET, 5), "OffsetCommitValue: version 5 is not one of 0 to 4"),
+        (Record(COMMIT, OFFSET, -1), "OffsetCommitValue: version -1 is not one of 0 to 4"),
+        (Record(COMMIT, UnknownValue(data=b""), 40_000), "40000 does not fit into 16 bits"),
+        (Record(UnknownKey(record_type=40_000, data=b""), None), "40000 does not fit into 16 bits"),
+        (Record(COMMIT, dataclasses.replace(OFFSET, offset=2**63), 3), "OffsetCommitValue v3: offset: "),
+        (Record(COMMIT, dataclasses.replace(OFFSET, topic_id="short"), 4), "topic_id: 'short' is not 16 bytes"),
+        (Record(COMMIT, dataclasses.replace(OFFSET, unknown_tags={0: b""}), 4), r"unknown_tags: \[0\] are known"),
+    ],
+)
+def test_records_that_kafka_has_no_bytes_for_are_refused(record: Record, problem: str) -> None:
+    """Before anything is written."""
+    with pytest.raises(LocalWireError, match=problem):
+        CONSUMER_OFFSETS.encode(record)
+
+
+def test_records_are_matched_by_what_they_are() -> None:
+    """A reader of many records asks for those it wants."""
+    found = []
+    for record in (Record(COMMIT, OFFSET, 3), Record(COMMIT, None), Record(GroupMetadataKey(group="g"), None)):
+        match record:
+            case Record(OffsetCommitKey(group=group), OffsetCommitValue(offset=offset)):
+                found.append((group, offset))
+            case Record(OffsetCommitKey(group=group), None):
+                found.append((group, None))
+    assert found == [("g", 7), ("g", None)]
+
+
+def test_transaction_states_have_kafkas_numbers() -> None:
+    """A number that is none of them stays a number."""
+    assert TransactionState(PRODUCER.transaction_status).name == "ONGOING"
+    assert [state.value for state in TransactionState] == list(range(8))

@@ -1,0 +1,160 @@
+"""Records of coordinators, whatever they say and however they are broken."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pickle
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from record_strategies import KINDS, LOGS, records, text
+
+from featuregate.errors import RemoteWireError
+from featuregate.wire.coordinator_records import CoordinatorLog, Record, UnknownKey, UnknownValue
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@settings(max_examples=20)
+@given(data=st.data())
+def test_each_record_comes_back(kind: str, data: st.DataObject) -> None:
+    """Decoding what was encoded gives the same record, with the tagged fields that nobody knows."""
+    log, kinds = KINDS[kind]
+    record = data.draw(kinds)
+    key, value = log.encode(record)
+    assert log.decode(key, value) == record
+    assert log.decode_key(key) == record.key
+    assert log.encode(log.decode(key, value)) == (key, value)
+
+
+@given(
+    log=st.sampled_from(LOGS),
+    number=st.integers(24, 32767) | st.integers(-32768, -1),
+    version=st.integers(-32768, 32767),
+    key=st.binary(max_size=9),
+    value=st.none() | st.binary(max_size=9),
+)
+def test_a_record_type_that_nobody_knows_comes_back(
+    log: CoordinatorLog, number: int, version: int, key: bytes, value: bytes | None
+) -> None:
+    """It is kept as it came: the number of its type, the version of its value, and the bytes behind them."""
+    record = log.decode(
+        number.to_bytes(2, "big", signed=True) + key,
+        None if value is None else version.to_bytes(2, "big", signed=True) + value,
+    )
+    assert record == Record(
+        UnknownKey(record_type=number, data=key),
+        None if value is None else UnknownValue(data=value),
+        None if value is None else version,
+    )
+    assert record.record_type == number
+    assert log.decode(*log.encode(record)) == record
+
+
+@given(drawn=records, version=st.integers(5, 32767) | st.integers(-32768, -1), data=st.binary(max_size=9))
+def test_a_version_that_nobody_knows_comes_back(
+    drawn: tuple[CoordinatorLog, Record], version: int, data: bytes
+) -> None:
+    """The key is read all the same."""
+    log, known = drawn
+    record = log.decode(log.encode(known)[0], version.to_bytes(2, "big", signed=True) + data)
+    assert record == Record(known.key, UnknownValue(data=data), version)
+    assert log.decode(*log.encode(record)) == record
+
+
+@given(drawn=records)
+def test_a_record_is_cut_at_any_byte(drawn: tuple[CoordinatorLog, Record]) -> None:
+    """No part of a key is a key, no part of a value a value, and the error says where it ends."""
+    log, record = drawn
+    key, value = log.encode(record)
+    for size in range(len(key)):
+        with pytest.raises(RemoteWireError) as caught:
+            log.decode(key[:size], value)
+        assert caught.value.offset <= size
+    for size in range(len(value or b"")):
+        with pytest.raises(RemoteWireError) as caught:
+            log.decode(key, value[:size])
+        assert caught.value.offset <= size
+
+
+@given(drawn=records, more=st.binary(min_size=1, max_size=9))
+def test_bytes_behind_a_record_are_refused(drawn: tuple[CoordinatorLog, Record], more: bytes) -> None:
+    """Keys and values are used to their last byte."""
+    log, record = drawn
+    key, value = log.encode(record)
+    with pytest.raises(RemoteWireError, match="left over") as caught:
+        log.decode(key + more, value)
+    assert caught.value.offset == len(key)
+    if value is not None:
+        with pytest.raises(RemoteWireError, match="left over") as caught:
+            log.decode(key, value + more)
+        assert caught.value.offset == len(value)
+
+
+@given(log=st.sampled_from(LOGS), number=st.integers(0, 24), key=st.binary(max_size=40))
+def test_any_key_parses_or_raises_our_error(log: CoordinatorLog, number: int, key: bytes) -> None:
+    """Decoders of keys are total."""
+    for data in (key, number.to_bytes(2) + key):
+        with contextlib.suppress(RemoteWireError):
+            log.decode_key(data)
+
+
+@settings(max_examples=300)
+@given(drawn=records, version=st.integers(0, 4), value=st.binary(max_size=120))
+def test_any_value_parses_or_raises_our_error(drawn: tuple[CoordinatorLog, Record], version: int, value: bytes) -> None:
+    """Decoders of values are total."""
+    log, record = drawn
+    key, _ = log.encode(record)
+    for data in (value, version.to_bytes(2) + value):
+        with contextlib.suppress(RemoteWireError):
+            log.decode(key, data)
+
+
+@settings(max_examples=200)
+@given(drawn=records, data=st.data())
+def test_invariant_7_mutated_records_neither_crash_nor_bloat(
+    drawn: tuple[CoordinatorLog, Record], data: st.DataObject
+) -> None:
+    """Bytes that are almost right cost about their size, whatever lengths they claim."""
+    log, record = drawn
+    halves = [bytearray(half) for half in log.encode(record) if half is not None]
+    for _ in range(data.draw(st.integers(1, 4))):
+        half = data.draw(st.sampled_from(halves))
+        half[data.draw(st.integers(0, len(half) - 1))] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF]))
+    key, value = bytes(halves[0]), bytes(halves[1]) if len(halves) > 1 else None
+    with contextlib.suppress(RemoteWireError):
+        log.decode(key, value)  # once before, so that the layouts are worked out
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(RemoteWireError):
+            log.decode(key, value)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 1024 + 200 * (len(key) + len(value or b""))
+    finally:
+        tracemalloc.stop()
+
+
+@given(drawn=records)
+def test_a_record_is_a_frozen_value_that_pickles(drawn: tuple[CoordinatorLog, Record]) -> None:
+    """It can be passed to another process, nobody changes it on the way, and equal keys hash the same."""
+    log, record = drawn
+    twin = pickle.loads(pickle.dumps(record))
+    assert twin == record
+    assert hash(twin.key) == hash(record.key)
+    for part in (record, record.key, record.value):
+        if part is not None:
+            assert not hasattr(part, "__dict__")
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(part, dataclasses.fields(part)[0].name, None)
+    assert repr(log) == f"<CoordinatorLog {log.topic}>"
+
+
+@given(group=text, other=text)
+def test_keys_of_two_types_are_never_equal(group: str, other: str) -> None:
+    """A key says the type of its record too, though several have the same fields."""
+    for log in LOGS:
+        classes = [key for key, _ in log.records.values()]
+        for fields in ({"group_id": group}, {"group_id": group, "member_id": other}):
+            keys = [cls(**fields) for cls in classes if {f.name for f in dataclasses.fields(cls)} == set(fields)]
+            assert len(set(keys)) == len(keys)
