@@ -84,6 +84,7 @@ from featuregate.wire.coordinator_records.streams_groups import (
     TaskIds,
     TopologyTopic,
 )
+from featuregate.wire.coordinator_records.tagged import tagged_fields
 from featuregate.wire.coordinator_records.transactions import (
     PartitionsSchema,
     TransactionLogKey,
@@ -170,6 +171,7 @@ __all__ = [
     "UnknownKey",
     "UnknownValue",
     "Value",
+    "tagged_fields",
 ]
 
 CONSUMER_OFFSETS: Final = CoordinatorLog(

@@ -43,6 +43,7 @@ from featuregate.wire.coordinator_records import (
     TransactionState,
     UnknownKey,
     UnknownValue,
+    tagged_fields,
 )
 
 COMMIT = OffsetCommitKey(group="g", topic="t", partition=1)
@@ -434,6 +435,33 @@ def test_records_that_kafka_has_no_bytes_for_are_refused(record: Record, problem
     """Before anything is written."""
     with pytest.raises(LocalWireError, match=problem):
         CONSUMER_OFFSETS.encode(record)
+
+
+def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
+    """Each once, however many structures have it; the default says nothing."""
+    topics = tuple(
+        TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=epochs, unknown_tags={9: b""})
+        for epochs in (None, (1,), (2,))
+    )
+    assignment = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=1,
+        previous_member_epoch=0,
+        state=0,
+        assigned_partitions=topics,
+        partitions_pending_revocation=(),
+        unknown_tags={7: b""},
+    )
+    assert tagged_fields(assignment) == (
+        "assigned_partitions.tag 9",
+        "assigned_partitions.assignment_epochs",
+        "tag 7",
+    )
+    classic = ClassicMemberMetadata(session_timeout_ms=4, supported_protocols=(), unknown_tags={1: b""})
+    assert tagged_fields(dataclasses.replace(MEMBER, classic_member_metadata=classic)) == (
+        "classic_member_metadata",
+        "classic_member_metadata.tag 1",
+    )
+    assert tagged_fields(OFFSET) == ()
 
 
 def test_records_are_matched_by_what_they_are() -> None:

@@ -1,0 +1,148 @@
+"""What the coordinators of each release can read of their own topics, and so what an older one would lose.
+
+Coordinators keep groups, offsets and transactions as records of internal topics. One that is rolled back meets what
+newer ones wrote. Up to 3.4.0 it stops at the first type of record that it does not know; since KIP-915 it skips that
+record and goes on, and it ignores tagged fields that it does not know. A newer version of a value stops it still.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from featuregate.catalog.data import load
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["Coordinator", "Loss", "RecordReading", "coordinator", "coordinators"]
+
+_ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
+"""The first release whose only group coordinator is the one of KIP-848."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordReading:
+    """How much a coordinator reads of one type of record."""
+
+    versions: tuple[int, int]
+    """The lowest and the highest version of values, inclusive."""
+    tagged: frozenset[str]
+    """The tagged fields that it knows, as ``featuregate.wire.coordinator_records.tagged_fields`` names them."""
+    early_access: bool
+    """Whether version 0 had another layout there than in the release that supports it: then neither reads the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What becomes of a record that a coordinator does not read whole."""
+
+    kind: Literal["stops", "skips", "ignores"]
+    """``stops``: it loads nothing of the partition from this record on; ``skips``: it goes on without the record;
+    ``ignores``: it goes on without some fields of it."""
+    why: str
+    """In words, such as ``record type 16 is unknown``."""
+    fields: tuple[str, ...] = ()
+    """The tagged fields that are ignored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinator:
+    """What the coordinators of a release read."""
+
+    release: str
+    """The first release that they are in."""
+    consumer_protocol: bool
+    """Whether the group coordinator is the one of KIP-848; up to 3.9 that has to be switched on."""
+    skips_unknown_types: bool
+    """Whether it has KIP-915."""
+    reads: Mapping[str, Mapping[int, RecordReading]]
+    """By topic, then by type of record."""
+    read_from: str
+    """Which source or jar says so."""
+
+    def loss(self, topic: str, record_type: int, version: int | None, tagged: Collection[str] = ()) -> Loss | None:
+        """Say what becomes of a record when these coordinators load it; None where they read it whole.
+
+        ``version`` is that of the value, None for a tombstone; ``tagged`` names the tagged fields that it has.
+        """
+        known = self.reads.get(topic, {}).get(record_type)
+        if known is None:
+            return self._unknown_type(record_type, version)
+        if version is None:
+            return None
+        if known.early_access:
+            return Loss(kind="stops", why=f"record type {record_type} had another layout in {self.release}")
+        lowest, highest = known.versions
+        if not lowest <= version <= highest:
+            return Loss(kind="stops", why=f"value version {version} is not one of {lowest} to {highest}")
+        if ignored := tuple(name for name in tagged if name not in known.tagged):
+            return Loss(kind="ignores", why=f"tagged fields are unknown: {', '.join(ignored)}", fields=ignored)
+        return None
+
+    def _unknown_type(self, record_type: int, version: int | None) -> Loss | None:
+        why = f"record type {record_type} is unknown"
+        if not self.skips_unknown_types:
+            return Loss(kind="stops", why=why)
+        return None if version is None else Loss(kind="skips", why=why)
+
+
+def coordinator(release: str, *, consumer_protocol: bool | None = None) -> Coordinator:
+    """Give what the coordinators of a release read; of a release newer than the table, what the newest in it do.
+
+    ``release`` is a version such as ``3.4.1``, which tells more than ``3.4`` here. ``consumer_protocol`` chooses the
+    group coordinator where a release has both, as 3.8 and 3.9 do; by default it is the one that runs by default there.
+
+    Raises
+    ------
+    LookupError
+        The release is older than 0.10.0, or has no such coordinator.
+    """
+    asked = _numbers(release)
+    if consumer_protocol is None:
+        consumer_protocol = asked >= _ONLY_CONSUMER_PROTOCOL
+    if consumer_protocol or asked < _ONLY_CONSUMER_PROTOCOL:
+        for known in reversed(coordinators()):
+            if known.consumer_protocol == consumer_protocol and _numbers(known.release) <= asked:
+                return known
+    kind = "with the consumer protocol" if consumer_protocol else "of the classic protocol alone"
+    raise LookupError(f"no coordinator {kind} is known of Kafka {release}")
+
+
+@functools.cache
+def coordinators() -> tuple[Coordinator, ...]:
+    """Return all that are known, oldest first; those of the classic protocol alone go before those of KIP-848."""
+    table = load("coordinators")
+    kip915 = _numbers(table["skips_unknown_types_from"])
+    return tuple(
+        _coordinator(release, table[generation][release], kip915, consumer_protocol=generation == "consumer_protocol")
+        for generation in ("classic", "consumer_protocol")
+        for release in sorted(table[generation], key=_numbers)
+    )
+
+
+def _coordinator(
+    release: str, row: Mapping[str, Any], kip915: tuple[int, ...], *, consumer_protocol: bool
+) -> Coordinator:
+    return Coordinator(
+        release=release,
+        consumer_protocol=consumer_protocol,
+        skips_unknown_types=_numbers(release) >= kip915,
+        reads={
+            topic: {int(number): _reading(entry) for number, entry in entries.items()}
+            for topic, entries in row["reads"].items()
+        },
+        read_from=row["read_from"],
+    )
+
+
+def _reading(entry: Mapping[str, Any]) -> RecordReading:
+    lowest, highest = entry["versions"]
+    return RecordReading(
+        versions=(lowest, highest), tagged=frozenset(entry["tagged"]), early_access=entry.get("early_access", False)
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))

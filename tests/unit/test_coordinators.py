@@ -1,0 +1,172 @@
+"""What coordinators of each release read, and what an older one loses (KIP-915)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from record_strategies import LOGS, records
+
+from featuregate.catalog.coordinators import Coordinator, Loss, coordinator, coordinators
+from featuregate.wire.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    CoordinatorLog,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Record,
+    TransactionLogKey,
+    TransactionLogValue,
+    Value,
+    tagged_fields,
+)
+
+TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
+OFFSET = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, topic_id=TOPIC_ID)
+PRODUCER = TransactionLogValue(
+    producer_id=1000,
+    producer_epoch=2,
+    transaction_timeout_ms=60_000,
+    transaction_status=0,
+    transaction_partitions=None,
+    transaction_last_update_timestamp_ms=9,
+    transaction_start_timestamp_ms=8,
+    previous_producer_id=999,
+    client_transaction_version=2,
+    unknown_tags={77: b""},
+)
+
+
+def loss(reader: Coordinator, log: CoordinatorLog, record: Record) -> Loss | None:
+    """Ask about a record."""
+    tagged = tagged_fields(record.value) if isinstance(record.value, Value) else ()
+    return reader.loss(log.topic, record.record_type, record.version, tagged)
+
+
+@pytest.mark.parametrize(
+    ("release", "consumer_protocol", "row", "kip_915"),
+    [
+        ("0.10.0.1", None, "0.10.0", False),
+        ("0.10.2.2", None, "0.10.1", False),
+        ("2.0.1", None, "0.11.0", False),
+        ("2.8.2", None, "2.3", False),
+        ("3.3.2", None, "2.3", False),
+        ("3.4", None, "2.3", False),
+        ("3.4.0", None, "2.3", False),
+        ("3.4.1", None, "3.4.1", True),
+        ("3.5.0", None, "3.4.1", True),
+        ("3.9.2", None, "3.4.1", True),
+        ("3.9.2", True, "3.9", True),
+        ("4.0.0", None, "4.0", True),
+        ("4.3.1", None, "4.3", True),
+        ("9.9", None, "4.4", True),
+    ],
+)
+def test_a_release_reads_as_the_newest_row_before_it(
+    *, release: str, consumer_protocol: bool | None, row: str, kip_915: bool
+) -> None:
+    """KIP-915 is in 3.4.1 and in 3.5.0, and in no release before."""
+    found = coordinator(release, consumer_protocol=consumer_protocol)
+    assert (found.release, found.skips_unknown_types) == (row, kip_915)
+    assert "of" in found.read_from
+
+
+@pytest.mark.parametrize(
+    ("release", "consumer_protocol"), [("0.9.0", None), ("3.7.2", True), ("2.8.2", True), ("4.0.0", False)]
+)
+def test_a_coordinator_that_a_release_does_not_have_is_refused(*, release: str, consumer_protocol: bool | None) -> None:
+    """The consumer protocol of releases before 3.8 was an early access, of another layout."""
+    with pytest.raises(LookupError, match=rf"is known of Kafka {release}$"):
+        coordinator(release, consumer_protocol=consumer_protocol)
+
+
+@pytest.mark.parametrize("log", LOGS, ids=repr)
+def test_the_newest_coordinators_read_what_this_package_reads(log: CoordinatorLog) -> None:
+    """The same types, versions and tagged fields; but they read only the first version of legacy offsets."""
+    newest = coordinators()[-1].reads[log.topic]
+    assert {number: reading.versions for number, reading in newest.items()} == {
+        number: (0, 0) if key.__name__ == "LegacyOffsetCommitKey" else value.VERSIONS
+        for number, (key, value) in log.records.items()
+    }
+    assert not any(reading.early_access for reading in newest.values())
+
+
+@given(drawn=records)
+def test_the_newest_coordinators_lose_only_what_nobody_knows(drawn: tuple[CoordinatorLog, Record]) -> None:
+    """Every tagged field of ours is in the table, under the name that `tagged_fields` gives it."""
+    log, record = drawn
+    lost = loss(coordinators()[-1], log, record)
+    if record.record_type == 0 and log is CONSUMER_OFFSETS and record.version:
+        assert lost == Loss(kind="stops", why=f"value version {record.version} is not one of 0 to 0")
+    elif lost is not None:
+        assert lost.kind == "ignores"
+        assert all("tag " in name for name in lost.fields)
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("3.4.0", Loss(kind="stops", why="value version 4 is not one of 0 to 3")),
+        ("3.9.2", Loss(kind="ignores", why="tagged fields are unknown: topic_id", fields=("topic_id",))),
+        ("4.0.1", Loss(kind="ignores", why="tagged fields are unknown: topic_id", fields=("topic_id",))),
+        ("4.1.0", None),
+    ],
+)
+def test_an_offset_with_a_topic_id(release: str, expected: Loss | None) -> None:
+    """Brokers from 4.1 on write it."""
+    record = Record(OffsetCommitKey(group="g", topic="t", partition=0), OFFSET, 4)
+    assert loss(coordinator(release), CONSUMER_OFFSETS, record) == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("3.4.0", Loss(kind="stops", why="value version 1 is not one of 0 to 0")),
+        (
+            "3.9.2",
+            Loss(
+                kind="ignores",
+                why="tagged fields are unknown: previous_producer_id, client_transaction_version, tag 77",
+                fields=("previous_producer_id", "client_transaction_version", "tag 77"),
+            ),
+        ),
+        ("4.0.0", Loss(kind="ignores", why="tagged fields are unknown: tag 77", fields=("tag 77",))),
+    ],
+)
+def test_a_transaction_of_kip_890(release: str, expected: Loss | None) -> None:
+    """Brokers write it while transaction.version is 1 or more."""
+    record = Record(TransactionLogKey(transactional_id="x"), PRODUCER, 1)
+    assert loss(coordinator(release), TRANSACTION_STATE, record) == expected
+
+
+def test_a_type_that_a_coordinator_does_not_know_is_skipped_since_kip_915() -> None:
+    """Before, nothing behind it was loaded; and a tombstone that is skipped is no loss."""
+    key = ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="t.*")
+    record = Record(key, ConsumerGroupRegularExpressionValue(topics=("t",), version=1, timestamp=2), 0)
+    assert loss(coordinator("3.3.2"), CONSUMER_OFFSETS, record) == Loss(kind="stops", why="record type 16 is unknown")
+    assert loss(coordinator("3.9.2"), CONSUMER_OFFSETS, record) == Loss(kind="skips", why="record type 16 is unknown")
+    assert loss(coordinator("4.0.0"), CONSUMER_OFFSETS, record) is None
+    tombstone = Record(key, None)
+    assert loss(coordinator("3.3.2"), CONSUMER_OFFSETS, tombstone) == Loss(
+        kind="stops", why="record type 16 is unknown"
+    )
+    assert loss(coordinator("3.9.2"), CONSUMER_OFFSETS, tombstone) is None
+    assert loss(coordinator("4.0.0"), CONSUMER_OFFSETS, tombstone) is None
+
+
+def test_the_layout_of_an_early_access_is_another_one() -> None:
+    """4.0 wrote share groups under the numbers and versions that 4.1 uses, but not in its way."""
+    assert coordinator("4.0.0").loss(CONSUMER_OFFSETS.topic, 11, 0) == Loss(
+        kind="stops", why="record type 11 had another layout in 4.0"
+    )
+    assert coordinator("4.1.0").loss(CONSUMER_OFFSETS.topic, 11, 0) is None
+
+
+def test_a_topic_that_a_release_does_not_have_has_only_unknown_types() -> None:
+    """Share coordinators came with 4.0, transactions with 0.11."""
+    assert coordinator("3.9.2").loss(SHARE_GROUP_STATE.topic, 0, 0) == Loss(
+        kind="skips", why="record type 0 is unknown"
+    )
+    assert coordinator("0.10.1").loss(TRANSACTION_STATE.topic, 0, 0) is not None
