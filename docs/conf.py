@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from sphinx.util.nodes import make_refnode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import configuration_keys, flag_table, preset_table, remedy_table  # Sphinx does not look here by itself
+from tables import (  # Sphinx does not look here by itself
+    configuration_keys,
+    coordinator_table,
+    field_table,
+    flag_table,
+    preset_table,
+    record_table,
+    remedy_table,
+)
 
 if TYPE_CHECKING:
     from docutils.nodes import Element
@@ -33,8 +41,11 @@ html_title = f"featuregate {version}"
 myst_enable_extensions = ["substitution"]
 myst_substitutions = {
     "configuration_keys": configuration_keys(),
+    "coordinator_table": coordinator_table(),
+    "field_table": field_table(),
     "flag_table": flag_table(),
     "preset_table": preset_table(),
+    "record_table": record_table(),
     "remedy_table": remedy_table(),
 }
 myst_heading_anchors = 3

@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate import presets
+from featuregate.catalog.coordinators import coordinators
 from featuregate.config import KEYS
+from featuregate.wire.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    PartitionsSchema,
+    TransactionLogValue,
+)
+from featuregate.wire.coordinator_records.schema import In, Scalar, Tag
 from featuregate_confluent.remedies import BY_FLAG, BY_NAME, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["configuration_keys", "flag_table", "preset_table", "remedy_table"]
+__all__ = [
+    "configuration_keys",
+    "coordinator_table",
+    "field_table",
+    "flag_table",
+    "preset_table",
+    "record_table",
+    "remedy_table",
+]
+
+VALUES = (
+    OffsetCommitValue,
+    GroupMetadataValue,
+    MemberMetadata,
+    ConsumerGroupMemberMetadataValue,
+    TransactionLogValue,
+    PartitionsSchema,
+)
+"""What readers of records look for most."""
+LOGS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def configuration_keys() -> str:
@@ -35,6 +69,77 @@ def preset_table() -> str:
         for preset in presets.all()
     )
     return _table(("preset", "what it allows", "requirement", "source", "what it does not prove"), rows)
+
+
+def record_table() -> str:
+    """Return every type of record that coordinators keep."""
+    rows = (
+        (f"`{log.topic}`", str(number), f"`{key.__name__}`", f"`{value.__name__}`", _range(value.VERSIONS))
+        for log in LOGS
+        for number, (key, value) in log.records.items()
+    )
+    return _table(("topic", "type", "key", "value", "versions"), rows)
+
+
+def field_table() -> str:
+    """Return the fields of the values that readers look for most."""
+    rows = []
+    for cls in VALUES:
+        hints = get_type_hints(cls, include_extras=True)
+        for field in dataclasses.fields(cls):
+            if field.name != "unknown_tags":
+                hint = hints[field.name]
+                default = "" if field.default is dataclasses.MISSING else f"`{field.default}`"
+                rows.append((f"`{cls.__name__}`", f"`{field.name}`", _type(hint), _versions(hint), default))
+    return _table(("value", "field", "type", "in", "default"), rows)
+
+
+def _type(hint: Any) -> str:
+    for mark in getattr(hint, "__metadata__", ()):
+        if isinstance(mark, Scalar):
+            return mark.name
+    if get_origin(hint) is Annotated:
+        return _type(hint.__origin__)
+    choices = get_args(hint)
+    if NoneType in choices:
+        return f"{_type(choices[0])} or null"
+    if get_origin(hint) is tuple:
+        return f"[]{_type(choices[0])}"
+    return {str: "string"}.get(hint, hint.__name__)
+
+
+def _versions(hint: Any) -> str:
+    marks = getattr(hint, "__metadata__", ())
+    lives = next((mark for mark in marks if isinstance(mark, In)), None)
+    tags = [f"tag {mark.number}" for mark in marks if isinstance(mark, Tag)]
+    if lives is None:
+        return ", ".join(tags)
+    return ", ".join([f"v{lives.first}" + ("" if lives.last == lives.first else " and newer"), *tags])
+
+
+def coordinator_table() -> str:
+    """Return which types of record, and which versions of their values, coordinators read."""
+    rows = (
+        (
+            found.release,
+            "KIP-848" if found.consumer_protocol else "classic",
+            "skipped" if found.skips_unknown_types else "stops loading",
+            *(
+                ", ".join(
+                    f"{number}{' (early access)' if reading.early_access else f': {_range(reading.versions)}'}"
+                    for number, reading in found.reads.get(log.topic, {}).items()
+                )
+                for log in LOGS
+            ),
+        )
+        for found in coordinators()
+    )
+    return _table(("from", "groups", "an unknown type", *(f"`{log.topic}`" for log in LOGS)), rows)
+
+
+def _range(versions: tuple[int, int]) -> str:
+    lowest, highest = versions
+    return f"v{lowest}" if lowest == highest else f"v{lowest} to v{highest}"
 
 
 def remedy_table() -> str:

@@ -40,6 +40,8 @@ ZERO_UUID: Final = "A" * 22
 class Scalar(NamedTuple):
     """A primitive type that is the same in every version."""
 
+    name: str
+    """What Kafka's schemas call it."""
     read: Read
     write: Write
     size: int
@@ -47,12 +49,12 @@ class Scalar(NamedTuple):
     """In `struct`'s alphabet, where it has one: then an array of them is unpacked at once."""
 
 
-Int8 = Annotated[int, Scalar(Reader.int8, Writer.int8, 1, "b")]
-Int16 = Annotated[int, Scalar(Reader.int16, Writer.int16, 2, "h")]
-UInt16 = Annotated[int, Scalar(Reader.uint16, Writer.uint16, 2, "H")]
-Int32 = Annotated[int, Scalar(Reader.int32, Writer.int32, 4, "i")]
-Int64 = Annotated[int, Scalar(Reader.int64, Writer.int64, 8, "q")]
-Uuid = Annotated[str, Scalar(Reader.uuid, Writer.uuid, 16)]
+Int8 = Annotated[int, Scalar("int8", Reader.int8, Writer.int8, 1, "b")]
+Int16 = Annotated[int, Scalar("int16", Reader.int16, Writer.int16, 2, "h")]
+UInt16 = Annotated[int, Scalar("uint16", Reader.uint16, Writer.uint16, 2, "H")]
+Int32 = Annotated[int, Scalar("int32", Reader.int32, Writer.int32, 4, "i")]
+Int64 = Annotated[int, Scalar("int64", Reader.int64, Writer.int64, 8, "q")]
+Uuid = Annotated[str, Scalar("uuid", Reader.uuid, Writer.uuid, 16)]
 """In the text that Kafka shows: URL-safe base64 without padding, 22 characters."""
 
 
