@@ -16,7 +16,11 @@ from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReade
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from featuregate.wire.coordinator_records.schema import Key, Read, Structure, Value, Write
+
+    _Put = Callable[[Structure, Any], None]
 
 __all__ = ["Layout"]
 
@@ -66,25 +70,59 @@ class _Codec(NamedTuple):
     """The fewest bytes that one can take."""
 
 
-class _Field(NamedTuple):
+# Of classic versions, and of flexible ones.
+_STRING: Final = (_Codec(Reader.string, Writer.string, 2), _Codec(Reader.string, Writer.string, 1))
+_NULLABLE_STRING: Final = (
+    _Codec(Reader.nullable_string, Writer.nullable_string, 2),
+    _Codec(Reader.nullable_string, Writer.nullable_string, 1),
+)
+
+
+def _write_octets(writer: Writer, value: bytes, _: str) -> None:
+    writer.octets(value)
+
+
+_OCTETS: Final = (_Codec(Reader.octets, _write_octets, 4), _Codec(Reader.octets, _write_octets, 1))
+
+
+class _Tagged(NamedTuple):
+    """A tagged field."""
+
     name: str
     label: str
-    """What errors call it: behind the names of the fields that it lies in."""
     codec: _Codec
     default: Any
+    put: _Put
 
 
 class _Plan:
-    """The fields of one structure, in one version."""
+    """The fields of one structure, in one version. ``label`` is what errors call a field, with those it lies in.
 
-    __slots__ = ("_absent", "_cls", "_flexible", "_plain", "_tagged", "smallest")
+    Reading puts values into slots, past the ``__init__`` of a frozen dataclass: that one sets each field by its name,
+    which takes about as long as everything else.
+    """
+
+    __slots__ = (
+        "_cls",
+        "_defaults",
+        "_flexible",
+        "_put_unknown",
+        "_reads",
+        "_tagged",
+        "_unsayable",
+        "_writes",
+        "smallest",
+    )
 
     def __init__(self, cls: type[Structure], version: int, *, flexible: bool, prefix: str = "") -> None:
         self._cls = cls
         self._flexible = flexible
-        self._plain: list[tuple[str, str, Read, Write]] = []
-        self._tagged: dict[int, _Field] = {}
-        self._absent: list[tuple[str, str, Any]] = []
+        self._reads: list[tuple[_Put, Read, str]] = []
+        self._writes: list[tuple[str, Write, str]] = []
+        self._tagged: dict[int, _Tagged] = {}
+        self._defaults: list[tuple[_Put, Any]] = []
+        self._unsayable: list[tuple[str, str, Any]] = []
+        self._put_unknown = _put(cls, "unknown_tags") if issubclass(cls, Flexible) else None
         self.smallest = int(flexible)  # the count of tagged fields
         hints = get_type_hints(cls, include_extras=True)
         for declared in dataclasses.fields(cls):
@@ -92,39 +130,52 @@ class _Plan:
                 self._add(declared, hints[declared.name], version, prefix)
 
     def _add(self, declared: dataclasses.Field[Any], hint: Any, version: int, prefix: str) -> None:
-        name, label = declared.name, prefix + declared.name
+        name, label, put = declared.name, prefix + declared.name, _put(self._cls, declared.name)
         lives, tag = _mark(hint, In) or In(0), _mark(hint, Tag)
-        if not lives.first <= version <= lives.last:
+        is_there = lives.first <= version <= lives.last
+        if tag or not is_there:
+            self._defaults.append((put, declared.default))
+        if not is_there:
             if not lives.ignorable:
-                self._absent.append((name, label, declared.default))
+                self._unsayable.append((name, label, declared.default))
             return
         codec = _codec(hint, version, label, flexible=self._flexible)
         if tag:
-            self._tagged[tag.number] = _Field(name, label, codec, declared.default)
+            self._tagged[tag.number] = _Tagged(name, label, codec, declared.default, put)
         else:
-            self._plain.append((name, label, codec.read, codec.write))
+            self._reads.append((put, codec.read, label))
+            self._writes.append((name, codec.write, label))
             self.smallest += codec.smallest
 
     def read(self, reader: Reader, _label: str = "") -> Any:
         """Read one structure."""
-        values = {name: read(reader, label) for name, label, read, _ in self._plain}
-        if self._flexible and (tags := reader.tagged()):
-            values["unknown_tags"] = unknown = {}
-            for number, tagged in tags.items():
-                known = self._tagged.get(number)
-                if known is None:
-                    unknown[number] = tagged.rest()
-                else:
-                    values[known.name] = known.codec.read(tagged, known.label)
-                    tagged.finish()
-        return self._cls(**values)
+        structure = object.__new__(self._cls)
+        for put, read, label in self._reads:
+            put(structure, read(reader, label))
+        for put, default in self._defaults:
+            put(structure, default)
+        if self._put_unknown:
+            self._put_unknown(structure, self._read_tagged(reader, structure))
+        return structure
+
+    def _read_tagged(self, reader: Reader, structure: Structure) -> dict[int, bytes]:
+        """Read the tagged fields, and give those that are not known."""
+        unknown = {}
+        for number, inner in reader.tagged().items():
+            known = self._tagged.get(number)
+            if known is None:
+                unknown[number] = inner.rest()
+            else:
+                known.put(structure, known.codec.read(inner, known.label))
+                inner.finish()
+        return unknown
 
     def write(self, writer: Writer, structure: Any, _label: str = "") -> None:
         """Write one structure."""
-        for name, label, default in self._absent:
+        for name, label, default in self._unsayable:
             if getattr(structure, name) != default:
                 raise writer.error("this version cannot say it", label)
-        for name, label, _, write in self._plain:
+        for name, write, label in self._writes:
             write(writer, getattr(structure, name), label)
         if self._flexible:
             writer.tags(self._tags(writer, structure))
@@ -140,6 +191,12 @@ class _Plan:
                 known.codec.write(inner, value, known.label)
                 tags[number] = bytes(inner.out)
         return tags
+
+
+def _put(cls: type[Structure], name: str) -> _Put:
+    """Give what sets a field of a new structure."""
+    put: _Put = getattr(cls, name).__set__
+    return put
 
 
 def _mark(hint: Any, kind: type[Any]) -> Any:
@@ -166,20 +223,6 @@ def _codec(hint: Any, version: int, label: str, *, flexible: bool) -> _Codec:
         return _array(hint, version, label, flexible=flexible, nullable=nullable)
     inner = _Plan(hint, version, flexible=flexible, prefix=f"{label}.")
     return _nullable_structure(inner) if nullable else _Codec(inner.read, inner.write, inner.smallest)
-
-
-_STRING: Final = (_Codec(Reader.string, Writer.string, 2), _Codec(Reader.string, Writer.string, 1))
-_NULLABLE_STRING: Final = (
-    _Codec(Reader.nullable_string, Writer.nullable_string, 2),
-    _Codec(Reader.nullable_string, Writer.nullable_string, 1),
-)
-
-
-def _write_octets(writer: Writer, value: bytes, _: str) -> None:
-    writer.octets(value)
-
-
-_OCTETS: Final = (_Codec(Reader.octets, _write_octets, 4), _Codec(Reader.octets, _write_octets, 1))
 
 
 def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _Codec:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.coordinator_records.layout import Layout
@@ -43,8 +43,7 @@ class UnknownValue:
     """What follows the version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record of an internal topic. ``match record: case Record(OffsetCommitKey() as key, None): ...``."""
 
     key: Key | UnknownKey
