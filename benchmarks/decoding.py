@@ -1,4 +1,7 @@
-"""Decoding one ApiVersions v4 response, beside kio (generated, in Rust) and kafka-python (interpreted schemas)."""
+"""Decoding one ApiVersions v4 response, beside kio (generated, in Rust) and kafka-python (interpreted schemas).
+
+And records of coordinators, which nobody else decodes in Python: for information, as records per second.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,22 @@ from pathlib import Path
 from kafka.protocol.metadata.api_versions import ApiVersionsResponse as KafkaPythonResponse
 from kio.schema.api_versions.v4.response import ApiVersionsResponse as KioResponse
 from kio.serial import entity_reader
-from measuring import Section, at_least, at_most, loop, take_turns
+from measuring import Row, Sample, Section, at_least, at_most, each, loop, take_turns
 
 from featuregate.wire.api_versions import ApiVersionsResponse
+from featuregate.wire.coordinator_records import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PartitionsSchema,
+    Record,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 
 __all__ = ["run"]
 
@@ -17,6 +33,52 @@ FRAMES = Path(__file__).parents[1] / "tests" / "data" / "frames"
 VERSION = 4
 CORRELATION_ID_SIZE = 4
 APIS = 75
+MEMBER = MemberMetadata(
+    member_id="consumer-1-7f4b2f9e-6f0e-4f0c-9a52-2f8f5d8a1c11",
+    client_id="consumer-1",
+    client_host="/10.0.0.17",
+    rebalance_timeout=300_000,
+    session_timeout=45_000,
+    subscription=bytes(40),
+    assignment=bytes(60),
+)
+RECORDS = {
+    "a committed offset": (
+        CONSUMER_OFFSETS,
+        Record(
+            OffsetCommitKey(group="billing", topic="orders", partition=7),
+            OffsetCommitValue(offset=123_456, leader_epoch=3, metadata="", commit_timestamp=1_732_240_000_000),
+            3,
+        ),
+    ),
+    "a classic group with 5 members": (
+        CONSUMER_OFFSETS,
+        Record(
+            GroupMetadataKey(group="billing"),
+            GroupMetadataValue(
+                protocol_type="consumer", generation=9, protocol="range", leader=MEMBER.member_id, members=(MEMBER,) * 5
+            ),
+            3,
+        ),
+    ),
+    "a transaction over 3 partitions": (
+        TRANSACTION_STATE,
+        Record(
+            TransactionLogKey(transactional_id="billing-0"),
+            TransactionLogValue(
+                producer_id=1_000,
+                producer_epoch=12,
+                transaction_timeout_ms=60_000,
+                transaction_status=1,
+                transaction_partitions=(PartitionsSchema(topic="bills", partition_ids=(0, 1, 2)),),
+                transaction_last_update_timestamp_ms=1_732_240_000_000,
+                transaction_start_timestamp_ms=1_732_240_000_000,
+                client_transaction_version=2,
+            ),
+            1,
+        ),
+    ),
+}
 
 
 def golden() -> tuple[str, bytes]:
@@ -30,6 +92,19 @@ def golden() -> tuple[str, bytes]:
             found[origin] = body
     origin = min(found, key=lambda name: (not name[0].isdigit(), name))
     return origin, found[origin]
+
+
+def records(rounds: int) -> tuple[Row, ...]:
+    """Read records, key and value, as an audit of the internal topics does."""
+    contestants = {}
+    for what, (log, record) in RECORDS.items():
+        key, value = log.encode(record)
+        contestants[what] = loop(f"x({key!r}, {value!r})", log.decode, repeat=10)
+    took = take_turns("records", rounds, contestants, "us", 1e-3)
+    rates = (
+        Sample(what, "records/s", tuple(1e6 / each_took for each_took in took[what].values)) for what in contestants
+    )
+    return tuple(each(None, f"decode {rate.name}", rate) for rate in rates)
 
 
 def run(rounds: int) -> Section:
@@ -48,6 +123,7 @@ def run(rounds: int) -> Section:
         rows=(
             at_most(2.5, what, took["featuregate"], took["kio"]),
             at_least(3.0, what, took["featuregate"], took["kafka-python"]),
+            *records(rounds),
         ),
         notes=(f"The response is {len(body)} bytes, recorded from {origin}. kio decodes in Rust; we are pure Python.",),
     )

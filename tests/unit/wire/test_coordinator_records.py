@@ -112,6 +112,13 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             CONSUMER_OFFSETS,
+            Record(COMMIT, OFFSET, 4),
+            "0001 0001 67 0001 74 00000001",
+            "0004 0000000000000007 00000002 02 6d 0000000000000009 00",
+            id="offset-v4-without-a-topic-id",
+        ),
+        pytest.param(
+            CONSUMER_OFFSETS,
             Record(
                 GroupMetadataKey(group="g"),
                 GroupMetadataValue(
@@ -344,6 +351,29 @@ def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> Non
         TRANSACTION_STATE.decode(key, head + bytes.fromhex("7fffffff 00000000"))
     with pytest.raises(RemoteWireError, match="negative count -2"):
         TRANSACTION_STATE.decode(key, head + bytes.fromhex("fffffffe 00000000"))
+
+
+def test_a_structure_counts_with_all_that_it_must_have() -> None:
+    """Eight bytes are too few for three topics of a transaction, each with a name, a list and its tags."""
+    key, _ = TRANSACTION_STATE.encode(Record(TransactionLogKey(transactional_id="x"), None))
+    head = bytes.fromhex("0001 00000000000003e8 0002 0000ea60 01")
+    with pytest.raises(RemoteWireError, match="3 elements cannot fit into 8 bytes"):
+        TRANSACTION_STATE.decode(key, head + bytes.fromhex("04 01 01 00 01 01 00 01 01"))
+
+
+def test_a_structure_is_there_where_the_byte_before_it_is_not_negative() -> None:
+    """Kafka writes 1, and reads whatever is not negative."""
+    key = bytes.fromhex("0013 0001 67 0001 6d")
+    for there in ("00", "01", "7f"):
+        value = f"0000 00 00 02 63 03 2f68 ffffffff 00000000 02 70 {there} 02 65 ffff 00 01 00"
+        read = CONSUMER_OFFSETS.decode(key, bytes.fromhex(value)).value
+        assert isinstance(read, StreamsGroupMemberMetadataValue)
+        assert read.user_endpoint == Endpoint(host="e", port=65_535)
+    nowhere = bytes.fromhex("0000 00 00 02 63 03 2f68 ffffffff 00000000 02 70 ff 01 00")
+    record = CONSUMER_OFFSETS.decode(key, nowhere)
+    assert isinstance(record.value, StreamsGroupMemberMetadataValue)
+    assert record.value.user_endpoint is None
+    assert CONSUMER_OFFSETS.encode(record) == (key, nowhere)
 
 
 def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
