@@ -2,7 +2,9 @@
 
 Coordinators keep groups, offsets and transactions as records of internal topics. One that is rolled back meets what
 newer ones wrote. Up to 3.4.0 it stops at the first type of record that it does not know; since KIP-915 it skips that
-record and goes on, and it ignores tagged fields that it does not know. A newer version of a value stops it still.
+record and goes on, and it ignores tagged fields that it does not know. Newer versions of values are no better off for
+KIP-915: most coordinators stop at them, and the group and share coordinators of KIP-848 do not even look at the number
+(``CoordinatorRecordSerde.java``), and read the bytes as if it were one that they know.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ __all__ = ["Coordinator", "Loss", "RecordReading", "coordinator", "coordinators"
 
 _ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
 """The first release whose only group coordinator is the one of KIP-848."""
+_CHECKS_VERSIONS: Final = "__transaction_state"
+"""The topic whose coordinators look at the version of each value, in every release (``TransactionLog``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +42,10 @@ class RecordReading:
 class Loss:
     """What becomes of a record that a coordinator does not read whole."""
 
-    kind: Literal["stops", "skips", "ignores"]
-    """``stops``: it loads nothing of the partition from this record on; ``skips``: it goes on without the record;
-    ``ignores``: it goes on without some fields of it."""
+    kind: Literal["stops", "misreads", "skips", "ignores"]
+    """``stops``: it loads nothing of the partition from this record on; ``misreads``: it takes the bytes for another
+    layout, which gives wrong values or stops it; ``skips``: it goes on without the record; ``ignores``: it goes on
+    without some fields of it."""
     why: str
     """In words, such as ``record type 16 is unknown``."""
     fields: tuple[str, ...] = ()
@@ -73,10 +78,12 @@ class Coordinator:
         if version is None:
             return None
         if known.early_access:
-            return Loss(kind="stops", why=f"record type {record_type} had another layout in {self.release}")
+            return Loss(kind="misreads", why=f"record type {record_type} had another layout in {self.release}")
         lowest, highest = known.versions
         if not lowest <= version <= highest:
-            return Loss(kind="stops", why=f"value version {version} is not one of {lowest} to {highest}")
+            checks = topic == _CHECKS_VERSIONS or not self.consumer_protocol
+            why = f"value version {version} is not one of {lowest} to {highest}"
+            return Loss(kind="stops" if checks else "misreads", why=why)
         if ignored := tuple(name for name in tagged if name not in known.tagged):
             return Loss(kind="ignores", why=f"tagged fields are unknown: {', '.join(ignored)}", fields=ignored)
         return None
