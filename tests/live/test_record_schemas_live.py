@@ -79,8 +79,8 @@ def theirs(schema: dict[str, Any]) -> tuple[Field, ...]:
         everywhere = lives[0] <= every[0] and lives[1] >= every[1]
         inner = tuple(map(read, declared.get("fields") or structures.get(kind, ())))
         default = declared.get("default")
-        if default is None and "tag" in declared and "nullableVersions" not in declared:
-            default = ZERO_UUID if kind == "uuid" else 0
+        if default is None and "tag" in declared:  # JSON's null is no default: that of the type holds
+            default = {"uuid": ZERO_UUID, "ClassicMemberMetadata": "empty"}.get(kind, ())
         return Field(
             name=re.sub(r"(?<=[a-z])(?=[A-Z])", "_", declared["name"]).lower(),
             type=("[]" if declared["type"].startswith("[]") else "") + ("structure" if inner else kind),
@@ -113,11 +113,18 @@ def ours(cls: type) -> tuple[Field, ...]:
                     versions=(lives.first, lives.last),
                     ignorable=lives.ignorable,
                     tag=next((mark.number for mark in marks if isinstance(mark, Tag)), None),
-                    default=None if declared.default is dataclasses.MISSING else declared.default,
+                    default=default_of(declared),
                     inner=inner,
                 )
             )
     return tuple(fields)
+
+
+def default_of(declared: dataclasses.Field[Any]) -> object:
+    """Say a default; None where there is none."""
+    if declared.default is dataclasses.MISSING:
+        return None
+    return "empty" if dataclasses.is_dataclass(declared.default) else declared.default
 
 
 def described(hint: Any) -> tuple[str, bool, tuple[Field, ...]]:

@@ -136,8 +136,10 @@ class ConsumerGroupMemberMetadataValue(Value):
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: Int32 = -1
     server_assignor: str | None
-    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0)] = None
-    """None where the member speaks the consumer protocol itself."""
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0)] = ClassicMemberMetadata(
+        session_timeout_ms=0, supported_protocols=()
+    )
+    """None where the member speaks the consumer protocol itself. Brokers always say which; Kafka's default is this."""
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
@@ -191,7 +193,7 @@ class TopicPartitions(Flexible):
 
     topic_id: Uuid
     partitions: tuple[Int32, ...]
-    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = ()
     """From 4.3 on: the epoch in which each of the partitions was assigned."""
 
 

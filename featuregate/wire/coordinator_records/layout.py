@@ -16,7 +16,7 @@ from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReade
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from featuregate.wire.coordinator_records.schema import Key, Read, Structure, Value, Write
 
@@ -70,19 +70,19 @@ class _Codec(NamedTuple):
     """The fewest bytes that one can take."""
 
 
-# Of classic versions, and of flexible ones.
-_STRING: Final = (_Codec(Reader.string, Writer.string, 2), _Codec(Reader.string, Writer.string, 1))
-_NULLABLE_STRING: Final = (
-    _Codec(Reader.nullable_string, Writer.nullable_string, 2),
-    _Codec(Reader.nullable_string, Writer.nullable_string, 1),
-)
-
-
 def _write_octets(writer: Writer, value: bytes, _: str) -> None:
     writer.octets(value)
 
 
-_OCTETS: Final = (_Codec(Reader.octets, _write_octets, 4), _Codec(Reader.octets, _write_octets, 1))
+_SIMPLE: Final[Mapping[tuple[Any, bool], tuple[_Codec, _Codec]]] = {
+    (str, False): (_Codec(Reader.string, Writer.string, 2), _Codec(Reader.string, Writer.string, 1)),
+    (str, True): (
+        _Codec(Reader.nullable_string, Writer.nullable_string, 2),
+        _Codec(Reader.nullable_string, Writer.nullable_string, 1),
+    ),
+    (bytes, False): (_Codec(Reader.octets, _write_octets, 4), _Codec(Reader.octets, _write_octets, 1)),
+}
+"""By type, and whether it may be null: of classic versions, and of flexible ones."""
 
 
 class _Tagged(NamedTuple):
@@ -139,7 +139,7 @@ class _Plan:
             if not lives.ignorable:
                 self._unsayable.append((name, label, declared.default))
             return
-        codec = _codec(hint, version, label, flexible=self._flexible)
+        codec = _codec(hint, version, label, flexible=self._flexible, tagged=bool(tag))
         if tag:
             self._tagged[tag.number] = _Tagged(name, label, codec, declared.default, put)
         else:
@@ -204,25 +204,24 @@ def _mark(hint: Any, kind: type[Any]) -> Any:
     return next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, kind)), None)
 
 
-def _codec(hint: Any, version: int, label: str, *, flexible: bool) -> _Codec:
+def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool = False) -> _Codec:
     """Find how a declared type is read and written."""
     if scalar := _mark(hint, Scalar):
         return _Codec(scalar.read, scalar.write, scalar.size)
     if get_origin(hint) is Annotated:
-        return _codec(hint.__origin__, version, label, flexible=flexible)
+        return _codec(hint.__origin__, version, label, flexible=flexible, tagged=tagged)
     choices = get_args(hint)
     nullable = NoneType in choices
     if nullable:
         (hint,) = (choice for choice in choices if choice is not NoneType)
-    if hint is str:
-        string = _NULLABLE_STRING if nullable else _STRING
-        return string[flexible]
-    if hint is bytes:
-        return _OCTETS[flexible]
+    if simple := _SIMPLE.get((hint, nullable)):
+        return simple[flexible]
     if get_origin(hint) is tuple:
         return _array(hint, version, label, flexible=flexible, nullable=nullable)
     inner = _Plan(hint, version, flexible=flexible, prefix=f"{label}.")
-    return _nullable_structure(inner) if nullable else _Codec(inner.read, inner.write, inner.smallest)
+    if not nullable:
+        return _Codec(inner.read, inner.write, inner.smallest)
+    return _nullable_tagged_structure(inner) if tagged else _nullable_structure(inner)
 
 
 def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _Codec:
@@ -256,6 +255,20 @@ def _nullable_structure(inner: _Plan) -> _Codec:
 
     def write(writer: Writer, structure: Structure | None, label: str) -> None:
         writer.int8(-1 if structure is None else 1, label)
+        if structure is not None:
+            inner.write(writer, structure, label)
+
+    return _Codec(read, write, 1)
+
+
+def _nullable_tagged_structure(inner: _Plan) -> _Codec:
+    """Put a varint before a structure: zero for null. In a tagged field, Kafka's generated code has this instead."""
+
+    def read(reader: Reader, label: str) -> Any:
+        return inner.read(reader, label) if reader.uvarint(label) else None
+
+    def write(writer: Writer, structure: Structure | None, label: str) -> None:
+        writer.uvarint(structure is not None)
         if structure is not None:
             inner.write(writer, structure, label)
 

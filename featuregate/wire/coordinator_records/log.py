@@ -1,8 +1,8 @@
 """The internal topics, and how a record of one is read: its type, then its key, then the version of its value.
 
 Every key begins with two bytes that say the type of the record, every value with two bytes that say its version. A
-type or a version that is newer than this code is kept as it came, which is also what a coordinator does that has
-KIP-915: it goes on with the next record.
+type or a version that is newer than this code is kept as it came, so that a reader can go on with the next record, as
+coordinators do that have KIP-915.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class StreamsGroupMetadataValue(Value):
     """Over all topics of the group."""
     validated_topology_epoch: Annotated[Int32, Tag(0)] = -1
     """From 4.2 on."""
-    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tag(1)] = None
+    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tag(1)] = ()
     """From 4.2 on."""
     stored_description_topology_epoch: Annotated[Int32, Tag(2)] = -1
     """From 4.4 on."""
@@ -151,7 +151,7 @@ class CurrentTaskIds(Flexible):
 
     subtopology_id: str
     partitions: tuple[Int32, ...]
-    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = ()
     """From 4.2 on: the epoch in which each of the tasks was assigned."""
 
 

@@ -17,7 +17,7 @@ __all__ = ["tagged_fields"]
 
 
 def tagged_fields(value: Value) -> tuple[str, ...]:
-    """Name the tagged fields in which a value says anything but the default.
+    """Name the tagged fields in which a value says anything but null or the default.
 
     A field of an inner structure goes behind the name of the field that it lies in, as in
     ``assigned_partitions.assignment_epochs``; one that is newer than this code has its number alone, as in ``tag 7``.
@@ -30,7 +30,7 @@ def _tagged(structure: Structure, prefix: str) -> Iterator[str]:
     tags = _tags(cls)
     for field in dataclasses.fields(structure):
         said = getattr(structure, field.name)
-        if field.name in tags and said != field.default:
+        if field.name in tags and said is not None and said != field.default:
             yield prefix + field.name
         for inner in said if isinstance(said, tuple) else (said,):
             if isinstance(inner, Structure):

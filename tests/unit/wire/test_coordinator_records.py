@@ -414,13 +414,23 @@ def test_a_tagged_field_is_read_to_its_end() -> None:
         )
 
 
-def test_a_tagged_null_is_its_default() -> None:
-    """Kafka never writes one; who does means what leaving it out means."""
-    record = CONSUMER_OFFSETS.decode(
-        bytes.fromhex("0005 0001 67 0001 6d"),
-        bytes.fromhex("0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 01 00 01 ff"),
-    )
-    assert record.value == MEMBER
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ("00", ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())),
+        ("01 00 01 00", None),
+        ("01 00 07 01 00000004 01 00", ClassicMemberMetadata(session_timeout_ms=4, supported_protocols=())),
+    ],
+)
+def test_a_tagged_null_is_another_thing_than_a_tagged_field_that_is_not_there(
+    tags: str, said: ClassicMemberMetadata | None
+) -> None:
+    """Kafka reads the default of the field where it is not there, and here that is not null."""
+    key = bytes.fromhex("0005 0001 67 0001 6d")
+    value = bytes.fromhex(f"0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 {tags}")
+    record = CONSUMER_OFFSETS.decode(key, value)
+    assert record.value == dataclasses.replace(MEMBER, classic_member_metadata=said)
+    assert CONSUMER_OFFSETS.encode(record) == (key, value)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
@@ -471,7 +481,7 @@ def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
     """Each once, however many structures have it; the default says nothing."""
     topics = tuple(
         TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=epochs, unknown_tags={9: b""})
-        for epochs in (None, (1,), (2,))
+        for epochs in (None, (), (1,), (2,))
     )
     assignment = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=1,
