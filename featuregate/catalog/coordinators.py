@@ -2,9 +2,9 @@
 
 Coordinators keep groups, offsets and transactions as records of internal topics. One that is rolled back meets what
 newer ones wrote. Up to 3.4.0 it stops at the first type of record that it does not know; since KIP-915 it skips that
-record and goes on, and it ignores tagged fields that it does not know. Newer versions of values are no better off for
-KIP-915: most coordinators stop at them, and the group and share coordinators of KIP-848 do not even look at the number
-(``CoordinatorRecordSerde.java``), and read the bytes as if it were one that they know.
+record and goes on, and it ignores tagged fields that it does not know. KIP-915 has nothing for newer versions of
+values: coordinators stop at them, and the preview of the one of KIP-848, in 3.8 and 3.9, does not even look at the
+number, and reads the bytes as if it were one that it knows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ __all__ = ["Coordinator", "Loss", "RecordReading", "coordinator", "coordinators"
 
 _ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
 """The first release whose only group coordinator is the one of KIP-848."""
-_CHECKS_VERSIONS: Final = "__transaction_state"
-"""The topic whose coordinators look at the version of each value, in every release (``TransactionLog``)."""
+_GENERATIONS: Final = ("classic", "consumer_protocol")
+"""Where the table has coordinators, without and with KIP-848."""
+_TRANSACTIONS: Final = "__transaction_state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class RecordReading:
 
     versions: tuple[int, int]
     """The lowest and the highest version of values, inclusive."""
+    checks_versions: bool
+    """Whether it looks at the version of a value before it reads it."""
     tagged: frozenset[str]
     """The tagged fields that it knows, as ``featuregate.wire.coordinator_records.tagged_fields`` names them."""
     early_access: bool
@@ -81,9 +84,8 @@ class Coordinator:
             return Loss(kind="misreads", why=f"record type {record_type} had another layout in {self.release}")
         lowest, highest = known.versions
         if not lowest <= version <= highest:
-            checks = topic == _CHECKS_VERSIONS or not self.consumer_protocol
             why = f"value version {version} is not one of {lowest} to {highest}"
-            return Loss(kind="stops" if checks else "misreads", why=why)
+            return Loss(kind="stops" if known.checks_versions else "misreads", why=why)
         if ignored := tuple(name for name in tagged if name not in known.tagged):
             return Loss(kind="ignores", why=f"tagged fields are unknown: {', '.join(ignored)}", fields=ignored)
         return None
@@ -121,33 +123,38 @@ def coordinator(release: str, *, consumer_protocol: bool | None = None) -> Coord
 def coordinators() -> tuple[Coordinator, ...]:
     """Return all that are known, oldest first; those of the classic protocol alone go before those of KIP-848."""
     table = load("coordinators")
-    kip915 = _numbers(table["skips_unknown_types_from"])
     return tuple(
-        _coordinator(release, table[generation][release], kip915, consumer_protocol=generation == "consumer_protocol")
-        for generation in ("classic", "consumer_protocol")
-        for release in sorted(table[generation], key=_numbers)
+        _coordinator(release, table, consumer_protocol=consumer_protocol)
+        for consumer_protocol in (False, True)
+        for release in sorted(table[_GENERATIONS[consumer_protocol]], key=_numbers)
     )
 
 
-def _coordinator(
-    release: str, row: Mapping[str, Any], kip915: tuple[int, ...], *, consumer_protocol: bool
-) -> Coordinator:
+def _coordinator(release: str, table: Mapping[str, Any], *, consumer_protocol: bool) -> Coordinator:
+    row = table[_GENERATIONS[consumer_protocol]][release]
+    checks = not consumer_protocol or _numbers(release) >= _numbers(table["consumer_protocol_checks_versions_from"])
     return Coordinator(
         release=release,
         consumer_protocol=consumer_protocol,
-        skips_unknown_types=_numbers(release) >= kip915,
+        skips_unknown_types=_numbers(release) >= _numbers(table["skips_unknown_types_from"]),
         reads={
-            topic: {int(number): _reading(entry) for number, entry in entries.items()}
+            topic: {
+                int(number): _reading(entry, checks_versions=checks or topic == _TRANSACTIONS)
+                for number, entry in entries.items()
+            }
             for topic, entries in row["reads"].items()
         },
         read_from=row["read_from"],
     )
 
 
-def _reading(entry: Mapping[str, Any]) -> RecordReading:
+def _reading(entry: Mapping[str, Any], *, checks_versions: bool) -> RecordReading:
     lowest, highest = entry["versions"]
     return RecordReading(
-        versions=(lowest, highest), tagged=frozenset(entry["tagged"]), early_access=entry.get("early_access", False)
+        versions=(lowest, highest),
+        checks_versions=checks_versions,
+        tagged=frozenset(entry["tagged"]),
+        early_access=entry.get("early_access", False),
     )
 
 
