@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from featuregate.wire.coordinator_records.schema import Flexible, Structure, Tag
+from featuregate.wire.coordinator_records.schema import Flexible, Tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def tagged_fields(value: Value) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_tagged(value, "")))
 
 
-def _tagged(structure: Structure, prefix: str) -> Iterator[str]:
+def _tagged(structure: Flexible, prefix: str) -> Iterator[str]:
     cls: Any = type(structure)
     tags = _tags(cls)
     for field in dataclasses.fields(structure):
@@ -33,10 +33,9 @@ def _tagged(structure: Structure, prefix: str) -> Iterator[str]:
         if field.name in tags and said is not None and said != field.default:
             yield prefix + field.name
         for inner in said if isinstance(said, tuple) else (said,):
-            if isinstance(inner, Structure):
+            if isinstance(inner, Flexible):
                 yield from _tagged(inner, f"{prefix}{field.name}.")
-    if isinstance(structure, Flexible):
-        yield from (f"{prefix}tag {number}" for number in structure.unknown_tags)
+    yield from (f"{prefix}tag {number}" for number in structure.unknown_tags)
 
 
 @functools.cache

@@ -379,7 +379,7 @@ def test_a_structure_is_there_where_the_byte_before_it_is_not_negative() -> None
 def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
     """More than any other message has: a record of a megabyte holds some 30,000 of them."""
     topics = tuple(
-        TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,)) for epoch in range(30_000)
+        TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,)) for epoch in range(17_000)
     )
     assignment = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=1,
