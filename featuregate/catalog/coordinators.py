@@ -46,9 +46,9 @@ class Loss:
     """What becomes of a record that a coordinator does not read whole."""
 
     kind: Literal["stops", "misreads", "skips", "ignores"]
-    """``stops``: it loads nothing of the partition from this record on; ``misreads``: it takes the bytes for another
-    layout, which gives wrong values or stops it; ``skips``: it goes on without the record; ``ignores``: it goes on
-    without some fields of it."""
+    """``stops``: it loads the partition no further, and a group coordinator then has nothing of it; ``misreads``: it
+    takes the bytes for another layout, which gives wrong values or stops it; ``skips``: it goes on without the record;
+    ``ignores``: it goes on without some fields of it."""
     why: str
     """In words, such as ``record type 16 is unknown``."""
     fields: tuple[str, ...] = ()
