@@ -1,0 +1,97 @@
+"""A Kafka cluster as a value: brokers, controllers, finalized features, and what happens to them.
+
+Nothing runs: no socket, thread or clock. What may happen is written as a script of events; the explorer makes scripts
+up, and shrinks one that fails.
+"""
+
+from __future__ import annotations
+
+from featuregate.testing.simulator.app import App, MemoryShelf
+from featuregate.testing.simulator.asking import ask, view_of
+from featuregate.testing.simulator.binaries import Binary, binary_of
+from featuregate.testing.simulator.cluster import Happened, apply, update_features
+from featuregate.testing.simulator.events import (
+    AppEvent,
+    AppRestarts,
+    CatchUp,
+    ClockJumps,
+    ClusterEvent,
+    Event,
+    Garble,
+    Heal,
+    Join,
+    Kill,
+    Lag,
+    Leave,
+    Look,
+    Partition,
+    Pause,
+    Rebuild,
+    Resume,
+    Roll,
+    ScriptError,
+    Start,
+    Stop,
+    Tick,
+    UpdateFeatures,
+    downgrade,
+    upgrade,
+)
+from featuregate.testing.simulator.explorer import ScriptFailed, Vocabulary, as_code, explore, make_up, shrink
+from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
+from featuregate.testing.simulator.nodes import Node
+from featuregate.testing.simulator.script import Script, Step, check, run
+from featuregate.testing.simulator.wants import Wants
+from featuregate.testing.simulator.witness import InvariantBroken
+
+__all__ = [
+    "App",
+    "AppEvent",
+    "AppRestarts",
+    "Binary",
+    "CatchUp",
+    "ClockJumps",
+    "ClusterEvent",
+    "Event",
+    "Garble",
+    "Happened",
+    "Heal",
+    "InvariantBroken",
+    "Join",
+    "KRaft",
+    "KRaftCluster",
+    "Kill",
+    "Lag",
+    "Leave",
+    "Look",
+    "MemoryShelf",
+    "Node",
+    "Partition",
+    "Pause",
+    "Rebuild",
+    "Resume",
+    "Roll",
+    "Script",
+    "ScriptError",
+    "ScriptFailed",
+    "Start",
+    "Step",
+    "Stop",
+    "Tick",
+    "UpdateFeatures",
+    "Vocabulary",
+    "Wants",
+    "apply",
+    "as_code",
+    "ask",
+    "binary_of",
+    "check",
+    "downgrade",
+    "explore",
+    "make_up",
+    "run",
+    "shrink",
+    "update_features",
+    "upgrade",
+    "view_of",
+]

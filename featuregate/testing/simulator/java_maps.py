@@ -1,0 +1,42 @@
+"""The order in which Java walks through a ``HashMap`` of names.
+
+A controller of Kafka 4.0 or newer refuses a request by the first update that fails, and keeps the updates in such a
+map. So which of several errors an operator is told depends on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["in_map_order"]
+
+_BUCKETS: Final = 16
+_LOAD: Final = 0.75
+
+
+def in_map_order(names: Iterable[str]) -> list[str]:
+    """Sort distinct names as a ``java.util.HashMap`` lists them that got them in this order.
+
+    Source: ``String.hashCode`` and ``HashMap.hash`` of the Java class library. A bucket of eight names or more would
+    be ordered in another way; nobody finalizes so many features at once.
+    """
+    distinct = list(dict.fromkeys(names))
+    buckets = _BUCKETS
+    while len(distinct) > buckets * _LOAD:
+        buckets *= 2
+    return sorted(distinct, key=lambda name: _spread(_hash_code(name)) & (buckets - 1))
+
+
+def _hash_code(text: str) -> int:
+    code = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return code
+
+
+def _spread(code: int) -> int:
+    return code ^ (code >> 16)
