@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from featuregate.testing.fake_answers import Role
+    from featuregate.testing.fake_answers import Controller, Role
     from featuregate.testing.fake_releases import ReleaseFacts
 
 __all__ = ["Asked", "FakeBroker", "FakeCluster"]
@@ -255,6 +255,10 @@ class FakeCluster:
             controllers=tuple(controller.node for controller in self._controllers.values()),
             passwords=self._passwords,
         )
+
+    def controller(self, node_id: int, role: Role) -> Controller | None:  # noqa: ARG002 - nobody checks updates here
+        """Answer no UpdateFeatures: see :class:`SimulatedCluster`. For the brokers."""
+        return None
 
     def log(self, asked: Asked) -> None:
         """Remember a request, and wake who waits for it. For the brokers."""

@@ -29,13 +29,17 @@ from featuregate.wire.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from featuregate.wire.message import Request, Response
 
-__all__ = ["APIS", "Conversation", "Listing", "Role", "Tells", "fail"]
+    Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
+    """Answers UpdateFeatures of a version; with ``None`` it never does, as where there is no quorum."""
+
+__all__ = ["APIS", "Controller", "Conversation", "Listing", "Role", "Tells", "fail"]
 
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
     request.API_KEY: request
@@ -45,6 +49,7 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
         DescribeClusterRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
+        UpdateFeaturesRequest,
     )
 }
 """What a fake broker answers to, by API key; it may advertise more."""
@@ -76,6 +81,8 @@ class Tells:
     finalized: Mapping[str, int]
     """Feature name to level; what has level 0 is not in it."""
     epoch: int
+    lowest: Mapping[str, int] = field(default_factory=dict)
+    """Feature name to the lowest finalized level, where it is another one (KIP-584, with ZooKeeper)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,8 @@ class Listing:
     controllers: tuple[Node, ...] = ()
     passwords: Mapping[str, str] | None = field(default=None, repr=False)
     """User name to password where SASL/PLAIN is asked for, ``None`` where nobody authenticates."""
+    controller_id: int | None = None
+    """The active controller, where one is known; else the first node that is alive is named."""
 
     @property
     def alive(self) -> tuple[Node, ...]:
@@ -128,8 +137,12 @@ class Conversation:
         """Read what is asked; ``None`` for a bare SASL token, which has no header."""
         return None if self._bare_token_next else read_request_header(payload, APIS)[0]
 
-    def answer(self, payload: bytes, tells: Tells, listing: Listing) -> bytes | None:
+    def answer(
+        self, payload: bytes, tells: Tells, listing: Listing, controller: Controller | None = None
+    ) -> bytes | None:
         """Return the whole frame that answers, or ``None`` where a broker closes the connection instead.
+
+        It is empty where a broker says nothing; without a ``controller`` UpdateFeatures closes the connection.
 
         Raises
         ------
@@ -140,6 +153,10 @@ class Conversation:
             self._bare_token_next = False
             return frame(b"") if self._accepts(payload, listing) else None
         header, body = read_request_header(payload, APIS)
+        if header.api_key == UpdateFeaturesRequest.API_KEY and self._may_ask(
+            header.api_key, header.api_version, tells, listing
+        ):
+            return _updated(header, body, controller)
         answer = self._answer(header, body, tells, listing)
         return None if answer is None else write_response(answer.response, answer.version, header.correlation_id)
 
@@ -216,7 +233,7 @@ def _api_versions(tells: Tells, request: ApiVersionsRequest, version: int) -> An
         api_ranges=tells.api_ranges,
         supported=supported,
         epoch=tells.epoch,
-        finalized={name: (level, level) for name, level in tells.finalized.items()},
+        finalized={name: (tells.lowest.get(name, level), level) for name, level in tells.finalized.items()},
     )
     return Answer(response, version)
 
@@ -236,6 +253,13 @@ def _objection(tells: Tells, request: ApiVersionsRequest, version: int) -> int:
     return NONE if expected == (tells.cluster_id, tells.node_id) else REBOOTSTRAP_REQUIRED
 
 
+def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:
+    if controller is None:
+        return None
+    response = controller(UpdateFeaturesRequest.decode(header.api_version, body), header.api_version)
+    return b"" if response is None else write_response(response, header.api_version, header.correlation_id)
+
+
 def _metadata(tells: Tells, listing: Listing, version: int) -> Answer:
     response = MetadataResponse(
         brokers=listing.alive,
@@ -253,10 +277,12 @@ def _describe_cluster(tells: Tells, listing: Listing, request: DescribeClusterRe
         nodes = listing.controllers
     else:
         nodes = listing.brokers if request.include_fenced_brokers else listing.alive
+    first = min((node.node_id for node in nodes if not node.is_fenced), default=-1)
+    known = listing.controller_id if endpoint_type == CONTROLLERS else None
     response = DescribeClusterResponse(
         endpoint_type=endpoint_type,
         cluster_id=tells.cluster_id,
-        controller_id=min((node.node_id for node in nodes if not node.is_fenced), default=-1),
+        controller_id=first if known is None else known,
         brokers=nodes,
     )
     return Answer(response, version)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from featuregate.testing.fake_answers import Conversation, Listing, Tells
+    from featuregate.testing.fake_answers import Controller, Conversation, Listing, Role, Tells
     from featuregate.testing.fake_listener import LoopThread
     from featuregate.wire.frames import RequestHeader
 
@@ -69,6 +69,10 @@ class Home(Protocol):
 
     def log(self, asked: Asked) -> None:
         """Remember a request."""
+        ...
+
+    def controller(self, node_id: int, role: Role) -> Controller | None:
+        """Give what answers UpdateFeatures at this node's listener, where anything does."""
         ...
 
 
@@ -168,6 +172,11 @@ class FakeBroker:
         if not self._lagging:
             self._tell(finalized=self._home.finalized, epoch=self._home.epoch)
 
+    def become(self, tells: Tells, *, fenced: bool, silent: bool) -> None:
+        """Tell this from now on. For a simulated cluster, which holds the lock."""
+        self._tells, self._silent = tells, silent
+        self.node = replace(self.node, is_fenced=fenced)
+
     # ------------------------------------------------------------------ whether it answers
 
     def stop(self) -> None:
@@ -248,7 +257,8 @@ class FakeBroker:
                 return None
             fault = self._take_fault(asked.api)
             tells = replace(self._tells, **fault.tells) if fault else self._tells
-            data = conversation.answer(payload, tells, self._home.listing())
+            controller = self._home.controller(self.node_id, tells.role)
+            data = conversation.answer(payload, tells, self._home.listing(), controller)
         if fault is None or header is None:
             return Deal(b"", close=True) if data is None else Deal(data, close=conversation.ended)
         return _spoiled(fault, header, data)

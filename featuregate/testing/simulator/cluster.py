@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from featuregate.testing.simulator import kraft_steps
 
 if TYPE_CHECKING:
+    from featuregate.testing.fake_answers import Role
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -38,7 +39,12 @@ def apply(cluster: Cluster, event: ClusterEvent) -> Happened:
 
 
 def update_features(
-    cluster: Cluster, request: UpdateFeaturesRequest, version: int, *, asked: int | None = None
+    cluster: Cluster,
+    request: UpdateFeaturesRequest,
+    version: int,
+    *,
+    asked: int | None = None,
+    role: Role | None = None,
 ) -> Happened:
-    """Answer a request of this version that was sent to this node, or to the controller."""
-    return Happened(*kraft_steps.update(cluster, request, version, asked=asked))
+    """Answer a request of this version that was sent to this listener of a node, or to the controller."""
+    return Happened(*kraft_steps.update(cluster, request, version, asked=asked, role=role))

@@ -33,6 +33,8 @@ from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesReques
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from featuregate.testing.fake_answers import Role
+
 __all__ = ["step", "update"]
 
 _SESSION_TICKS: Final = 18
@@ -76,20 +78,26 @@ def step(cluster: KRaftCluster, event: ClusterEvent) -> tuple[KRaftCluster, Upda
 
 
 def update(
-    cluster: KRaftCluster, request: UpdateFeaturesRequest, version: int, *, asked: int | None = None
+    cluster: KRaftCluster,
+    request: UpdateFeaturesRequest,
+    version: int,
+    *,
+    asked: int | None = None,
+    role: Role | None = None,
 ) -> tuple[KRaftCluster, UpdateFeaturesResponse | None]:
-    """Answer UpdateFeatures, asked at this node or, with ``None``, at the active controller.
+    """Answer UpdateFeatures, asked at this listener of a node or, with ``None``, at the active controller.
 
     A broker forwards it; where there is no controller to forward it to, nobody answers.
     """
-    if cluster.active is None:
-        return cluster, None
     if asked is not None:
         node = cluster.node(asked)
-        if not node.alive or (node.is_broker and not cluster.reaches_controller(node)):
+        forwards = node.is_broker if role is None else role == "broker"
+        if not node.alive or (forwards and not cluster.reaches_controller(node)):
             return cluster, None
-        if not node.is_broker and asked != cluster.active:
+        if not forwards and asked != cluster.active:
             return cluster, _wrong_controller(cluster, node)
+    if cluster.active is None:
+        return cluster, None
     judged = judge(cluster.registry, request, version)
     written = cluster
     for name, level in judged.records.items():
@@ -173,7 +181,7 @@ def _started(cluster: KRaftCluster, node_id: int, binary: str | None) -> KRaftCl
     name = binary or node.binary
     cluster.plan.find(name)
     state: NodeState = "starting" if node.is_broker else "running"
-    return _with(cluster, replace(node, binary=name, state=state, why="", loaded=False))
+    return _with(cluster, replace(node, binary=name, state=state, why="", loaded=False, starts=node.starts + 1))
 
 
 def _joined(cluster: KRaftCluster, node_id: int, binary: str) -> KRaftCluster:

@@ -33,6 +33,8 @@ class Node:
     """The tick since which no controller hears of this broker; ``None`` while one does."""
     fenced: bool = False
     """Of a broker: registered and not in use."""
+    starts: int = 1
+    """How often it has started."""
 
     @property
     def alive(self) -> bool:

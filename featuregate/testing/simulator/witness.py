@@ -79,6 +79,8 @@ class Witness:
             self._check_changes(before, view, changes)
             self._last[cluster.cluster_id] = view
         self.check_checks()
+        self._check_ownership()
+        self._check_secrets()
 
     # ------------------------------------------------------------------ after a look
 
@@ -183,8 +185,6 @@ class Witness:
             _check_require(gate)
         if view is not None and self.app.latched.get(self.wants.feature, 0) != self._highest[view.cluster_id or ""]:
             raise InvariantBroken(2, f"what was latched of {self.wants.feature} is not its highest level")
-        self._check_ownership()
-        self._check_secrets()
 
     def _check_ownership(self) -> None:
         if threading.active_count() > self._threads:
