@@ -13,7 +13,7 @@ from featuregate.catalog import METADATA_VERSION, release_levels
 from featuregate.testing.fake_answers import Tells
 from featuregate.testing.simulator.binaries import Binary, binary_of
 from featuregate.testing.simulator.events import ScriptError
-from featuregate.testing.simulator.kraft_updates import KRAFT_VERSION, Registry
+from featuregate.testing.simulator.kraft_updates import CONTROLLERS_REGISTER_FROM, KRAFT_VERSION, Registry
 from featuregate.testing.simulator.nodes import Node
 from featuregate.testing.simulator.values import Value
 from featuregate.testing.simulator.wants import Wants
@@ -82,6 +82,7 @@ class KRaft(Value):
         binary = self.find(self.binary)
         levels = self._first_levels(binary)
         voters = tuple(node.node_id for node in nodes if node.is_controller)
+        register = levels[METADATA_VERSION] >= CONTROLLERS_REGISTER_FROM
         first = len(levels) + 1
         return KRaftCluster(
             plan=self,
@@ -92,7 +93,7 @@ class KRaft(Value):
             offset=first + 2 * self.brokers + len(voters),
             history=(Levels(first, levels),),
             registered=dict.fromkeys(self._broker_ids, binary.supported),
-            controllers=dict.fromkeys(voters, binary.supported),
+            controllers=dict.fromkeys(voters if register else (), binary.supported),
         )
 
     def find(self, name: str) -> Binary:

@@ -18,5 +18,5 @@ class Wants(NamedTuple):
     @property
     def requirements(self) -> tuple[str, str, str, str]:
         """The four, as texts."""
-        api, level = f"{self.api}>={self.version}", f"{self.feature}>={self.level}"
+        api, level = f"{self.api}>={self.version}", f"feature:{self.feature}>={self.level}"
         return api, level, f"{api} & {level}", f"{api} | {level}"

@@ -1,0 +1,254 @@
+"""Scripts made up by chance, what they are held to, and how a failing one is made small and printed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from featuregate.testing import simulator
+from featuregate.testing.simulator import (
+    AppRestarts,
+    Binary,
+    ClockJumps,
+    Garble,
+    InvariantBroken,
+    KRaft,
+    Lag,
+    Look,
+    Partition,
+    Roll,
+    Script,
+    ScriptError,
+    ScriptFailed,
+    Stop,
+    Tick,
+    Vocabulary,
+    Wants,
+    as_code,
+    binary_of,
+    check,
+    downgrade,
+    explore,
+    make_up,
+    run,
+    shrink,
+    upgrade,
+)
+from featuregate.testing.simulator.app import App
+from featuregate.testing.simulator.asking import PASSWORD, ask
+from featuregate.testing.simulator.explorer import _WEIGHTS
+from featuregate.testing.simulator.witness import Witness
+
+UPGRADE = (
+    Look(),
+    *(Roll(node, "4.2") for node in (3000, 3001, 3002, 1, 2, 3)),
+    Look(),
+    upgrade({"metadata.version": 25, "group.version": 1}),
+    Look(),
+    Lag(2),
+    downgrade({"group.version": 0}),
+    Tick(3),
+    Look(),
+    AppRestarts(),
+    ClockJumps(-1e6),
+    Look(),
+)
+STARTS = [KRaft("3.9"), KRaft("4.2", brokers=1, controllers=1), KRaft("3.9", brokers=3, controllers=0)]
+
+
+@pytest.mark.parametrize("start", STARTS, ids=repr)
+def test_made_up_scripts_are_survived(start: KRaft) -> None:
+    """The nine invariants hold whatever happens; the seed is in the error where one does not."""
+    explore(start, seed=random.SystemRandom().getrandbits(32), scripts=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", STARTS, ids=repr)
+def test_many_made_up_scripts_are_survived(start: KRaft) -> None:
+    """More of them, and longer ones."""
+    explore(start, seed=random.SystemRandom().getrandbits(32), scripts=40, length=40)
+
+
+def test_the_same_seed_makes_up_the_same_scripts() -> None:
+    """All that may happen does, sooner or later."""
+    start = STARTS[0]
+    words = Vocabulary(binaries=start.usual_binaries, levels=start.usual_levels)
+    made = [make_up(start, words, random.Random(7), 400) for _ in range(2)]
+    assert made[0] == made[1] != make_up(start, words, random.Random(8), 400)
+    assert {type(event) for event in made[0].events} == set(_WEIGHTS)
+
+
+def test_an_upgrade_and_a_downgrade_by_hand_are_survived() -> None:
+    """What is checked is what a person would write: closed, open, held open."""
+    check(Script(STARTS[0], UPGRADE))
+
+
+class ForgetfulApp(App):
+    """Forgets its shelf when it restarts."""
+
+    def restart(self) -> None:
+        self.shelf._kept.clear() if hasattr(self, "shelf") else None
+        super().restart()
+
+
+class HastyApp(App):
+    """Looks at one broker only."""
+
+    def look(self, cluster, *, cut=None):
+        alone = simulator.KRaftCluster(
+            **{**fields_of(cluster), "registered": dict(list(cluster.registered.items())[:1])}
+        )
+        return super().look(alone, cut=cut)
+
+
+class BackwardApp(App):
+    """Takes what it sees for the truth, whatever it saw before."""
+
+    def look(self, cluster, *, cut=None):
+        self._store._last.clear()
+        return super().look(cluster, cut=cut)
+
+
+class ChattyApp(App):
+    """Tells of the last change again."""
+
+    def look(self, cluster, *, cut=None):
+        before = len(self.events)
+        view = super().look(cluster, cut=cut)
+        if len(self.events) == before and self.events:
+            self.events.append(next(e for e in reversed(self.events) if type(e).__name__ == "Changed"))
+        return view
+
+
+class DeafApp(App):
+    """Cannot read what a broker said that a cut connection had not cut."""
+
+    def look(self, cluster, *, cut=None):
+        return super().look(cluster, cut={**(cut or {}), 1: 9})
+
+
+def fields_of(cluster: simulator.KRaftCluster) -> dict[str, object]:
+    return {name: getattr(cluster, name) for name in cluster.__dataclass_fields__}
+
+
+BROKEN = [
+    (ForgetfulApp, 2, UPGRADE),
+    (HastyApp, 3, (Roll(1, "4.2"), Look())),
+    (BackwardApp, 1, (Look(), Partition((1,)), Tick(9), Look(), Stop(2), Stop(3), Look())),
+    (ChattyApp, 4, (Look(), Tick(1), Look())),
+    (DeafApp, 7, (Look(),)),
+]
+
+
+@pytest.mark.parametrize(("app", "number", "events"), BROKEN, ids=[app.__name__ for app, _, _ in BROKEN])
+def test_each_invariant_is_missed_where_it_is_broken(app: type[App], number: int, events: tuple) -> None:
+    """An app that breaks one is found out, with the number of the invariant."""
+
+    def survives(script: Script) -> None:
+        witness = Witness(script.start.wants)
+        witness.app = app(script.start.wants.requirements)
+        for step in run(script):
+            if isinstance(step.event, AppRestarts):
+                witness.restart()
+            if isinstance(step.event, Look):
+                witness.look(step.cluster, {})
+
+    with pytest.raises(InvariantBroken) as broken:
+        survives(Script(STARTS[0], events))
+    assert broken.value.number == number
+    assert str(broken.value).startswith(f"invariant {number}: ")
+
+
+def test_invariant_9_a_secret_that_is_shown_is_found() -> None:
+    """Here it is the name of a feature, so that decisions show it."""
+    with pytest.raises(InvariantBroken, match="invariant 9: a secret is shown"):
+        check(Script(STARTS[0], (Look(),)), wants=Wants("Fetch", 4, PASSWORD, 1))
+
+
+def test_an_answer_that_is_cut_is_one_brokers_failure() -> None:
+    """At every byte of it: it was heard whole, or not at all."""
+    cluster = STARTS[0].begin()
+    whole = ask(cluster, 1)
+    heard = [ask(cluster, 1, cut_after=after) for after in range(0, 2000, 7)]
+    assert whole.answered
+    assert {answer.answered for answer in heard} == {True, False}
+    assert all(answer.api_ranges == whole.api_ranges for answer in heard if answer.answered)
+    assert heard[0].failure.kind == "ConnectionLost"
+
+
+def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
+    """3.3 knows ApiVersions up to v3 and refuses v5 with error 35."""
+    assert ask(KRaft("3.3").begin(), 1).asked_version == 3
+    assert ask(KRaft("4.2").begin(), 1).asked_version == 4
+
+
+def one_broker_is_rolled_twice(script: Script) -> None:
+    """Fail for such a script, and for nothing else."""
+    rolled = [event.node_id for event in script.events if isinstance(event, Roll)]
+    if len(rolled) != len(set(rolled)):
+        raise ValueError("a broker was rolled twice")
+
+
+def test_a_failing_script_is_made_small() -> None:
+    """What is left fails, and no event of it can be left out."""
+    events = (*UPGRADE, Tick(2), *UPGRADE, Stop(1))
+    small = shrink(Script(STARTS[0], events), one_broker_is_rolled_twice)
+    assert len(small.events) == 2
+    with pytest.raises(ValueError, match="rolled twice"):
+        one_broker_is_rolled_twice(small)
+
+
+def test_a_script_that_cannot_happen_has_not_failed() -> None:
+    """Leaving out that a broker joins leaves a script about a broker that there is not."""
+
+    def survives(script: Script) -> None:
+        if any(4 in step.cluster.nodes for step in run(script)):
+            raise ValueError("four brokers")
+
+    script = Script(STARTS[0], (Tick(1), simulator.Join(4, "3.9"), Tick(1), Stop(4)))
+    assert shrink(script, survives).events == (simulator.Join(4, "3.9"),)
+
+
+def test_what_the_explorer_finds_is_printed_as_code_that_fails_too() -> None:
+    """The error holds the seed and a program; the program stops with the same error."""
+    with pytest.raises(ScriptFailed) as failed:
+        explore(STARTS[0], seed=11, survives=one_broker_is_rolled_twice)
+    assert "found with seed 11" in str(failed.value)
+    assert isinstance(failed.value.__cause__, ValueError)
+    code = as_code(failed.value.script, one_broker_is_rolled_twice)
+    assert code in str(failed.value)
+    home = f"from {__name__} import one_broker_is_rolled_twice"
+    assert home in code
+    names: dict[str, object] = {"one_broker_is_rolled_twice": one_broker_is_rolled_twice}
+    with pytest.raises(ValueError, match="rolled twice"):
+        exec(code.replace(home, ""), names)
+
+
+def test_the_code_of_a_check_of_ours_runs_as_it_stands() -> None:
+    """Builds of one's own and all that is not a default are in it."""
+    own = Binary(
+        release="4.2",
+        broker_apis={3: (0, 9), 18: (0, 4), 57: (0, 2)},
+        controller_apis={57: (0, 2)},
+        supported=binary_of("4.2").supported,
+    )
+    start = KRaft("own", brokers=1, controllers=0, levels={"group.version": 0}, binaries={"own": own})
+    script = Script(start, (upgrade({"group.version": 1}, dry_run=True), Garble(1, 3), downgrade({"kraft.version": 0})))
+    names: dict[str, object] = {}
+    code = as_code(script)
+    exec(code, names)
+    assert names["script"] == script
+    assert code.startswith("from featuregate.testing.simulator import Binary, Garble, KRaft, Script, UpdateFeatures, ")
+
+
+def test_an_answer_of_a_node_that_there_is_not_cannot_be_cut() -> None:
+    """A typing error in a script is told."""
+    with pytest.raises(ScriptError, match="there is no node 77"):
+        check(Script(STARTS[0], (Garble(77, 1),)))
+
+
+def test_every_public_name_is_there() -> None:
+    """And has a docstring."""
+    for name in simulator.__all__:
+        assert getattr(simulator, name).__doc__

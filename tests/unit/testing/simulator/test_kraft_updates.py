@@ -1,0 +1,292 @@
+"""A KRaft controller judges updates check by check, in Kafka's order and words (KIP-778, KIP-1022)."""
+
+from __future__ import annotations
+
+import pytest
+
+from featuregate.testing.simulator import (
+    Binary,
+    KRaft,
+    KRaftCluster,
+    Roll,
+    Stop,
+    UpdateFeatures,
+    apply,
+    binary_of,
+    downgrade,
+    update_features,
+    upgrade,
+)
+from featuregate.testing.simulator.java_maps import in_map_order
+from featuregate.wire.update_features import FeatureResult, FeatureUpdate, UpdateFeaturesRequest
+
+OLD, NEW = KRaft("3.9", brokers=2, controllers=0), KRaft("4.2", brokers=2, controllers=0)
+FOR_ALL = "The update failed for all features since the following feature had an error: "
+INVALID_UPDATE_VERSION = 95
+
+
+def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
+    cluster = start if isinstance(start, KRaftCluster) else start.begin()
+    for event in events:
+        cluster = apply(cluster, event).cluster
+    return cluster
+
+
+def told(start: KRaft | KRaftCluster, event: UpdateFeatures) -> str | None:
+    """Return what an operator is told of an update of one feature; None where it was made."""
+    happened = apply(after(start), event)
+    response = happened.response
+    if response.results:
+        (result,) = response.results
+        assert result.error_code == (INVALID_UPDATE_VERSION if result.error_code else 0)
+        return result.error_message if result.error_code else None
+    assert response.error_code in (0, INVALID_UPDATE_VERSION)
+    return response.error_message.removeprefix(FOR_ALL) if response.error_code else None
+
+
+GENERAL = [
+    # The order of these rows is the order of the checks: each breaks its own rule and all that come later.
+    (
+        UpdateFeatures({"metadata.version": -1}, 7),
+        (
+            "Invalid update version -1 for feature metadata.version. The controller does not support the given "
+            "upgrade type."
+        ),
+    ),
+    (
+        UpdateFeatures({"metadata.version": -1}),
+        "Invalid update version -1 for feature metadata.version. A feature version cannot be less than 0.",
+    ),
+    (
+        UpdateFeatures({"nonsense.version": 3}),
+        "Invalid update version 3 for feature nonsense.version. Local controller 1 does not support this feature.",
+    ),
+]
+
+
+@pytest.mark.parametrize("start", [OLD, NEW], ids=["3.9", "4.2"])
+@pytest.mark.parametrize(("event", "message"), GENERAL)
+def test_checks_that_every_release_makes(start: KRaft, event: UpdateFeatures, message: str) -> None:
+    """The upgrade type comes first, then a negative level, then what the controller itself supports."""
+    assert told(start, event) == message
+
+
+def test_the_controller_names_its_own_range() -> None:
+    """A level out of it is refused by the active controller, whatever brokers support."""
+    assert told(OLD, upgrade({"metadata.version": 22})) == (
+        "Invalid update version 22 for feature metadata.version. Local controller 1 only supports versions 1-21"
+    )
+    assert told(NEW, downgrade({"metadata.version": 0})) == (
+        "Invalid update version 0 for feature metadata.version. Local controller 1 only supports versions 7-29"
+    )
+
+
+def test_a_registered_broker_that_is_down_counts() -> None:
+    """The old broker is fenced, and its range still stands in the way; the first one that lacks a level is named."""
+    mixed = after(KRaft("3.9"), *(Roll(node, "4.2") for node in (3000, 3001, 3002, 1)), Stop(2))
+    assert mixed.nodes[2].fenced
+    assert told(mixed, upgrade({"metadata.version": 25})) == (
+        "Invalid update version 25 for feature metadata.version. Broker 2 only supports versions 1-21"
+    )
+    assert told(mixed, upgrade({"group.version": 1})) == (
+        "Invalid update version 1 for feature group.version. Broker 2 does not support this feature."
+    )
+
+
+def test_a_registered_controller_counts() -> None:
+    """Controllers come after brokers, and each but the active one is asked."""
+    mixed = after(KRaft("3.9"), *(Roll(node, "4.2") for node in (1, 2, 3, 3000, 3001)))
+    assert mixed.active == 3000
+    assert told(mixed, upgrade({"metadata.version": 25})) == (
+        "Invalid update version 25 for feature metadata.version. Controller 3002 only supports versions 1-21"
+    )
+
+
+def test_a_voter_that_never_registered_counts() -> None:
+    """Controllers register from 3.7-IV0 on; a voter that was down since has not."""
+    there = after(KRaft("3.9", levels={"metadata.version": 14}), Stop(3002), upgrade({"metadata.version": 15}))
+    assert told(there, upgrade({"metadata.version": 21})) == (
+        "Invalid update version 21 for feature metadata.version. controller 3002 has not registered, and may not "
+        "support this feature"
+    )
+
+
+def test_the_direction_must_fit_the_upgrade_type() -> None:
+    """Lower needs a downgrade, higher an upgrade, and the same level takes either."""
+    assert told(NEW, upgrade({"transaction.version": 1})) == (
+        "Invalid update version 1 for feature transaction.version. Can't downgrade the version of this feature without "
+        "setting the upgrade type to either safe or unsafe downgrade."
+    )
+    lower = after(NEW, downgrade({"transaction.version": 1}))
+    assert told(lower, downgrade({"transaction.version": 2})) == (
+        "Invalid update version 2 for feature transaction.version. Can't downgrade to a newer version."
+    )
+    assert told(lower, upgrade({"transaction.version": 1})) is None
+    assert told(lower, downgrade({"transaction.version": 1}, unsafe=True)) is None
+
+
+# KIP-778, "Downgrades": "a downgrade is lossless if no level on the way changed records", safe or not.
+KIP_778_DOWNGRADES = [
+    ("3.9", 21, 19, False, None),
+    ("3.9", 21, 17, False, None),
+    ("3.9", 21, 16, False, "lossy"),
+    ("3.9", 21, 16, True, "unsafe"),
+    ("3.9", 21, 19, True, None),
+    ("4.2", 29, 23, False, None),
+    ("4.2", 29, 22, False, "lossy"),
+    ("4.2", 29, 22, True, "unsafe"),
+    ("4.2", 29, 24, True, None),
+]
+WORDS = {
+    "lossy": "Refusing to perform the requested downgrade because it might delete metadata information.",
+    "unsafe": "Unsafe metadata downgrade is not supported in this version.",
+}
+
+
+@pytest.mark.parametrize(("release", "current", "target", "unsafe", "refused"), KIP_778_DOWNGRADES)
+def test_kip_778_downgrades_lossless_or_refused(
+    release: str, current: int, target: int, unsafe, refused: str | None
+) -> None:
+    """A downgrade across no change of records is made; any other is refused, unsafe or not, as shipped."""
+    cluster = after(KRaft(release, levels={"metadata.version": current}))
+    said = told(cluster, downgrade({"metadata.version": target}, unsafe=unsafe))
+    head = f"Invalid metadata.version {target}." if release == "3.9" else ""
+    head = head or f"Unsupported metadata.version downgrade from {current} to {target}."
+    assert said == (None if refused is None else f"{head} {WORDS[refused]}")
+
+
+def test_kip_778_the_example_of_five_versions() -> None:
+    """The KIP's table has one version that changed records in the middle; 3.7-IV2 is such a one."""
+    cluster = after(KRaft("3.9", levels={"metadata.version": 19}))
+    lossless = {level: told(cluster, downgrade({"metadata.version": level})) is None for level in range(14, 19)}
+    assert lossless == {18: True, 17: True, 16: False, 15: False, 14: False}
+
+
+def test_levels_that_the_log_cannot_hold_are_refused_up_to_3_9() -> None:
+    """Feature levels have been records since 3.3-IV0."""
+    assert told(OLD, downgrade({"metadata.version": 3})) == (
+        "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
+    )
+
+
+def test_a_dependency_is_wanted_from_4_0_on() -> None:
+    """What the same request sets counts too."""
+    low = after(KRaft("4.2", levels={"metadata.version": 22}))
+    assert told(low, upgrade({"eligible.leader.replicas.version": 1})) == (
+        "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version could "
+        "not be set to 1 because it depends on metadata.version level 23"
+    )
+    both = apply(low, upgrade({"eligible.leader.replicas.version": 1, "metadata.version": 23}))
+    assert both.response.error_code == 0
+    assert both.cluster.levels["eligible.leader.replicas.version"] == 1
+
+
+def test_an_unknown_feature_may_be_disabled_up_to_3_9_only() -> None:
+    """Level 0 of a feature that nobody knows is in everybody's range."""
+    assert told(OLD, downgrade({"nonsense.version": 0})) is None
+    assert told(NEW, downgrade({"nonsense.version": 0})) == (
+        "Invalid update version 0 for feature nonsense.version. Feature nonsense.version not found."
+    )
+
+
+def test_3_9_judges_one_by_one() -> None:
+    """One fails and the other is made; results are sorted, and the answer as a whole is good."""
+    happened = apply(OLD.begin(), downgrade({"metadata.version": 19, "bogus": 1}))
+    assert happened.response.error_code == 0
+    assert happened.response.error_message == ""
+    assert [(result.feature, result.error_code) for result in happened.response.results] == [
+        ("bogus", INVALID_UPDATE_VERSION),
+        ("metadata.version", 0),
+    ]
+    assert happened.cluster.levels["metadata.version"] == 19
+
+
+def test_4_0_judges_all_or_nothing() -> None:
+    """One fails, and nothing is made; no result is told."""
+    happened = apply(NEW.begin(), downgrade({"transaction.version": 1, "bogus": 1}))
+    assert happened.response.error_code == INVALID_UPDATE_VERSION
+    assert happened.response.error_message.startswith(FOR_ALL + "Invalid update version 1 for feature bogus.")
+    assert happened.response.results == ()
+    assert happened.cluster.levels == NEW.begin().levels
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_what_is_told_of_success_depends_on_the_version(version: int) -> None:
+    """v0 and v1 have a result for each feature, whose message is NONE; v2 has none."""
+    response = apply(NEW.begin(), upgrade({"group.version": 1}, version=version)).response
+    expected = (FeatureResult(feature="group.version", error_message="NONE"),) if version < 2 else ()
+    assert response.results == expected
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    """It is judged as any other, and neither levels nor the log move."""
+    cluster = NEW.begin()
+    assert apply(cluster, downgrade({"group.version": 0}, dry_run=True)).cluster == cluster
+    assert told(cluster, upgrade({"group.version": 2}, dry_run=True)) is not None
+
+
+def test_v0_cannot_downgrade() -> None:
+    """KRaft controllers ignore its flag, and take every update for an upgrade."""
+    update = FeatureUpdate(feature="group.version", max_version_level=0, upgrade_type=2)
+    response = update_features(NEW.begin(), UpdateFeaturesRequest(updates=(update,)), 0).response
+    assert "without setting the upgrade type" in response.error_message
+
+
+def test_of_a_feature_that_is_named_twice_the_last_update_counts() -> None:
+    """So it is in the map that controllers read a request into."""
+    updates = tuple(FeatureUpdate(feature="group.version", max_version_level=level, upgrade_type=2) for level in (7, 0))
+    happened = update_features(NEW.begin(), UpdateFeaturesRequest(updates=updates), 2)
+    assert happened.response.error_code == 0
+    assert "group.version" not in happened.cluster.levels
+
+
+def test_an_empty_request_succeeds() -> None:
+    """There is nothing to refuse."""
+    for start in (OLD, NEW):
+        assert update_features(start.begin(), UpdateFeaturesRequest(updates=()), 1).response.error_code == 0
+
+
+def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
+    """It goes up and never down, and stands in no record, so the epoch of controllers stays."""
+    before = NEW.begin()
+    raised = apply(before, upgrade({"kraft.version": 1})).cluster
+    assert raised.tells(1).finalized["kraft.version"] == raised.tells(1, "controller").finalized["kraft.version"] == 1
+    assert raised.tells(1, "controller").epoch == before.tells(1, "controller").epoch
+    assert told(raised, downgrade({"kraft.version": 0})) == (
+        "Invalid update version 0 for feature kraft.version. Can't downgrade the version of this feature."
+    )
+    assert told(raised, downgrade({"kraft.version": 1})) is None
+
+
+def test_3_9_writes_a_record_of_kraft_version_that_nobody_goes_by() -> None:
+    """It says that the level was raised, and the quorum is where it was (KAFKA-18979)."""
+    happened = apply(OLD.begin(), upgrade({"kraft.version": 1}))
+    assert happened.response.results[0].error_code == 0
+    assert "kraft.version" not in happened.cluster.tells(1).finalized
+
+
+def test_the_first_failure_is_that_of_javas_order() -> None:
+    """The orders were printed by java.util.HashMap itself, which got the names from the left."""
+    known = ["metadata.version", "group.version", "transaction.version", "kraft.version"]
+    assert in_map_order(known) == ["group.version", "kraft.version", "metadata.version", "transaction.version"]
+    # More than a small table holds, more than one name in a bucket, and letters that Java counts as two.
+    assert [int(name[8:]) for name in in_map_order(f"feature-{n}" for n in range(14))] == [
+        *(9, 8, 7, 6, 5, 4, 3, 2, 11, 1, 10, 0, 13, 12)
+    ]
+    assert in_map_order(["bé😀", "AaBB", "BBAa", "AaAa", "x"]) == ["bé😀", "x", "AaBB", "BBAa", "AaAa"]
+    both = downgrade({"transaction.version": 9, "group.version": 9})
+    assert "group.version. Local" in apply(NEW.begin(), both).response.error_message
+
+
+def test_a_range_of_one_level_is_written_as_one_number() -> None:
+    """As Kafka's VersionRange writes it."""
+    narrow = Binary(
+        release="4.2",
+        broker_apis=binary_of("4.2").broker_apis,
+        controller_apis=binary_of("4.2").controller_apis,
+        supported={**binary_of("4.2").supported, "share.version": (1, 1)},
+    )
+    start = KRaft("narrow", levels={"share.version": 1}, binaries={"narrow": narrow})
+    assert told(start, downgrade({"share.version": 0})) == (
+        "Invalid update version 0 for feature share.version. Local controller 3000 only supports versions 1"
+    )
