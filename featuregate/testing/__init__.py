@@ -1,4 +1,4 @@
-"""What tests of apps need: fake brokers, real Kafka on this machine, and features that need no network at all.
+"""What tests of apps need: fake and simulated clusters, real Kafka on this machine, and features without a network.
 
 The names are imported when they are first used, so that the pytest plugin costs a test run nothing.
 """
@@ -9,21 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from featuregate.testing import simulator
     from featuregate.testing.cluster import FakeCluster
     from featuregate.testing.kafka import LocalKafka
+    from featuregate.testing.simulator.served import SimulatedCluster
     from featuregate.testing.static import StaticFeatures, release_view
 
-__all__ = ["FakeCluster", "LocalKafka", "StaticFeatures", "release_view"]
+__all__ = ["FakeCluster", "LocalKafka", "SimulatedCluster", "StaticFeatures", "release_view", "simulator"]
 
 _HOMES = {
     "FakeCluster": "featuregate.testing.cluster",
     "LocalKafka": "featuregate.testing.kafka",
+    "SimulatedCluster": "featuregate.testing.simulator.served",
     "StaticFeatures": "featuregate.testing.static",
     "release_view": "featuregate.testing.static",
 }
 
 
 def __getattr__(name: str) -> object:
+    if name == "simulator":
+        return import_module("featuregate.testing.simulator")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

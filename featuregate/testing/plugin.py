@@ -16,8 +16,18 @@ if TYPE_CHECKING:
 
     from featuregate.testing.cluster import FakeCluster
     from featuregate.testing.kafka import LocalKafka
+    from featuregate.testing.simulator.cluster import Start
+    from featuregate.testing.simulator.served import SimulatedCluster
 
-__all__ = ["MakeFakeCluster", "MakeLocalKafka", "fake_cluster", "fake_kafka", "local_kafka"]
+__all__ = [
+    "MakeFakeCluster",
+    "MakeLocalKafka",
+    "MakeSimulatedCluster",
+    "fake_cluster",
+    "fake_kafka",
+    "local_kafka",
+    "simulated_kafka",
+]
 
 
 class MakeFakeCluster(Protocol):
@@ -25,6 +35,14 @@ class MakeFakeCluster(Protocol):
 
     def __call__(self, brokers: int = 3, **options: Any) -> FakeCluster:
         """Start a cluster, which is closed when the test ends."""
+        ...
+
+
+class MakeSimulatedCluster(Protocol):
+    """What the fixture ``simulated_kafka`` is: call it as :class:`SimulatedCluster`."""
+
+    def __call__(self, start: Start, **options: Any) -> SimulatedCluster:
+        """Serve a simulated cluster, which is closed when the test ends."""
         ...
 
 
@@ -61,6 +79,19 @@ def fake_kafka(fake_cluster: MakeFakeCluster, request: pytest.FixtureRequest) ->
     """Start one fake cluster, of three brokers unless ``@pytest.mark.fake_kafka(...)`` says otherwise."""
     marker = request.node.get_closest_marker("fake_kafka")
     return fake_cluster(*marker.args, **marker.kwargs) if marker else fake_cluster()
+
+
+@pytest.fixture
+def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
+    """Serve simulated clusters: ``simulated_kafka(simulator.KRaft("3.9"))``."""
+    from featuregate.testing.simulator.served import SimulatedCluster  # noqa: PLC0415 - see the top
+
+    with ExitStack() as stack:
+
+        def make(start: Start, **options: Any) -> SimulatedCluster:
+            return stack.enter_context(SimulatedCluster(start, **options))
+
+        yield make
 
 
 @pytest.fixture

@@ -26,7 +26,15 @@ def test_loading_the_plugin_loads_nothing_else() -> None:
     said = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
     added, loaded = json.loads(said.stdout)
     assert added == ["featuregate.testing", "featuregate.testing.plugin"]
-    assert not {"asyncio", "ssl", "jgo", "trustme", "featuregate.net", "featuregate.testing.cluster"} & set(loaded)
+    assert not {
+        "asyncio",
+        "ssl",
+        "jgo",
+        "trustme",
+        "featuregate.net",
+        "featuregate.testing.cluster",
+        "featuregate.testing.simulator",
+    } & set(loaded)
 
 
 def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
@@ -51,6 +59,12 @@ def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
             assert one.cluster_id != other.cluster_id
             kept.extend([one, other])
 
+        def test_simulated(simulated_kafka):
+            from featuregate.testing import simulator
+            one, other = simulated_kafka(simulator.KRaft("3.9")), simulated_kafka(simulator.KRaft("4.2", brokers=1))
+            assert [len(cluster.brokers) for cluster in (one, other)] == [3, 1]
+            kept.extend([one, other])
+
         def test_they_were_closed():
             for cluster in kept:
                 with pytest.raises(Exception, match="closed"):
@@ -58,7 +72,7 @@ def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
         """
     )
     run = pytester.runpytest_subprocess("-p", "no:asyncio", "--strict-markers", "-W", "error")
-    run.assert_outcomes(passed=4)
+    run.assert_outcomes(passed=5)
 
 
 def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.Pytester) -> None:
@@ -70,7 +84,8 @@ def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.
 def test_the_front_door_of_testing_knows_its_names() -> None:
     """Names come on first use; one that is not there is an AttributeError."""
     assert set(featuregate.testing.__all__) <= set(dir(featuregate.testing))
-    for name in ("FakeCluster", "StaticFeatures", "release_view"):
+    for name in ("FakeCluster", "SimulatedCluster", "StaticFeatures", "release_view"):
         assert getattr(featuregate.testing, name).__name__ == name
+    assert featuregate.testing.simulator.KRaft.__name__ == "KRaft"
     with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
         _ = featuregate.testing.Nonsense

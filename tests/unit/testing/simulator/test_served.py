@@ -1,0 +1,244 @@
+"""A simulated cluster over real sockets: featuregate, librdkafka and kafka-python take it for Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+import featuregate as fg
+from featuregate.config import Settings
+from featuregate.net.connection import Connection
+from featuregate.testing.simulator import (
+    Heal,
+    Join,
+    Kill,
+    KRaft,
+    Lag,
+    Leave,
+    Partition,
+    Pause,
+    Rebuild,
+    Resume,
+    Roll,
+    ScriptError,
+    Start,
+    Stop,
+    Tick,
+    UpdateFeatures,
+    downgrade,
+    upgrade,
+)
+from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
+
+if TYPE_CHECKING:
+    from featuregate.testing import SimulatedCluster
+    from featuregate.testing.plugin import MakeSimulatedCluster
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
+    from kafka import KafkaAdminClient
+    from kafka.errors import InvalidUpdateVersionError
+
+EVERYBODY = (3000, 3001, 3002, 1, 2, 3)
+
+
+def ask(address: str, request, *, role: str = "broker", timeout: float = 10.0):
+    """Send one request, as an operator's tool does."""
+    key = "bootstrap.controllers" if role == "controller" else "bootstrap.servers"
+    settings = Settings.parse({key: address, "socket.timeout.ms": int(timeout * 1000)})
+
+    async def run():
+        connection = await Connection.open(settings.bootstrap[0], settings)
+        with connection:
+            await connection.negotiate()
+            return await connection.request(request)
+
+    return asyncio.run(run())
+
+
+def wants(levels: dict[str, int], upgrade_type: int = 1) -> UpdateFeaturesRequest:
+    return UpdateFeaturesRequest(
+        updates=tuple(
+            FeatureUpdate(feature=n, max_version_level=v, upgrade_type=upgrade_type) for n, v in levels.items()
+        )
+    )
+
+
+def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Levels, epoch, ranges, at once after each event; a broker that lags tells what it knew."""
+    cluster = simulated_kafka(KRaft("3.9"))
+    cluster.happen(Lag(2), downgrade({"metadata.version": 19}), Roll(1, "4.2"), Tick(5))
+    view = fg.discover(cluster.bootstrap)
+    assert view.cluster_id == cluster.now.cluster_id
+    assert (view.level("metadata.version"), view.epoch) == (19, cluster.now.tells(1).epoch)
+    for broker in view.brokers:
+        tells = cluster.now.tells(broker.node_id)
+        assert dict(broker.api_ranges) == tells.api_ranges
+        assert (dict(broker.finalized), broker.epoch) == (tells.finalized, tells.epoch)
+    assert view.brokers[1].finalized == {"metadata.version": 21}
+    assert cluster.finalized == {"metadata.version": 19}
+
+
+def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Down, hanging, fenced, refused, unregistered and new brokers are what they are."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    config = {"bootstrap.servers": cluster.bootstrap, "socket.timeout.ms": 400}
+    cluster.happen(Stop(1), Pause(2))
+    kinds = {broker.node_id: broker.failure and broker.failure.kind for broker in fg.discover(config).brokers}
+    assert kinds == {1: "ConnectFailed", 2: "TimedOut", 3: None}
+    cluster.happen(Start(1), Resume(2), Join(4, "4.3"), Leave(3))
+    assert [broker.node_id for broker in fg.discover(config).brokers] == [1, 2, 4]
+    cluster.happen(Roll(1, "3.9"))
+    assert cluster.now.nodes[1].state == "refused"
+    view = fg.discover(config)
+    assert [broker.failure.kind for broker in view.missing] == ["ConnectFailed"]
+
+
+def test_connections_end_with_the_process(simulated_kafka: MakeSimulatedCluster) -> None:
+    """A broker that is rolled, and a cluster that is rebuilt, reset them."""
+    cluster = simulated_kafka(KRaft("4.2", brokers=1))
+    with fg.Discoverer(cluster.bootstrap) as features:
+        gate = features.gate("new", "group.version>=1")
+        features.refresh()
+        assert gate.open
+        cluster.happen(Roll(1, "4.3"), Rebuild())
+        assert features.refresh().cluster_id == cluster.now.cluster_id
+    for event in (Roll(1, "4.2"), Rebuild()):
+        assert _is_hung_up(cluster, event)
+    assert not _is_hung_up(cluster, Tick(1))
+
+
+def _is_hung_up(cluster: SimulatedCluster, event) -> bool:
+    async def run() -> bool:
+        reader, writer = await asyncio.open_connection(cluster.broker(1).host, cluster.broker(1).port)
+        writer.write(b"\0\0\0\x0e\0\x12\0\0\0\0\0\1\0\4test")  # ApiVersions v0, so that the broker has accepted us
+        await reader.readexactly(4)
+        await asyncio.to_thread(cluster.happen, event)
+        try:
+            rest = await asyncio.wait_for(reader.read(), 1)
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
+        finally:
+            writer.close()
+        return rest is not None
+
+    return asyncio.run(run())
+
+
+def test_an_operators_request_is_judged_and_made(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Whichever broker is asked, the simulated controller answers, and brokers tell the new levels."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    refused = ask(cluster.broker(2).address, wants({"group.version": 7}))
+    assert refused.error_code == 95
+    assert refused.error_message == (
+        "The update failed for all features since the following feature had an error: Invalid update version 7 for "
+        "feature group.version. Local controller 3000 only supports versions 0-1"
+    )
+    done = ask(cluster.broker(2).address, wants({"group.version": 0}, upgrade_type=2))
+    assert (done.error_code, done.results) == (0, ())
+    assert fg.discover(cluster.bootstrap).level("group.version") == cluster.now.levels.get("group.version", 0) == 0
+
+
+def test_controllers_name_the_active_one(simulated_kafka: MakeSimulatedCluster) -> None:
+    """DescribeCluster leads an operator's tool to it; another one says NOT_CONTROLLER."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.happen(Kill(3000))
+    described = ask(cluster.broker(3001).address, DescribeClusterRequest(endpoint_type=CONTROLLERS), role="controller")
+    assert described.controller_id == 3001
+    request = wants({"group.version": 0}, upgrade_type=2)
+    wrong = ask(cluster.broker(3002).address, request, role="controller")
+    assert (wrong.error_code, wrong.error_message) == (41, "The active controller appears to be node 3001.")
+    assert ask(cluster.broker(3001).address, request, role="controller").error_code == 0
+    assert "group.version" not in cluster.now.levels
+
+
+def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) -> None:
+    """The connection stays open, and the operator waits in vain; with a quorum again there is an answer."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.happen(Partition((3000,)), Kill(3001))
+    with pytest.raises(fg.FeatureGateError, match="timed out"):
+        ask(cluster.broker(1).address, wants({"group.version": 1}), timeout=0.5)
+    cluster.happen(Heal())
+    assert ask(cluster.broker(1).address, wants({"group.version": 1})).error_code == 0
+
+
+def test_a_controller_that_an_update_kills_stops_to_listen(simulated_kafka: MakeSimulatedCluster) -> None:
+    """The update came over a socket, and what follows from it shuts another one."""
+    cluster = simulated_kafka(KRaft("3.3"))
+    cluster.happen(Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)), Heal())
+    assert ask(cluster.broker(1).address, wants({"metadata.version": 8})).results[0].error_code == 0
+    assert cluster.now.nodes[3002].state == "died"
+    assert _shuts(cluster, 3002)
+
+
+def _shuts(cluster: SimulatedCluster, node_id: int) -> bool:
+    cluster.happen(Tick(0))  # goes through the loop, behind what is being shut
+    return not cluster.broker(node_id).listener.is_open
+
+
+def test_an_event_that_cannot_happen_changes_nothing(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Those before it have happened."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    with pytest.raises(ScriptError):
+        cluster.happen(Tick(5), Stop(77), Tick(5))
+    assert cluster.now.ticks == 5
+    assert fg.discover(cluster.bootstrap).epoch == cluster.now.offset
+
+
+def test_the_last_answer_to_an_operator_is_returned(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Scripts need no client of their own."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    assert cluster.happen(UpdateFeatures({"group.version": 9})).error_code == 95
+    assert cluster.happen(upgrade({"group.version": 1}), Tick(1)) is None
+
+
+def test_faults_of_single_answers_work_as_on_any_fake_broker(simulated_kafka: MakeSimulatedCluster) -> None:
+    """What the simulation does not simulate can still go wrong."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.broker(3).error_once(7)
+    assert [broker.failure.kind for broker in fg.discover(cluster.bootstrap).missing] == ["REQUEST_TIMED_OUT"]
+    assert not fg.discover(cluster.bootstrap).missing
+
+
+def test_passwords_are_asked_for(simulated_kafka: MakeSimulatedCluster) -> None:
+    """As of every fake cluster."""
+    cluster = simulated_kafka(KRaft("4.2", brokers=1), passwords={"ann": "secret"})
+    config = {
+        "bootstrap.servers": cluster.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ann",
+        "sasl.password": "secret",
+    }
+    assert fg.discover(config).level("group.version") == 1
+
+
+def test_librdkafka_finds_the_brokers_that_are_up(simulated_kafka: MakeSimulatedCluster) -> None:
+    """A fenced one is not listed."""
+    cluster = simulated_kafka(KRaft("3.9"))
+    cluster.happen(Stop(2))
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    assert sorted(admin.list_topics(timeout=20).brokers) == [1, 3]
+
+
+def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSimulatedCluster) -> None:
+    """The whole upgrade of an operator, by a client that shares no code with us."""
+    cluster = simulated_kafka(KRaft("3.9"))
+    cluster.happen(*(Roll(node, "4.2") for node in EVERYBODY))
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    try:
+        assert admin.describe_features()["metadata.version"]["finalized"] == (21, 21)
+        with pytest.raises(InvalidUpdateVersionError, match="only supports versions 7-29"):
+            admin.update_features({"metadata.version": ("UPGRADE", 30)})
+        admin.update_features({"metadata.version": ("UPGRADE", 25), "group.version": ("UPGRADE", 1)})
+        assert admin.describe_features()["group.version"]["finalized"] == (1, 1)
+    finally:
+        admin.close()
+    assert cluster.now.levels == {"metadata.version": 25, "group.version": 1}
