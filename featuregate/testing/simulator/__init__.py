@@ -9,7 +9,7 @@ from __future__ import annotations
 from featuregate.testing.simulator.app import App, MemoryShelf
 from featuregate.testing.simulator.asking import ask, view_of
 from featuregate.testing.simulator.binaries import Binary, binary_of
-from featuregate.testing.simulator.cluster import Happened, apply, update_features
+from featuregate.testing.simulator.cluster import Cluster, Happened, apply, update_features
 from featuregate.testing.simulator.events import (
     AppEvent,
     AppRestarts,
@@ -19,6 +19,7 @@ from featuregate.testing.simulator.events import (
     Event,
     Garble,
     Heal,
+    HoldRegistrations,
     Join,
     Kill,
     Lag,
@@ -27,6 +28,7 @@ from featuregate.testing.simulator.events import (
     Partition,
     Pause,
     Rebuild,
+    ReleaseRegistrations,
     Resume,
     Roll,
     ScriptError,
@@ -43,6 +45,7 @@ from featuregate.testing.simulator.nodes import Node
 from featuregate.testing.simulator.script import Script, Step, check, run
 from featuregate.testing.simulator.wants import Wants
 from featuregate.testing.simulator.witness import InvariantBroken
+from featuregate.testing.simulator.zookeeper import FeaturesNode, ZooKeeper, ZooKeeperCluster
 
 __all__ = [
     "App",
@@ -51,11 +54,14 @@ __all__ = [
     "Binary",
     "CatchUp",
     "ClockJumps",
+    "Cluster",
     "ClusterEvent",
     "Event",
+    "FeaturesNode",
     "Garble",
     "Happened",
     "Heal",
+    "HoldRegistrations",
     "InvariantBroken",
     "Join",
     "KRaft",
@@ -69,6 +75,7 @@ __all__ = [
     "Partition",
     "Pause",
     "Rebuild",
+    "ReleaseRegistrations",
     "Resume",
     "Roll",
     "Script",
@@ -81,6 +88,8 @@ __all__ = [
     "UpdateFeatures",
     "Vocabulary",
     "Wants",
+    "ZooKeeper",
+    "ZooKeeperCluster",
     "apply",
     "as_code",
     "ask",

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.testing.simulator import kraft_steps
+from featuregate.testing.simulator import kraft_steps, zookeeper_steps
+from featuregate.testing.simulator.events import UpdateFeatures
+from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
+from featuregate.testing.simulator.zookeeper import ZooKeeper, ZooKeeperCluster
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from featuregate.testing.fake_answers import Role
     from featuregate.testing.simulator.events import ClusterEvent
-    from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
-    from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-    Start = KRaft
-    Cluster = KRaftCluster
+__all__ = ["Cluster", "Happened", "Start", "apply", "update_features"]
 
-__all__ = ["Happened", "apply", "update_features"]
+Start = KRaft | ZooKeeper
+"""How a cluster begins, in either generation."""
+
+Cluster = KRaftCluster | ZooKeeperCluster
+"""A cluster at one moment."""
 
 
 class Happened(NamedTuple):
@@ -35,7 +40,16 @@ def apply(cluster: Cluster, event: ClusterEvent) -> Happened:
     ScriptError
         It cannot happen to this cluster.
     """
-    return Happened(*kraft_steps.step(cluster, event))
+    if isinstance(event, UpdateFeatures):
+        updates = tuple(
+            FeatureUpdate(feature=name, max_version_level=level, upgrade_type=event.upgrade_type)
+            for name, level in event.levels.items()
+        )
+        request = UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
+        return update_features(cluster, request, event.version, asked=event.node_id)
+    if isinstance(cluster, ZooKeeperCluster):
+        return Happened(zookeeper_steps.step(cluster, event))
+    return Happened(kraft_steps.step(cluster, event))
 
 
 def update_features(
@@ -47,4 +61,6 @@ def update_features(
     role: Role | None = None,
 ) -> Happened:
     """Answer a request of this version that was sent to this listener of a node, or to the controller."""
+    if isinstance(cluster, ZooKeeperCluster):
+        return Happened(*zookeeper_steps.update(cluster, request, asked=asked))
     return Happened(*kraft_steps.update(cluster, request, version, asked=asked, role=role))

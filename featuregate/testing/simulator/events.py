@@ -23,6 +23,7 @@ __all__ = [
     "Event",
     "Garble",
     "Heal",
+    "HoldRegistrations",
     "Join",
     "Kill",
     "Lag",
@@ -31,6 +32,7 @@ __all__ = [
     "Partition",
     "Pause",
     "Rebuild",
+    "ReleaseRegistrations",
     "Resume",
     "Roll",
     "ScriptError",
@@ -168,6 +170,16 @@ class UpdateFeatures(ClusterEvent):
     """Of the request. v0 has no upgrade type but a flag, which counts with ZooKeeper and not in KRaft."""
     node_id: int | None = None
     """Who is asked: ``None`` for the controller."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HoldRegistrations(ClusterEvent):
+    """With ZooKeeper: news of brokers that start queue up at the controller, as in the race that KIP-584 tells of."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReleaseRegistrations(ClusterEvent):
+    """With ZooKeeper: the controller works through the news of brokers that queued up."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

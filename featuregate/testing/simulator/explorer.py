@@ -19,6 +19,7 @@ from featuregate.testing.simulator.events import (
     Event,
     Garble,
     Heal,
+    HoldRegistrations,
     Join,
     Kill,
     Lag,
@@ -27,6 +28,7 @@ from featuregate.testing.simulator.events import (
     Partition,
     Pause,
     Rebuild,
+    ReleaseRegistrations,
     Resume,
     Roll,
     ScriptError,
@@ -36,6 +38,7 @@ from featuregate.testing.simulator.events import (
     UpdateFeatures,
 )
 from featuregate.testing.simulator.script import Script, check
+from featuregate.testing.simulator.zookeeper import ZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +70,10 @@ _WEIGHTS: Final[Mapping[type[Event], int]] = {
     Join: 1,
     Leave: 1,
     Rebuild: 1,
+    HoldRegistrations: 1,
+    ReleaseRegistrations: 2,
 }
+_WITH_ZOOKEEPER: Final = (HoldRegistrations, ReleaseRegistrations)
 _BROKERS_AT_MOST: Final = 6
 _TICKS: Final = (1, 2, 20)
 _CUTS: Final = (0, 3, 11, 200)
@@ -146,7 +152,8 @@ def explore(
 def make_up(start: Beginning, vocabulary: Vocabulary, chance: random.Random, length: int) -> Script:
     """Make up one script, all of whose events can happen."""
     cluster, events = start.begin(), list[Event]()
-    kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    kinds = [kind for kind in _WEIGHTS if isinstance(start, ZooKeeper) or kind not in _WITH_ZOOKEEPER]
+    weights = [_WEIGHTS[kind] for kind in kinds]
     while len(events) < length:
         (kind,) = chance.choices(kinds, weights)
         event = _draw(kind, cluster, vocabulary, chance)
@@ -222,7 +229,7 @@ def _draw(kind: type[Event], cluster: Cluster, words: Vocabulary, chance: random
     if kind is Tick:
         return Tick(chance.choice(_TICKS))
     if kind is Partition:
-        return Partition(tuple(sorted(chance.sample(nodes, chance.randrange(1, len(nodes))))))
+        return Partition(tuple(sorted(chance.sample(nodes, chance.randint(1, len(nodes))))))
     if kind is Garble:
         return Garble(broker, chance.choice(_CUTS))
     if kind is ClockJumps:

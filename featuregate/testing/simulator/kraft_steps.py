@@ -23,17 +23,17 @@ from featuregate.testing.simulator.events import (
     Start,
     Stop,
     Tick,
-    UpdateFeatures,
 )
 from featuregate.testing.simulator.kraft import KRaftCluster, Levels
 from featuregate.testing.simulator.kraft_updates import CONTROLLERS_REGISTER_FROM, judge
 from featuregate.testing.simulator.nodes import Node, NodeState
-from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
+from featuregate.wire.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.testing.fake_answers import Role
+    from featuregate.wire.update_features import UpdateFeaturesRequest
 
 __all__ = ["step", "update"]
 
@@ -59,22 +59,15 @@ _CHANGES: Final[Mapping[type[ClusterEvent], _Change]] = {
 }
 
 
-def step(cluster: KRaftCluster, event: ClusterEvent) -> tuple[KRaftCluster, UpdateFeaturesResponse | None]:
-    """Let an event happen; with the answer to it, where it is an update that somebody answers.
+def step(cluster: KRaftCluster, event: ClusterEvent) -> KRaftCluster:
+    """Let an event other than an update happen.
 
     Raises
     ------
     ScriptError
         It cannot happen to this cluster.
     """
-    if isinstance(event, UpdateFeatures):
-        updates = tuple(
-            FeatureUpdate(feature=name, max_version_level=level, upgrade_type=event.upgrade_type)
-            for name, level in event.levels.items()
-        )
-        request = UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
-        return update(cluster, request, event.version, asked=event.node_id)
-    return _settled(cluster, _happened(cluster, event)), None
+    return _settled(cluster, _happened(cluster, event))
 
 
 def update(
