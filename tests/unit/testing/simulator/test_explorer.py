@@ -23,8 +23,10 @@ from featuregate.testing.simulator import (
     ScriptFailed,
     Stop,
     Tick,
+    UpdateFeatures,
     Vocabulary,
     Wants,
+    ZooKeeper,
     as_code,
     binary_of,
     check,
@@ -54,29 +56,37 @@ UPGRADE = (
     ClockJumps(-1e6),
     Look(),
 )
-STARTS = [KRaft("3.9"), KRaft("4.2", brokers=1, controllers=1), KRaft("3.9", brokers=3, controllers=0)]
+STARTS = [
+    KRaft("3.9"),
+    KRaft("4.2", brokers=1, controllers=1),
+    KRaft("3.9", brokers=3, controllers=0),
+    ZooKeeper("v1"),
+    ZooKeeper("old-protocol", brokers=2),
+]
 
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
-def test_made_up_scripts_are_survived(start: KRaft) -> None:
+def test_made_up_scripts_are_survived(start: KRaft | ZooKeeper) -> None:
     """The nine invariants hold whatever happens; the seed is in the error where one does not."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS, ids=repr)
-def test_many_made_up_scripts_are_survived(start: KRaft) -> None:
+def test_many_made_up_scripts_are_survived(start: KRaft | ZooKeeper) -> None:
     """More of them, and longer ones."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=40, length=40)
 
 
 def test_the_same_seed_makes_up_the_same_scripts() -> None:
     """All that may happen does, sooner or later."""
-    start = STARTS[0]
+    start = ZooKeeper("v1")
     words = Vocabulary(binaries=start.usual_binaries, levels=start.usual_levels)
     made = [make_up(start, words, random.Random(7), 400) for _ in range(2)]
     assert made[0] == made[1] != make_up(start, words, random.Random(8), 400)
     assert {type(event) for event in made[0].events} == set(_WEIGHTS)
+    alone = make_up(start, Vocabulary(binaries=("v1",)), random.Random(7), 400)
+    assert not any(isinstance(event, UpdateFeatures) for event in alone.events)
 
 
 def test_an_upgrade_and_a_downgrade_by_hand_are_survived() -> None:

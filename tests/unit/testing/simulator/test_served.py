@@ -29,6 +29,7 @@ from featuregate.testing.simulator import (
     Stop,
     Tick,
     UpdateFeatures,
+    ZooKeeper,
     downgrade,
     upgrade,
 )
@@ -242,3 +243,19 @@ def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSi
     finally:
         admin.close()
     assert cluster.now.levels == {"metadata.version": 25, "group.version": 1}
+
+
+def test_a_cluster_with_zookeeper_is_served_too(simulated_kafka: MakeSimulatedCluster) -> None:
+    """kafka-python sees the lowest and the highest finalized level, and a broker that ends by itself is gone."""
+    cluster = simulated_kafka(ZooKeeper("v1-v2"))
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    try:
+        found = admin.describe_features()["group_coordinator"]
+    finally:
+        admin.close()
+    assert found == {"supported": (1, 2), "finalized": (1, 2), "finalized_epoch": 0}
+    asked = ask(cluster.broker(2).address, wants({"group_coordinator": 1}, upgrade_type=1))
+    assert (asked.error_code, asked.results) == (41, ())
+    cluster.happen(Roll(3, "v1"))
+    assert [broker.node_id for broker in fg.discover(cluster.bootstrap).brokers] == [1, 2]
+    assert not cluster.broker(3).listener.is_open

@@ -1,0 +1,375 @@
+"""The generation of ZooKeeper, section by section of KIP-584."""
+
+from __future__ import annotations
+
+import pytest
+
+from featuregate.testing.simulator import (
+    Binary,
+    CatchUp,
+    FeaturesNode,
+    Heal,
+    HoldRegistrations,
+    Join,
+    Kill,
+    Lag,
+    Leave,
+    Partition,
+    Pause,
+    Rebuild,
+    ReleaseRegistrations,
+    Resume,
+    Roll,
+    ScriptError,
+    Start,
+    Stop,
+    Tick,
+    UpdateFeatures,
+    ZooKeeper,
+    ZooKeeperCluster,
+    apply,
+    binary_of,
+    downgrade,
+    update_features,
+    upgrade,
+    view_of,
+)
+from featuregate.wire.update_features import FeatureResult, FeatureUpdate, UpdateFeaturesRequest
+
+GROUP = "group_coordinator"
+INVALID_REQUEST, FEATURE_UPDATE_FAILED, NOT_CONTROLLER = 42, 96, 41
+OLD, NEW = ZooKeeper("v1"), ZooKeeper("v1-v2")
+
+
+def after(start: ZooKeeper | ZooKeeperCluster, *events) -> ZooKeeperCluster:
+    cluster = start if isinstance(start, ZooKeeperCluster) else start.begin()
+    for event in events:
+        cluster = apply(cluster, event).cluster
+    return cluster
+
+
+def rolled(start: ZooKeeper | ZooKeeperCluster, binary: str) -> ZooKeeperCluster:
+    cluster = after(start)
+    return after(cluster, *(Roll(node, binary) for node in sorted(cluster.nodes, reverse=True)))
+
+
+def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
+    """Return what an operator is told of an update of one feature; None where it was made."""
+    response = apply(cluster, event).response
+    assert response.error_code == 0
+    (result,) = response.results
+    assert result.error_code in (0, INVALID_REQUEST)
+    return result.error_message if result.error_code else None
+
+
+# ---------------------------------------------------------------- "Feature ZK node status"
+
+
+def test_kip_584_status_case_1_new_cluster_bootstrap() -> None:
+    """A new cluster finalizes all that is supported, at once."""
+    assert NEW.begin().features == FeaturesNode(0, enabled=True, levels={GROUP: (1, 2)})
+    assert ZooKeeper("2.8").begin().features == FeaturesNode(0, enabled=True, levels={})
+
+
+def test_kip_584_status_case_2_cluster_upgrade() -> None:
+    """With an old protocol the node is disabled and empty; with a newer one it is enabled, and nothing is finalized."""
+    before = ZooKeeper("old-protocol").begin()
+    assert before.features == FeaturesNode(0, enabled=False, levels={})
+    upgraded = rolled(before, "v1-v2")
+    assert upgraded.features == FeaturesNode(1, enabled=True, levels={})
+    assert told(upgraded, upgrade({GROUP: 1})) is None
+
+
+def test_kip_584_status_case_3_cluster_downgrade() -> None:
+    """Back at an old protocol, the node is disabled, and what was finalized is gone; the version goes on."""
+    cluster = after(NEW)
+    down = rolled(cluster, "old-protocol")
+    assert down.features == FeaturesNode(1, enabled=False, levels={})
+    assert rolled(down, "v1-v2").features == FeaturesNode(2, enabled=True, levels={})
+
+
+def test_the_status_follows_the_controller_alone() -> None:
+    """Other brokers at another protocol leave it as it is."""
+    mixed = after(NEW, Roll(2, "old-protocol"), Roll(3, "old-protocol"))
+    assert mixed.controller_id == 1
+    assert mixed.features.enabled
+    assert not after(mixed, Stop(1)).features.enabled
+
+
+def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
+    """Nor where their own protocol is too old to read it."""
+    assert ZooKeeper("old-protocol").begin().tells(1).epoch == -1
+    assert ZooKeeper("old-protocol").begin().tells(1).supported == {}
+    mixed = after(NEW, Roll(3, "old-protocol"))
+    assert [mixed.tells(node).epoch for node in (1, 2, 3)] == [0, 0, -1]
+    assert view_of(rolled(NEW, "old-protocol")).level(GROUP) is None
+
+
+def test_an_operator_is_refused_where_versioning_is_disabled() -> None:
+    """As a whole, by the controller's own protocol."""
+    response = apply(ZooKeeper("old-protocol").begin(), upgrade({GROUP: 1})).response
+    assert (response.error_code, response.error_message) == (INVALID_REQUEST, "Feature versioning system is disabled.")
+
+
+# ---------------------------------------------------------------- "Validations"
+
+UPGRADED = after(rolled(OLD, "v1-v2"))
+NOT_SUPPORTED = "Could not apply finalized feature update because the provided feature is not supported."
+INCOMPATIBLE = "Could not apply finalized feature update because brokers were found to have incompatible versions"
+VALIDATIONS = [
+    # upgrade, downgrade and deletion as the KIP lists them, then each refusal in the order of the checks
+    (UPGRADED, upgrade({GROUP: 2}), None),
+    (after(NEW), downgrade({GROUP: 1}), None),
+    (after(NEW), downgrade({GROUP: 0}), None),
+    (after(NEW), upgrade({"": 1}), "Feature name can not be empty."),
+    (after(NEW), downgrade({"bogus": 0}), "Can not delete non-existing finalized feature."),
+    (
+        after(NEW),
+        upgrade({GROUP: 0}),
+        (
+            "Can not provide maxVersionLevel: 0 less than 1 without setting the allowDowngrade flag to true in the "
+            "request."
+        ),
+    ),
+    (
+        after(NEW),
+        upgrade({GROUP: 2}),
+        "Can not upgrade a finalized feature from existing maxVersionLevel:2 to the same value.",
+    ),
+    (
+        after(NEW),
+        downgrade({GROUP: 2}),
+        "Can not downgrade a finalized feature from existing maxVersionLevel:2 to the same value.",
+    ),
+    (
+        after(NEW),
+        upgrade({GROUP: 1}),
+        (
+            "Can not downgrade finalized feature from existing maxVersionLevel:2 to provided maxVersionLevel:1 without "
+            "setting the allowDowngrade flag in the request."
+        ),
+    ),
+    (
+        after(NEW),
+        downgrade({GROUP: 3}),
+        (
+            "When the allowDowngrade flag set in the request, the provided maxVersionLevel:3 can not be greater than "
+            "existing maxVersionLevel:2."
+        ),
+    ),
+    (
+        after(NEW, Roll(3, "v2")),
+        downgrade({GROUP: 1}),
+        (
+            "Can not downgrade finalized feature to maxVersionLevel:1 because it's lower than the existing "
+            "minVersionLevel:2."
+        ),
+    ),
+    (after(NEW), upgrade({"bogus": 1}), NOT_SUPPORTED),
+    (
+        after(ZooKeeper("v2"), downgrade({GROUP: 0})),
+        upgrade({GROUP: 1}),
+        (
+            "Could not apply finalized feature update because the provided maxVersionLevel:1 is lower than the "
+            "supported minVersion:2."
+        ),
+    ),
+    (after(NEW), upgrade({GROUP: 3}), f"{INCOMPATIBLE} for the feature."),
+]
+
+
+@pytest.mark.parametrize(("cluster", "event", "message"), VALIDATIONS)
+def test_kip_584_validations(cluster: ZooKeeperCluster, event: UpdateFeatures, message: str | None) -> None:
+    """The three cases that are allowed, and each refusal, in order."""
+    assert told(cluster, event) == message
+
+
+def test_every_live_broker_must_support_the_level() -> None:
+    """One that is down does not count, unlike in KRaft; one that lacks the feature does."""
+    mixed = after(OLD, Roll(1, "v1-v2"), Roll(2, "v1-v2"))
+    assert told(mixed, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
+    assert told(after(mixed, Stop(3)), upgrade({GROUP: 2})) is None
+    lacking = after(ZooKeeper("old-protocol"), *(Roll(node, "v1") for node in (1, 2)), Stop(3), Start(3, "2.8"))
+    assert told(lacking, upgrade({GROUP: 1})) == f"{INCOMPATIBLE} for the feature."
+
+
+def test_an_update_may_be_carried_out_in_part() -> None:
+    """Each result stands for itself, and the version rises once."""
+    happened = apply(after(NEW), downgrade({GROUP: 1, "bogus": 1}))
+    assert happened.response.results == (
+        FeatureResult(feature=GROUP, error_message="NONE"),
+        FeatureResult(feature="bogus", error_code=INVALID_REQUEST, error_message=NOT_SUPPORTED),
+    )
+    assert happened.cluster.features == FeaturesNode(1, enabled=True, levels={GROUP: (1, 1)})
+
+
+def test_what_changes_nothing_writes_nothing() -> None:
+    """The version of the node stays."""
+    cluster = after(NEW)
+    assert apply(cluster, upgrade({GROUP: 7})).cluster == cluster
+
+
+def test_only_the_controller_is_asked() -> None:
+    """Brokers do not forward in this generation, and one that is down says nothing."""
+    cluster = after(NEW, Stop(3))
+    response = apply(cluster, UpdateFeatures({GROUP: 1}, 2, node_id=2)).response
+    assert (response.error_code, response.error_message) == (
+        NOT_CONTROLLER,
+        "This is not the correct controller for this cluster.",
+    )
+    assert apply(cluster, UpdateFeatures({GROUP: 1}, 2, node_id=3)).response is None
+    assert apply(after(NEW, *map(Stop, (1, 2, 3))), upgrade({GROUP: 1})).response is None
+
+
+def test_the_flag_of_v0_counts() -> None:
+    """It is what allows a downgrade."""
+    update = FeatureUpdate(feature=GROUP, max_version_level=1, upgrade_type=2)
+    happened = update_features(after(NEW), UpdateFeaturesRequest(updates=(update,)), 0)
+    assert happened.response.results[0].error_code == 0
+    assert happened.cluster.levels == {GROUP: 1}
+
+
+def test_one_update_is_in_flight_and_the_next_goes_by_what_it_left() -> None:
+    """Of two operators who both raise from 1 to 2, the second is told that it is 2 already."""
+    first = apply(UPGRADED, upgrade({GROUP: 2}))
+    assert first.response.results[0].error_code == 0
+    assert "from existing maxVersionLevel:2 to the same value" in told(first.cluster, upgrade({GROUP: 2}))
+
+
+def test_a_controller_that_does_not_read_back_what_it_wrote_says_that_it_failed() -> None:
+    """And yet it is written: who is told so must look."""
+    happened = apply(after(NEW, Lag(1)), downgrade({GROUP: 1}))
+    (result,) = happened.response.results
+    assert result.error_code == FEATURE_UPDATE_FAILED
+    assert result.error_message == "Unable to update finalized features due to an unexpected server error."
+    assert happened.cluster.levels == {GROUP: 1}
+
+
+# ---------------------------------------------------------------- "Feature version deprecation"
+
+
+def test_the_first_build_that_deprecates_a_level_raises_the_minimum() -> None:
+    """To the highest minimum that any broker supports; old brokers that know the level go on."""
+    cluster = after(NEW, Roll(3, "v2"))
+    assert cluster.features == FeaturesNode(1, enabled=True, levels={GROUP: (2, 2)})
+    assert cluster.tells(1).lowest == {GROUP: 2}
+    assert all(node.state == "running" for node in cluster.nodes.values())
+    assert after(cluster, Stop(3)).features.levels == {GROUP: (2, 2)}
+
+
+# ---------------------------------------------------------------- "Broker protections against race conditions"
+
+
+def test_kip_584_protection_1_a_broker_validates_when_it_starts() -> None:
+    """Before it lists itself; one that does not support what is finalized ends."""
+    cluster = after(NEW, Roll(3, "v1"))
+    assert cluster.nodes[3].state == "died"
+    assert cluster.nodes[3].why == "level 2 of group_coordinator is finalized, and this broker supports 1-1"
+    assert 3 not in cluster.advertised
+    lacking = after(NEW, Roll(3, "2.8"))
+    assert lacking.nodes[3].why == "level 2 of group_coordinator is finalized, and this broker does not know it"
+
+
+def test_kip_584_protection_2_a_broker_validates_when_the_node_changes() -> None:
+    """One that hears late, and is too old, ends when it hears."""
+    cluster = after(UPGRADED, HoldRegistrations(), Roll(3, "v1"), Lag(3), upgrade({GROUP: 2}))
+    assert cluster.nodes[3].state == "running"
+    assert after(cluster, CatchUp(3)).nodes[3].state == "died"
+
+
+def test_kip_584_race_of_an_incompatible_broker_step_by_step() -> None:
+    """E1: it starts and lists itself; E2: a level is finalized that it lacks, before the controller hears of E1."""
+    began = after(UPGRADED, Stop(3), HoldRegistrations())
+    e1 = after(began, Start(3, "v1"), Lag(3))
+    assert (e1.nodes[3].state, e1.advertised[3], e1.queued) == ("running", {GROUP: (1, 1)}, (3,))
+    assert 3 not in e1.known
+    happened = apply(e1, upgrade({GROUP: 2}))
+    e2 = happened.cluster
+    assert happened.response.results[0].error_code == 0
+    noticed = after(e2, ReleaseRegistrations())
+    # The controller skips its registration, and for a moment it lingers, telling what was.
+    assert (noticed.ignored, noticed.nodes[3].state, 3 in noticed.known) == ({3}, "running", False)
+    assert (noticed.tells(3).finalized, noticed.tells(1).finalized) == ({GROUP: 1}, {GROUP: 2})
+    e3 = after(noticed, CatchUp(3))
+    assert (e3.nodes[3].state, 3 in e3.advertised, e3.ignored) == ("died", False, frozenset())
+
+
+def test_without_the_race_the_update_is_refused() -> None:
+    """The controller hears of the broker first."""
+    there = after(UPGRADED, Roll(3, "v1"))
+    assert told(there, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
+
+
+def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
+    """A compatible broker is simply known later."""
+    held = after(UPGRADED, HoldRegistrations(), Join(4, "v1-v2"))
+    assert 4 not in held.known
+    assert 4 in after(held, ReleaseRegistrations()).known
+    elected = after(held, Stop(held.controller_id))
+    assert elected.controller_id != held.controller_id
+    assert 4 in elected.known, "a new controller reads the list anew"
+
+
+# ---------------------------------------------------------------- eventual consistency, and the life of brokers
+
+
+def test_a_broker_that_lags_tells_an_older_version() -> None:
+    """The version of the node is the epoch, by which clients tell old from new."""
+    lagging = after(NEW, Lag(2), downgrade({GROUP: 1}))
+    assert [(lagging.tells(node).epoch, lagging.tells(node).finalized[GROUP]) for node in (1, 2)] == [(1, 1), (0, 2)]
+    assert view_of(lagging).level(GROUP) == 1
+    assert after(lagging, CatchUp(2)).tells(2).epoch == 1
+
+
+def test_time_alone_moves_no_epoch() -> None:
+    """Unlike in KRaft."""
+    assert after(NEW, Tick(1000)).tells(1).epoch == 0
+    with pytest.raises(ScriptError, match="time does not go back"):
+        after(NEW, Tick(-1))
+
+
+@pytest.mark.parametrize("event", [Kill(2), Pause(2), Partition((2,))])
+def test_a_session_outlives_its_broker_for_a_while(event) -> None:
+    """Eighteen seconds, in which the controller takes it for alive; then it is gone, until it is back."""
+    gone = after(NEW, event)
+    assert 2 in after(gone, Tick(35)).known
+    assert 2 not in after(gone, Tick(36)).known
+    back = {Kill: Start(2), Pause: Resume(2), Partition: Heal()}[type(event)]
+    assert 2 in after(gone, Tick(36), back).known
+
+
+def test_the_controller_moves_when_it_is_gone() -> None:
+    """At once here, and to nobody where nobody is left."""
+    assert after(NEW, Stop(1)).controller_id == 2
+    assert after(NEW, Partition((1,))).controller_id == 2
+    assert after(NEW, *map(Kill, (1, 2, 3))).controller_id is None
+    assert after(NEW, *map(Stop, (1, 2, 3)), Start(3)).controller_id == 3
+
+
+def test_brokers_join_and_leave_and_clusters_are_rebuilt() -> None:
+    """As in KRaft."""
+    assert sorted(after(NEW, Join(4, "v2")).known) == [1, 2, 3, 4]
+    assert sorted(after(NEW, Leave(2)).nodes) == [1, 3]
+    with pytest.raises(ScriptError, match="there is a node 2 already"):
+        after(NEW, Join(2, "v2"))
+    rebuilt = after(NEW, downgrade({GROUP: 1}), Rebuild())
+    assert (rebuilt.cluster_id, rebuilt.features.version) == ("simulated-cluster-0002", 0)
+
+
+def test_builds_and_releases_have_names() -> None:
+    """One's own, those of the KIP, and releases of the catalog."""
+    own = Binary(release="2.8", broker_apis=binary_of("2.8").broker_apis, controller_apis={}, supported={"txn": (1, 4)})
+    assert ZooKeeper("own", binaries={"own": own}).begin().levels == {"txn": 4}
+    assert ZooKeeper("2.4").begin().tells(1).api_ranges == binary_of("2.4").broker_apis
+    with pytest.raises(ScriptError, match="no broker of release v9"):
+        after(NEW, Roll(1, "v9"))
+    with pytest.raises(ScriptError, match="there is no node 9"):
+        after(NEW, Stop(9))
+
+
+def test_what_happens_in_the_other_generation_only_is_an_error() -> None:
+    """Neither takes the other's events."""
+    from featuregate.testing.simulator import KRaft  # noqa: PLC0415 - this one fact is about both
+
+    with pytest.raises(ScriptError, match="does not happen to a cluster with KRaft"):
+        apply(KRaft("4.2").begin(), HoldRegistrations())
