@@ -1,0 +1,72 @@
+"""Does my app survive an operator who goes back? Over real sockets, with the client that it has in production.
+
+``python -m pytest examples/upgrades`` runs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import featuregate as fg
+from featuregate.testing.simulator import KRaft, Lag, Roll, Tick, downgrade, upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from featuregate.testing.plugin import MakeSimulatedCluster
+
+
+class Worker:
+    """The app: it decides once for each batch, and never in the middle of one."""
+
+    def __init__(self, bootstrap: str, shelf: Path) -> None:
+        self.features = fg.Discoverer(bootstrap, shelf=shelf)
+        self.gate = self.features.gate("new-groups", "group.version>=1")
+        self.features.refresh()
+
+    def batch(self, meanwhile: Callable[[], object] = bool) -> tuple[bool, bool]:
+        """Work on one batch; return what it began and what it ended with."""
+        pin = self.gate.pin()
+        began = pin.open
+        meanwhile()
+        self.features.refresh()
+        return began, pin.open
+
+
+def test_a_downgrade_in_the_middle_of_a_batch(simulated_kafka: MakeSimulatedCluster, tmp_path: Path) -> None:
+    """The batch ends as it began, the next ones go on as before, and so does the worker after its restart."""
+    kafka = simulated_kafka(KRaft("4.2"))
+    worker = Worker(kafka.bootstrap, tmp_path)
+    with worker.features:
+        assert worker.batch(lambda: kafka.happen(downgrade({"group.version": 0}), Tick(10))) == (True, True)
+        assert worker.features.view.level("group.version") == 0
+        assert worker.batch() == (True, True)
+        assert "fell to 0" in str(worker.gate.decision)
+    again = Worker(kafka.bootstrap, tmp_path)
+    with again.features:
+        assert again.batch() == (True, True)
+
+
+def test_a_broker_that_has_not_heard_of_the_upgrade_yet(simulated_kafka: MakeSimulatedCluster, tmp_path: Path) -> None:
+    """The newest word counts, whoever says it; who lags behind takes nothing back."""
+    kafka = simulated_kafka(KRaft("4.2", levels={"group.version": 0}))
+    worker = Worker(kafka.bootstrap, tmp_path)
+    with worker.features:
+        assert worker.batch() == (False, False)
+        assert kafka.happen(Lag(1), upgrade({"group.version": 1})).error_code == 0
+        worker.features.refresh()
+        assert worker.batch() == (True, True)
+
+
+def test_the_binaries_go_back_before_anything_was_finalized(
+    simulated_kafka: MakeSimulatedCluster, tmp_path: Path
+) -> None:
+    """Nothing was agreed upon, so nothing was switched."""
+    kafka = simulated_kafka(KRaft("3.9", brokers=2, controllers=1))
+    worker = Worker(kafka.bootstrap, tmp_path)
+    with worker.features:
+        for binary in ("4.2", "3.9"):
+            for node_id in (3000, 1, 2):
+                kafka.happen(Roll(node_id, binary))
+                assert worker.batch() == (False, False)
