@@ -9,7 +9,7 @@ from __future__ import annotations
 from featuregate.testing.simulator.app import App, MemoryShelf
 from featuregate.testing.simulator.asking import ask, view_of
 from featuregate.testing.simulator.binaries import Binary, binary_of
-from featuregate.testing.simulator.cluster import Cluster, Happened, apply, update_features
+from featuregate.testing.simulator.cluster import Beginning, Cluster, Happened, apply, update_features
 from featuregate.testing.simulator.events import (
     AppEvent,
     AppRestarts,
@@ -39,7 +39,7 @@ from featuregate.testing.simulator.events import (
     downgrade,
     upgrade,
 )
-from featuregate.testing.simulator.explorer import ScriptFailed, Vocabulary, as_code, explore, make_up, shrink
+from featuregate.testing.simulator.explorer import Check, ScriptFailed, Vocabulary, as_code, explore, make_up, shrink
 from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
 from featuregate.testing.simulator.nodes import Node
 from featuregate.testing.simulator.script import Script, Step, check, run
@@ -51,8 +51,10 @@ __all__ = [
     "App",
     "AppEvent",
     "AppRestarts",
+    "Beginning",
     "Binary",
     "CatchUp",
+    "Check",
     "ClockJumps",
     "Cluster",
     "ClusterEvent",

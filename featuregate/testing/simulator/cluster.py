@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from featuregate.testing.fake_answers import Role
     from featuregate.testing.simulator.events import ClusterEvent
 
-__all__ = ["Cluster", "Happened", "Start", "apply", "update_features"]
+__all__ = ["Beginning", "Cluster", "Happened", "apply", "update_features"]
 
-Start = KRaft | ZooKeeper
+Beginning = KRaft | ZooKeeper
 """How a cluster begins, in either generation."""
 
 Cluster = KRaftCluster | ZooKeeperCluster

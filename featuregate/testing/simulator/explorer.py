@@ -7,6 +7,7 @@ nothing but featuregate; a script is a flat tuple of plain values, so that leavi
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -41,14 +42,14 @@ from featuregate.testing.simulator.script import Script, check
 from featuregate.testing.simulator.zookeeper import ZooKeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from featuregate.testing.simulator.cluster import Cluster
-    from featuregate.testing.simulator.cluster import Start as Beginning
+    from featuregate.testing.simulator.cluster import Beginning, Cluster
 
-    Check = Callable[[Script], object]
+__all__ = ["Check", "ScriptFailed", "Vocabulary", "as_code", "explore", "make_up", "shrink"]
 
-__all__ = ["ScriptFailed", "Vocabulary", "as_code", "explore", "make_up", "shrink"]
+Check = Callable[[Script], object]
+"""What a script must survive: raises where it does not."""
 
 _WEIGHTS: Final[Mapping[type[Event], int]] = {
     Look: 12,

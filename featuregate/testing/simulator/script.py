@@ -21,7 +21,7 @@ from featuregate.testing.simulator.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.testing.simulator.cluster import Cluster, Start
+    from featuregate.testing.simulator.cluster import Beginning, Cluster
     from featuregate.testing.simulator.wants import Wants
     from featuregate.wire.update_features import UpdateFeaturesResponse
 
@@ -32,7 +32,7 @@ __all__ = ["Script", "Step", "check", "run", "steps"]
 class Script(Value):
     """What happens, from the beginning. A value: it compares, pickles and prints as code."""
 
-    start: Start
+    start: Beginning
     events: tuple[Event, ...] = field(default=())
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from featuregate.testing.fake_answers import Controller, Listing, Role
-    from featuregate.testing.simulator.cluster import Cluster, Start
+    from featuregate.testing.simulator.cluster import Beginning, Cluster
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -38,7 +38,7 @@ class SimulatedCluster(FakeCluster):
     """
 
     def __init__(
-        self, start: Start, *, passwords: Mapping[str, str] | None = None, tls: ssl.SSLContext | None = None
+        self, start: Beginning, *, passwords: Mapping[str, str] | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         self._now: Cluster = start.begin()
         super().__init__(0, release=start.find(start.binary).release, cluster_id=self._now.cluster_id)
