@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from featuregate.testing.simulator import kraft_steps, zookeeper_steps
 from featuregate.testing.simulator.events import UpdateFeatures
@@ -22,17 +22,19 @@ Beginning = KRaft | ZooKeeper
 Cluster = KRaftCluster | ZooKeeperCluster
 """A cluster at one moment."""
 
+C = TypeVar("C", bound=Cluster)
 
-class Happened(NamedTuple):
+
+class Happened(NamedTuple, Generic[C]):
     """What became of an event."""
 
-    cluster: Cluster
+    cluster: C
     """The cluster after it."""
     response: UpdateFeaturesResponse | None = None
     """What the operator was told; ``None`` where nobody answered, and for everything but updates."""
 
 
-def apply(cluster: Cluster, event: ClusterEvent) -> Happened:
+def apply(cluster: C, event: ClusterEvent) -> Happened[C]:
     """Let an event happen. The cluster that is given stays as it is.
 
     Raises
@@ -47,20 +49,26 @@ def apply(cluster: Cluster, event: ClusterEvent) -> Happened:
         )
         request = UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
         return update_features(cluster, request, event.version, asked=event.node_id)
+    after: Cluster
     if isinstance(cluster, ZooKeeperCluster):
-        return Happened(zookeeper_steps.step(cluster, event))
-    return Happened(kraft_steps.step(cluster, event))
+        after = zookeeper_steps.step(cluster, event)
+    else:
+        after = kraft_steps.step(cluster, event)
+    return Happened(cast("C", after))  # of the same generation
 
 
 def update_features(
-    cluster: Cluster,
+    cluster: C,
     request: UpdateFeaturesRequest,
     version: int,
     *,
     asked: int | None = None,
     role: Role | None = None,
-) -> Happened:
+) -> Happened[C]:
     """Answer a request of this version that was sent to this listener of a node, or to the controller."""
+    after: Cluster
     if isinstance(cluster, ZooKeeperCluster):
-        return Happened(*zookeeper_steps.update(cluster, request, asked=asked))
-    return Happened(*kraft_steps.update(cluster, request, version, asked=asked, role=role))
+        after, response = zookeeper_steps.update(cluster, request, asked=asked)
+    else:
+        after, response = kraft_steps.update(cluster, request, version, asked=asked, role=role)
+    return Happened(cast("C", after), response)
