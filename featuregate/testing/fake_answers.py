@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
     """Answers UpdateFeatures of a version; with ``None`` it never does, as where there is no quorum."""
 
-__all__ = ["APIS", "Controller", "Conversation", "Listing", "Role", "Tells", "fail"]
+__all__ = ["APIS", "NOBODY", "Controller", "Conversation", "Listing", "Role", "Tells", "fail"]
 
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
     request.API_KEY: request
@@ -67,6 +67,8 @@ _UNSUPPORTED_SASL_MECHANISM: Final = 33
 _SASL_AUTHENTICATION_FAILED: Final = 58
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _MECHANISM: Final = "PLAIN"
+NOBODY: Final = -1
+"""As the id of a controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,12 @@ class Listing:
     passwords: Mapping[str, str] | None = field(default=None, repr=False)
     """User name to password where SASL/PLAIN is asked for, ``None`` where nobody authenticates."""
     controller_id: int | None = None
-    """The active controller, where one is known; else the first node that is alive is named."""
+    """The active controller, -1 for none; by default the first node that is alive is named."""
+
+    def controller_among(self, nodes: tuple[Node, ...]) -> int:
+        """Name the controller to who asks one of these nodes; KRaft brokers, which have none of it, name any broker."""
+        alive = [node.node_id for node in nodes if not node.is_fenced]
+        return self.controller_id if self.controller_id in alive else min(alive, default=NOBODY)
 
     @property
     def alive(self) -> tuple[Node, ...]:
@@ -264,7 +271,7 @@ def _metadata(tells: Tells, listing: Listing, version: int) -> Answer:
     response = MetadataResponse(
         brokers=listing.alive,
         cluster_id=tells.cluster_id,
-        controller_id=min((node.node_id for node in listing.alive), default=-1),
+        controller_id=listing.controller_among(listing.alive),
     )
     return Answer(response, version)
 
@@ -277,12 +284,11 @@ def _describe_cluster(tells: Tells, listing: Listing, request: DescribeClusterRe
         nodes = listing.controllers
     else:
         nodes = listing.brokers if request.include_fenced_brokers else listing.alive
-    first = min((node.node_id for node in nodes if not node.is_fenced), default=-1)
-    known = listing.controller_id if endpoint_type == CONTROLLERS else None
+    no_quorum = endpoint_type == CONTROLLERS and listing.controller_id == NOBODY
     response = DescribeClusterResponse(
         endpoint_type=endpoint_type,
         cluster_id=tells.cluster_id,
-        controller_id=first if known is None else known,
+        controller_id=NOBODY if no_quorum else listing.controller_among(nodes),
         brokers=nodes,
     )
     return Answer(response, version)

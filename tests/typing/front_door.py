@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_type
 import featuregate as fg
 from featuregate.outcomes import Outcome
 from featuregate.plans import Plan
-from featuregate.testing import FakeCluster, LocalKafka
+from featuregate.testing import FakeCluster, LocalKafka, SimulatedCluster, simulator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +76,13 @@ with FakeCluster() as cluster:
 with LocalKafka("4.2.0", nodes=3) as kafka:
     assert_type(kafka.bootstrap, str)
     kafka.roll(1, "4.3.1")
+
+with SimulatedCluster(simulator.KRaft("3.9")) as simulated:
+    simulated.happen(simulator.Roll(1, "4.2"), simulator.Tick(3))
+    simulated.happen("roll")  # type: ignore[arg-type]  # events are values
+happened = simulator.apply(simulator.KRaft("3.9").begin(), simulator.upgrade({"group.version": 1}))
+assert_type(happened.cluster, simulator.KRaftCluster)
+assert_type(simulator.apply(simulator.ZooKeeper().begin(), simulator.Tick()).cluster, simulator.ZooKeeperCluster)
 
 
 # Operators plan, try and change; each method has a twin for coroutines.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from featuregate.testing.cluster import FakeCluster
+from featuregate.testing.fake_answers import NOBODY
 from featuregate.testing.fake_broker import FakeBroker
 from featuregate.testing.simulator.cluster import apply, update_features
 
@@ -26,8 +27,9 @@ __all__ = ["SimulatedCluster"]
 class SimulatedCluster(FakeCluster):
     """A fake cluster whose nodes tell what those of a simulated one do, and whose controller judges UpdateFeatures.
 
-    Everything of :class:`~featuregate.testing.FakeCluster` works, faults of single answers above all; what brokers tell
-    and whether they listen goes by the simulation, and time passes only when the test says so.
+    Faults of single answers work as on any :class:`~featuregate.testing.FakeCluster`. What nodes tell and whether they
+    listen goes by the simulation: whatever else the handle of a broker changes lasts until the next event. Time passes
+    only when the test says so.
 
     Parameters
     ----------
@@ -58,20 +60,41 @@ class SimulatedCluster(FakeCluster):
         ScriptError
             One cannot happen; those before it have.
         """
-        response = None
+        loop, response = self.loop, None
         for event in events:
             with self.changed:
                 before, (self._now, response) = self._now, apply(self._now, event)
                 moves = self._follow(before)
-            self.loop.run(_all(moves))
+            loop.run(_all(moves))
         return response
+
+    def finalize(self, levels: Mapping[str, int]) -> None:
+        """Refuse: what a simulated cluster agrees on is its controller's to say."""
+        raise _not_so(f"happen(upgrade({dict(levels)!r}))")
+
+    def advance_epoch(self, by: int = 1) -> None:
+        """Refuse: time makes the epoch rise."""
+        raise _not_so(f"happen(Tick({by}))")
+
+    def add_broker(self, node_id: int | None = None, *, release: str | None = None) -> FakeBroker:
+        """Refuse: a broker joins."""
+        raise _not_so(f"happen(Join({node_id}, {release!r}))")
+
+    def remove_broker(self, node_id: int) -> None:
+        """Refuse: a broker leaves."""
+        raise _not_so(f"happen(Leave({node_id}))")
+
+    def rebuild(self, *, cluster_id: str | None = None) -> None:  # noqa: ARG002 - a fake cluster's signature
+        """Refuse: it is an event."""
+        raise _not_so("happen(Rebuild())")
 
     # ------------------------------------------------------------------ the brokers' side
 
     def listing(self) -> Listing:
         """Say which nodes there are. For the brokers."""
         registered = [broker.node for node_id, broker in self._brokers.items() if node_id in self._now.known]
-        return replace(super().listing(), brokers=tuple(registered), controller_id=self._now.controller_id)
+        active = self._now.controller_id
+        return replace(super().listing(), brokers=tuple(registered), controller_id=NOBODY if active is None else active)
 
     def controller(self, node_id: int, role: Role) -> Controller:
         """Give what answers UpdateFeatures at this node's listener. For the brokers, in the loop's thread."""
@@ -123,6 +146,10 @@ class SimulatedCluster(FakeCluster):
             elif before is not None and _is_another(before, self._now, node_id):
                 moves.append(served.listener.hang_up())
         return moves
+
+
+def _not_so(instead: str) -> TypeError:
+    return TypeError(f"this cluster is simulated: use {instead}, with the names of featuregate.testing.simulator")
 
 
 def _is_another(before: Cluster, now: Cluster, node_id: int) -> bool:

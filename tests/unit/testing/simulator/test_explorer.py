@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import threading
+from dataclasses import replace
 
 import pytest
 
+from featuregate.gates import Gate
 from featuregate.testing import simulator
 from featuregate.testing.simulator import (
     AppRestarts,
@@ -36,6 +39,7 @@ from featuregate.testing.simulator import (
     run,
     shrink,
     upgrade,
+    view_of,
 )
 from featuregate.testing.simulator.app import App
 from featuregate.testing.simulator.asking import PASSWORD, ask
@@ -138,6 +142,81 @@ class DeafApp(App):
         return super().look(cluster, cut={**(cut or {}), 1: 9})
 
 
+class RememberingApp(App):
+    """Keeps what brokers said on an older connection."""
+
+    def look(self, cluster, *, cut=None):
+        if self.view is None:
+            self.first = cluster
+        return super().look(self.first, cut=cut)
+
+
+class MuteApp(App):
+    """Tells nobody of a change."""
+
+    def look(self, cluster, *, cut=None):
+        view = super().look(cluster, cut=cut)
+        self.events.clear()
+        return view
+
+
+class ThreadedApp(App):
+    """Leaves a thread behind."""
+
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait, args=(60,), daemon=True)
+
+    def look(self, cluster, *, cut=None):
+        self.thread.start()
+        return super().look(cluster, cut=cut)
+
+
+class BlindApp(App):
+    """Believes that every level is 1."""
+
+    def look(self, cluster, *, cut=None):
+        assert not cut
+        view = replace(view_of(cluster, now=self.now), finalized={"group.version": 1})
+        self._store.offer(view)
+        return view
+
+
+class PassingApp(App):
+    """Lets closed gates pass."""
+
+    def look(self, cluster, *, cut=None):
+        for gate in self.sticky.values():
+            gate.__class__ = PassingGate
+        return super().look(cluster, cut=cut)
+
+
+class PassingGate(Gate):
+    """Requires nothing."""
+
+    __slots__ = ()
+
+    def require(self) -> None:
+        return
+
+
+class OpenApp(App):
+    """Pickles its gates."""
+
+    def look(self, cluster, *, cut=None):
+        for gate in self.sticky.values():
+            gate.__class__ = OpenGate
+        return super().look(cluster, cut=cut)
+
+
+class OpenGate(Gate):
+    """Can be pickled."""
+
+    __slots__ = ()
+
+    def __reduce__(self):
+        return bool, ()
+
+
 def fields_of(cluster: simulator.KRaftCluster) -> dict[str, object]:
     return {name: getattr(cluster, name) for name in cluster.__dataclass_fields__}
 
@@ -148,10 +227,19 @@ BROKEN = [
     (BackwardApp, 1, (Look(), Partition((1,)), Tick(9), Look(), Stop(2), Stop(3), Look())),
     (ChattyApp, 4, (Look(), Tick(1), Look())),
     (DeafApp, 7, (Look(),)),
+    (RememberingApp, 6, (Look(), Roll(1, "4.2"), Look())),
+    (RememberingApp, 1, (Look(), Stop(1), Look())),
+    (MuteApp, 4, (Look(),)),
+    (ThreadedApp, 8, (Look(),)),
+    (OpenApp, 8, (Look(),)),
+    (BlindApp, 1, (Look(),)),
+    (PassingApp, 5, (Look(),)),
 ]
 
 
-@pytest.mark.parametrize(("app", "number", "events"), BROKEN, ids=[app.__name__ for app, _, _ in BROKEN])
+@pytest.mark.parametrize(
+    ("app", "number", "events"), BROKEN, ids=[f"{app.__name__}-{number}" for app, number, _ in BROKEN]
+)
 def test_each_invariant_is_missed_where_it_is_broken(app: type[App], number: int, events: tuple) -> None:
     """An app that breaks one is found out, with the number of the invariant."""
 
@@ -166,6 +254,9 @@ def test_each_invariant_is_missed_where_it_is_broken(app: type[App], number: int
 
     with pytest.raises(InvariantBroken) as broken:
         survives(Script(STARTS[0], events))
+    if app is ThreadedApp:
+        ThreadedApp.ended.set()
+        ThreadedApp.thread.join(60)
     assert broken.value.number == number
     assert str(broken.value).startswith(f"invariant {number}: ")
 

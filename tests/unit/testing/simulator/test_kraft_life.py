@@ -246,6 +246,13 @@ def test_combined_nodes_are_brokers_and_voters(controllers: int) -> None:
     assert after(combined, Start(1)).nodes[1].state == "running"
 
 
+def test_a_thousand_brokers_are_rolled() -> None:
+    """One by one, and then the operator finalizes."""
+    large = rolled(KRaft("3.9", brokers=1000).begin(), "4.2")
+    assert apply(large, upgrade({"group.version": 1})).response.error_code == 0
+    assert set(large.known.values()) == {False}
+
+
 @pytest.mark.parametrize("node_id", [9, 2999])
 @pytest.mark.parametrize("event", [Stop, Kill, Start, Pause, Resume, Lag, CatchUp, Leave])
 def test_a_node_that_there_is_not_is_an_error(event, node_id: int) -> None:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 import featuregate as fg
 from featuregate.config import Settings
 from featuregate.net.connection import Connection
+from featuregate.testing import SimulatedCluster
 from featuregate.testing.simulator import (
     Heal,
     Join,
@@ -37,7 +38,6 @@ from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
 if TYPE_CHECKING:
-    from featuregate.testing import SimulatedCluster
     from featuregate.testing.plugin import MakeSimulatedCluster
 
 with warnings.catch_warnings():
@@ -193,6 +193,39 @@ def test_an_event_that_cannot_happen_changes_nothing(simulated_kafka: MakeSimula
     assert fg.discover(cluster.bootstrap).epoch == cluster.now.offset
 
 
+def test_what_only_a_fake_cluster_does_names_the_event_to_use(simulated_kafka: MakeSimulatedCluster) -> None:
+    """A controller judges here, and time makes epochs rise."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    for call, event in (
+        (lambda: cluster.finalize({"group.version": 1}), "happen(upgrade({'group.version': 1}))"),
+        (lambda: cluster.advance_epoch(3), "happen(Tick(3))"),
+        (lambda: cluster.add_broker(4, release="4.3"), "happen(Join(4, '4.3'))"),
+        (lambda: cluster.remove_broker(4), "happen(Leave(4))"),
+        (cluster.rebuild, "happen(Rebuild())"),
+    ):
+        with pytest.raises(TypeError) as refused:
+            call()
+        assert event in str(refused.value)
+
+
+def test_a_closed_cluster_does_nothing_any_more() -> None:
+    """Its value stays as it was."""
+    with SimulatedCluster(KRaft("4.2")) as cluster:
+        before = cluster.now
+    with pytest.raises(fg.FeatureGateError, match="not running"):
+        cluster.happen(Tick(1))
+    assert cluster.now is before
+
+
+def test_without_a_quorum_controllers_name_none(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Brokers name a broker, as ever."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.happen(Kill(3000), Kill(3001))
+    request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+    assert ask(cluster.broker(3002).address, request, role="controller").controller_id == -1
+    assert ask(cluster.broker(2).address, DescribeClusterRequest()).controller_id == 1
+
+
 def test_the_last_answer_to_an_operator_is_returned(simulated_kafka: MakeSimulatedCluster) -> None:
     """Scripts need no client of their own."""
     cluster = simulated_kafka(KRaft("4.2"))
@@ -256,6 +289,13 @@ def test_a_cluster_with_zookeeper_is_served_too(simulated_kafka: MakeSimulatedCl
     assert found == {"supported": (1, 2), "finalized": (1, 2), "finalized_epoch": 0}
     asked = ask(cluster.broker(2).address, wants({"group_coordinator": 1}, upgrade_type=1))
     assert (asked.error_code, asked.results) == (41, ())
-    cluster.happen(Roll(3, "v1"))
+    cluster.happen(Stop(1))
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    try:  # it asks the new controller by itself
+        admin.update_features({"group_coordinator": ("SAFE_DOWNGRADE", 1)})
+    finally:
+        admin.close()
+    assert cluster.now.levels == {"group_coordinator": 1}
+    cluster.happen(Start(1), upgrade({"group_coordinator": 2}), Roll(3, "v1"))
     assert [broker.node_id for broker in fg.discover(cluster.bootstrap).brokers] == [1, 2]
     assert not cluster.broker(3).listener.is_open

@@ -1,0 +1,256 @@
+"""The simulated controller says what a real one says, and Kafka's own tool takes a simulated cluster for a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import featuregate as fg
+from featuregate.config import Settings
+from featuregate.net.connection import Connection
+from featuregate.testing import LocalKafka
+from featuregate.testing.kafka_commands import Installation, write_logging
+from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.simulator import (
+    KRaft,
+    KRaftCluster,
+    Roll,
+    Stop,
+    UpdateFeatures,
+    apply,
+    downgrade,
+    update_features,
+    upgrade,
+)
+from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from featuregate.testing.plugin import MakeSimulatedCluster
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+BOUND = 60.0
+"""Seconds for the levels to arrive at a broker, which takes milliseconds."""
+COMMON = [
+    UpdateFeatures({"metadata.version": 20}, upgrade_type=0),
+    UpdateFeatures({"metadata.version": 20}, upgrade_type=7),
+    upgrade({"metadata.version": -1}),
+    upgrade({"metadata.version": 0}),
+    upgrade({"metadata.version": 99}),
+    upgrade({"bogus": 1}),
+    downgrade({"bogus": 0}),
+    upgrade({"bogus": 0}),
+    upgrade({"": 1}),
+    upgrade({"metadata.version": 20}),
+    downgrade({"metadata.version": 20}, dry_run=True),
+    downgrade({"metadata.version": 20}, version=0),
+    downgrade({"metadata.version": 20}),
+    downgrade({"metadata.version": 21}),
+    upgrade({"metadata.version": 20}),
+    upgrade({"metadata.version": 21}, dry_run=True),
+    upgrade({"metadata.version": 21}, version=0),
+    downgrade({"metadata.version": 16}),
+    downgrade({"metadata.version": 16}, unsafe=True),
+    downgrade({"metadata.version": 18}, unsafe=True),
+    downgrade({"metadata.version": 17, "bogus": 1, "kraft.version": 0}),
+    upgrade({"metadata.version": 21, "bogus": 1, "another": 2, "group.version": 9}),
+    upgrade({"metadata.version": 21}),
+    downgrade({"kraft.version": 1}),
+    upgrade({"kraft.version": 2}),
+]
+OLD = [
+    *COMMON,
+    downgrade({"metadata.version": 3}),
+    upgrade({"metadata.version": 22}),
+    upgrade({"group.version": 1}),
+    downgrade({"group.version": 0}),
+    upgrade({"kraft.version": 1}, dry_run=True),
+]
+NEW = [
+    *COMMON,
+    *(upgrade({"group.version": 0}, version=version) for version in (0, 1, 2)),
+    upgrade({"eligible.leader.replicas.version": 1}),
+    upgrade({"eligible.leader.replicas.version": 1, "metadata.version": 23}, dry_run=True),
+    upgrade({"metadata.version": 22}),
+    upgrade({"eligible.leader.replicas.version": 1}),
+    upgrade({"metadata.version": 25, "eligible.leader.replicas.version": 1, "group.version": 1}),
+    upgrade({"transaction.version": 2, "share.version": 1}),
+    downgrade({"transaction.version": 1}, version=2),
+    downgrade({"transaction.version": 2}, version=2),
+    downgrade({"transaction.version": 3, "share.version": 7, "group.version": 4, "streams.version": 2}, version=2),
+    upgrade({"metadata.version": 29}, version=2),
+    downgrade({"metadata.version": 22}),
+    downgrade({"metadata.version": 22}, unsafe=True),
+    downgrade({"metadata.version": 23}),
+    downgrade({"eligible.leader.replicas.version": 0, "metadata.version": 21}),
+    upgrade({"kraft.version": 1}, dry_run=True),
+    upgrade({"kraft.version": 1}),
+    upgrade({"kraft.version": 1}),
+    downgrade({"kraft.version": 1}),
+    downgrade({"kraft.version": 0}),
+    downgrade({"group.version": 0, "share.version": 0, "transaction.version": 0}),
+]
+
+
+def asked(address: str, request, version: int | None = None, *, role: str = "broker"):
+    """Send one request to a real node, at this version."""
+    key = "bootstrap.controllers" if role == "controller" else "bootstrap.servers"
+    settings = Settings.parse({key: address, "socket.timeout.ms": int(BOUND * 1000)})
+
+    async def run():
+        connection = await Connection.open(settings.bootstrap[0], settings)
+        with connection:
+            await connection.negotiate()
+            if version is not None:
+                pin_version(connection, request, version)
+            return await connection.request(request)
+
+    return asyncio.run(run())
+
+
+def pin_version(connection: Connection, request, version: int) -> None:
+    """Make the session believe that the node speaks this version alone."""
+    session = connection._session
+    session._api_ranges = {**session._api_ranges, request.API_KEY: (version, version)}
+
+
+def request_of(event: UpdateFeatures) -> UpdateFeaturesRequest:
+    # Over v0 our encoder refuses a downgrade, because controllers ignore its flag: both sides are told of an upgrade.
+    kind = event.upgrade_type if event.version else 1
+    updates = tuple(
+        FeatureUpdate(feature=name, max_version_level=level, upgrade_type=kind) for name, level in event.levels.items()
+    )
+    return UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
+
+
+def levels_of(kafka: LocalKafka) -> dict[str, int]:
+    return dict(fg.discover(kafka.client_config()).finalized)
+
+
+def eventually(found: Callable[[], object], expected: object) -> None:
+    """Wait until a broker has heard of it."""
+    end = time.monotonic() + BOUND
+    while (last := found()) != expected:
+        assert time.monotonic() < end, f"{last} is not {expected}"
+
+
+def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> KRaftCluster:
+    """Ask a real controller and the simulated one, and hold the two to each other."""
+    request = request_of(event)
+    real = asked(kafka.bootstrap.split(",")[0], request, event.version)
+    happened = update_features(cluster, request, event.version)
+    said = happened.response
+    assert (real.error_code, real.error_message) == (said.error_code, said.error_message), event
+    assert real.results == said.results, event
+    eventually(lambda: levels_of(kafka), dict(happened.cluster.tells(1).finalized))
+    return happened.cluster
+
+
+@pytest.mark.parametrize(("version", "events"), [("3.9.2", OLD), ("4.2.0", NEW)])
+def test_a_real_controller_says_the_same(version: str, events: list[UpdateFeatures]) -> None:
+    """Error codes, messages, results and the levels that come of it, update by update."""
+    release = version.rpartition(".")[0]
+    with LocalKafka(version, nodes=1, release_version="3.9") as kafka:
+        cluster = KRaft(release, brokers=1, controllers=0, levels={"metadata.version": 21}).begin()
+        assert levels_of(kafka) == cluster.tells(1).finalized
+        for event in events:
+            cluster = compare(kafka, cluster, event)
+
+
+def active(kafka: LocalKafka) -> int:
+    """Ask a controller who is the active one."""
+    where = kafka.controller_bootstrap.split(",")[0]
+    return asked(where, DescribeClusterRequest(endpoint_type=CONTROLLERS), role="controller").controller_id
+
+
+def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> None:
+    """Nodes of both releases, one of them down: the same node is named; afterwards all is made."""
+    updates = [upgrade({"metadata.version": 25}), upgrade({"group.version": 1}), upgrade({"metadata.version": 21})]
+    with LocalKafka("3.9.2", nodes=3) as kafka:
+        cluster = KRaft("3.9", brokers=3, controllers=0).begin()
+        for node in kafka.nodes:
+            kafka.roll(node, "4.2.0")
+            cluster = apply(cluster, Roll(node, "4.2")).cluster
+            for event in updates:
+                cluster = compare(kafka, replace(cluster, active=active(kafka)), event)
+            if node == kafka.nodes[0]:
+                continue
+            # Registered and down, a broker still stands in the way; as a voter, too.
+            down = kafka.nodes[-1] if node != kafka.nodes[-1] else None
+            if down is not None:
+                kafka.stop(down)
+                stopped = apply(cluster, Stop(down)).cluster
+                for event in updates:
+                    compare(kafka, replace(stopped, active=active(kafka)), event)
+                kafka.start(down)
+        compare(kafka, replace(cluster, active=active(kafka)), upgrade({"metadata.version": 29, "share.version": 1}))
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Give kafka-features of 4.3.1."""
+    folder: Path = tmp_path_factory.mktemp("tools")
+    write_logging(folder, "ERROR")
+    recipe = recipe_for("4.3.1")
+    installed = Installation.of("4.3.1", folder)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = installed.tool(recipe.features_tool, arguments)
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+def test_kafka_features_describes_and_updates_a_simulated_cluster(
+    tool: Callable[..., subprocess.CompletedProcess[str]], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """Through the brokers and through the controllers: what it prints is what it prints of real ones."""
+    cluster = simulated_kafka(KRaft("4.2", levels={"metadata.version": 25}))
+    brokers = ("--bootstrap-server", cluster.bootstrap)
+    described = tool(*brokers, "describe").stdout.splitlines()
+    row = next(line for line in described if "metadata.version" in line)
+    assert row.split() == [
+        *("Feature:", "metadata.version", "SupportedMinVersion:", "3.3-IV3", "SupportedMaxVersion:", "4.2-IV1"),
+        *("FinalizedVersionLevel:", "4.0-IV3", "Epoch:", str(cluster.now.offset)),
+    ]
+    done = tool(*brokers, "upgrade", "--release-version", "4.2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "share.version was upgraded to 1." in done.stdout
+    assert cluster.now.levels["metadata.version"] == 29
+    refused = tool(*brokers, "downgrade", "--feature", "metadata.version=22")
+    assert refused.returncode == 1
+    assert "Unsupported metadata.version downgrade from 29 to 22. Refusing to perform" in refused.stdout
+    assert cluster.now.levels["metadata.version"] == 29
+    dry = tool(
+        "--bootstrap-controller", cluster.bootstrap_controllers, "disable", "--feature", "group.version", "--dry-run"
+    )
+    assert dry.stdout == "group.version can be disabled.\n"
+    disabled = tool("--bootstrap-controller", cluster.bootstrap_controllers, "disable", "--feature", "group.version")
+    assert disabled.stdout == "group.version was disabled.\n"
+    assert "group.version" not in cluster.now.levels
+
+
+def test_kafka_features_describes_and_updates_an_old_simulated_cluster(
+    tool: Callable[..., subprocess.CompletedProcess[str]], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """One update fails and the other is made, as up to 3.9."""
+    cluster = simulated_kafka(KRaft("3.9"))
+    done = tool(
+        *("--bootstrap-server", cluster.bootstrap, "downgrade"),
+        *("--feature", "metadata.version=19", "--feature", "group.version=1"),
+    )
+    assert done.returncode == 1
+    assert done.stdout == (
+        "Could not downgrade group.version to 1. Invalid update version 1 for feature group.version. Local controller "
+        "3000 does not support this feature.\nmetadata.version was downgraded to 19.\n"
+    )
+    assert cluster.now.levels == {"metadata.version": 19}
