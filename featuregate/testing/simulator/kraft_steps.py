@@ -284,7 +284,8 @@ def _controllers_registered(cluster: KRaftCluster) -> KRaftCluster:
 
 def _brokers_registered(cluster: KRaftCluster) -> KRaftCluster:
     for node in cluster.nodes.values():
-        if node.state == "starting" and cluster.reaches_controller(node):
+        # One that was refused tries again and again.
+        if node.state in ("starting", "refused") and cluster.reaches_controller(node):
             cluster = _registered(cluster, node)
     return cluster
 

@@ -8,8 +8,8 @@ from typing import Literal
 __all__ = ["Node", "NodeState"]
 
 NodeState = Literal["running", "paused", "starting", "refused", "stopped", "died"]
-"""``starting``: alive, and waiting for a controller; ``refused``: alive, and not let in, for its binary is too old for
-what is finalized; ``died``: ended by itself. Only running and paused brokers accept connections."""
+"""``starting``: alive, and waiting for a controller; ``refused``: alive, and not let in while its binary does not
+support what is finalized; ``died``: ended by itself. Only running and paused brokers accept connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,6 @@ class Witness:
 
     def __init__(self, wants: Wants) -> None:
         self.wants = wants
-        self._threads = threading.active_count()
         self.app = App(wants.requirements)
         self._opened: dict[str, set[str]] = {}
         self._highest: dict[str, int] = {}
@@ -68,8 +67,10 @@ class Witness:
 
     def look(self, cluster: Cluster, cut: dict[int, int]) -> None:
         """Let the app look, and hold what it sees to what is."""
-        before, told = self.app.view, len(self.app.events)
+        before, told, threads = self.app.view, len(self.app.events), set(threading.enumerate())
         view = self.app.look(cluster, cut=cut)
+        if set(threading.enumerate()) - threads:
+            raise InvariantBroken(8, "a look has begun a thread that nobody owns")
         changes = [event for event in self.app.events[told:] if isinstance(event, Changed)]
         if view is None:
             if self.app.view is not before or changes:
@@ -187,8 +188,6 @@ class Witness:
             raise InvariantBroken(2, f"what was latched of {self.wants.feature} is not its highest level")
 
     def _check_ownership(self) -> None:
-        if threading.active_count() > self._threads:
-            raise InvariantBroken(8, "a thread has begun that nobody owns")
         gate = next(iter(self.app.sticky.values()))
         try:
             pickle.dumps(gate)

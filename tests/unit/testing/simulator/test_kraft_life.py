@@ -175,6 +175,15 @@ def test_a_broker_too_old_for_the_levels_is_not_let_in() -> None:
     assert after(refused, Roll(1, "4.2")).known[1] is False
 
 
+def test_a_broker_that_was_refused_is_let_in_when_the_levels_go_back() -> None:
+    """Its process is there, and tries again; where the first words are others, they are told."""
+    new = after(rolled(START.begin(), "4.2"), upgrade({"metadata.version": 22, "group.version": 1}), Roll(1, "3.9"))
+    assert "22 of metadata.version" in new.nodes[1].why
+    less = after(new, downgrade({"metadata.version": 21}))
+    assert "1 of group.version" in less.nodes[1].why
+    assert after(less, downgrade({"group.version": 0})).nodes[1].state == "running"
+
+
 def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in() -> None:
     """Also where it does not name the feature at all."""
     new = after(rolled(START.begin(), "4.2"), upgrade({"group.version": 1}))
