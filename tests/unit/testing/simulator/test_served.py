@@ -290,7 +290,7 @@ def test_a_cluster_with_zookeeper_is_served_too(simulated_kafka: MakeSimulatedCl
     asked = ask(cluster.broker(2).address, wants({"group_coordinator": 1}, upgrade_type=1))
     assert (asked.error_code, asked.results) == (41, ())
     cluster.happen(Stop(1))
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    admin = KafkaAdminClient(bootstrap_servers=cluster.broker(3).address)
     try:  # it asks the new controller by itself
         admin.update_features({"group_coordinator": ("SAFE_DOWNGRADE", 1)})
     finally:
