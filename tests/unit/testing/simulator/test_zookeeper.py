@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from featuregate.testing.simulator import (
+    App,
     Binary,
     CatchUp,
     FeaturesNode,
@@ -373,3 +374,32 @@ def test_what_happens_in_the_other_generation_only_is_an_error() -> None:
 
     with pytest.raises(ScriptError, match="does not happen to a cluster with KRaft"):
         apply(KRaft("4.2").begin(), HoldRegistrations())
+
+
+# ---------------------------------------------------------------- the KIP's own use case
+
+
+def test_kip_584_use_case_from_t0_to_t5() -> None:
+    """The app switches at T3-4; neither stale brokers at T5 nor an operator's downgrade take that back."""
+    app = App([f"feature:{GROUP}>=2"])
+    (gate,) = app.sticky.values()
+    t0 = after(OLD)
+    app.look(t0)
+    assert app.view.level(GROUP) == 1
+    t1 = rolled(t0, "v1-v2")
+    app.look(t1)
+    assert t1.features == t0.features, "T2: the roll alone changes nothing"
+    assert not gate.open
+    t3 = after(t1, Lag(1), Lag(3), upgrade({GROUP: 2}))
+    assert t3.controller_id == 2
+    app.look(t3)
+    assert gate.open, "T3-4: one broker that knows is enough"
+    app.restart()
+    (gate,) = app.sticky.values()
+    stale = after(t3, Kill(2), Tick(36))
+    app.look(stale)
+    assert (app.view.level(GROUP), gate.open) == (1, True), "T5: only stale brokers answer, after a restart"
+    down = after(t3, CatchUp(1), CatchUp(3), downgrade({GROUP: 1}))
+    app.look(down)
+    assert (app.view.level(GROUP), gate.open) == (1, True)
+    assert "fell to 1" in gate.decision.held
