@@ -83,6 +83,8 @@ class Tells:
     finalized: Mapping[str, int]
     """Feature name to level; what has level 0 is not in it."""
     epoch: int
+    describes_controllers: bool = True
+    """Of a controller: whether operators may ask it who the controllers are, since ``metadata.version`` 3.7-IV0."""
     lowest: Mapping[str, int] = field(default_factory=dict)
     """Feature name to the lowest finalized level, where it is another one (KIP-584, with ZooKeeper)."""
 
@@ -280,6 +282,9 @@ def _describe_cluster(tells: Tells, listing: Listing, request: DescribeClusterRe
     endpoint_type = CONTROLLERS if tells.role == "controller" else BROKERS
     if request.endpoint_type != endpoint_type:
         return fail(DescribeClusterRequest, version, _MISMATCHED_ENDPOINT_TYPE)
+    if endpoint_type == CONTROLLERS and not tells.describes_controllers:
+        refusal = "Direct-to-controller communication is not supported with the current MetadataVersion."
+        return Answer(DescribeClusterResponse(error_code=UNSUPPORTED_VERSION, error_message=refusal), version)
     if endpoint_type == CONTROLLERS:
         nodes = listing.controllers
     else:

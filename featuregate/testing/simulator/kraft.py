@@ -240,6 +240,7 @@ class KRaftCluster:
             supported=binary.supported,
             finalized=finalized,
             epoch=epoch,
+            describes_controllers=finalized.get(METADATA_VERSION, 0) >= CONTROLLERS_REGISTER_FROM,
         )
 
     def _levels_at(self, offset: int) -> Levels:

@@ -226,6 +226,19 @@ def test_without_a_quorum_controllers_name_none(simulated_kafka: MakeSimulatedCl
     assert ask(cluster.broker(2).address, DescribeClusterRequest()).controller_id == 1
 
 
+def test_controllers_describe_the_cluster_since_3_7(simulated_kafka: MakeSimulatedCluster) -> None:
+    """By the finalized level, not by what they run."""
+    cluster = simulated_kafka(KRaft("3.9", levels={"metadata.version": 14}))
+    request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+    refused = ask(cluster.broker(3000).address, request, role="controller")
+    assert (refused.error_code, refused.error_message) == (
+        35,
+        "Direct-to-controller communication is not supported with the current MetadataVersion.",
+    )
+    cluster.happen(upgrade({"metadata.version": 15}))
+    assert ask(cluster.broker(3000).address, request, role="controller").controller_id == 3000
+
+
 def test_the_last_answer_to_an_operator_is_returned(simulated_kafka: MakeSimulatedCluster) -> None:
     """Scripts need no client of their own."""
     cluster = simulated_kafka(KRaft("4.2"))
