@@ -210,7 +210,7 @@ def _refused(message: str) -> UpdateFeaturesResponse:
 
 def _all_done(request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResponse:
     results = tuple(FeatureResult(feature=update.feature, error_message="NONE") for update in request.updates)
-    return UpdateFeaturesResponse(error_message="", results=results if version <= _WITH_RESULTS else ())
+    return UpdateFeaturesResponse(results=results if version <= _WITH_RESULTS else ())
 
 
 def _one_by_one(errors: Mapping[str, str | None]) -> UpdateFeaturesResponse:
