@@ -13,7 +13,12 @@ from featuregate.catalog import METADATA_VERSION, release_levels
 from featuregate.testing.fake_answers import Tells
 from featuregate.testing.simulator.binaries import Binary, binary_of
 from featuregate.testing.simulator.events import ScriptError
-from featuregate.testing.simulator.kraft_updates import CONTROLLERS_REGISTER_FROM, KRAFT_VERSION, Registry
+from featuregate.testing.simulator.kraft_updates import (
+    CONTROLLERS_REGISTER_FROM,
+    KRAFT_VERSION,
+    KRAFT_VERSION_BY_RAFT_FROM,
+    Registry,
+)
 from featuregate.testing.simulator.nodes import Node
 from featuregate.testing.simulator.values import Value
 from featuregate.testing.simulator.wants import Wants
@@ -219,7 +224,8 @@ class KRaftCluster:
     def _broker_tells(self, node: Node) -> Tells:
         heard = self.offset if node.heard is None else node.heard
         # The epoch of a broker is how far it has read the log, so that records which change no level raise it too.
-        return self._tells(node, "broker", self._levels_at(heard).levels, heard)
+        found = self._levels_at(heard, binary=self.binary(node.node_id))
+        return self._tells(node, "broker", found.levels, heard)
 
     def _controller_tells(self, node: Node) -> Tells:
         if not node.loaded:
@@ -227,7 +233,8 @@ class KRaftCluster:
             binary = self.binary(node.node_id)
             bogus = {METADATA_VERSION: binary.supported[METADATA_VERSION][0]}
             return self._tells(node, "controller", {} if binary.numbers >= _KEEPS_LEVELS_TO_ITSELF_FROM else bogus, -1)
-        found = self._levels_at(self.offset if node.heard is None else node.heard)
+        heard = self.offset if node.heard is None else node.heard
+        found = self._levels_at(heard, binary=self.binary(node.node_id))
         return self._tells(node, "controller", found.levels, found.offset)
 
     def _tells(self, node: Node, role: Role, finalized: Mapping[str, int], epoch: int) -> Tells:
@@ -243,10 +250,15 @@ class KRaftCluster:
             describes_controllers=finalized.get(METADATA_VERSION, 0) >= CONTROLLERS_REGISTER_FROM,
         )
 
-    def _levels_at(self, offset: int) -> Levels:
-        """Give the levels as of an offset, with the quorum's own over that of the log: brokers and controllers do."""
+    def _levels_at(self, offset: int, *, binary: Binary | None = None) -> Levels:
+        """Give the levels as of an offset, as a node of this build tells them.
+
+        Of ``kraft.version`` that is the level of the quorum itself, whatever the log holds; builds before 4.1 tell what
+        was once asked for, though the quorum never heard of it (KAFKA-18979).
+        """
         found = next(change for change in reversed(self.history) if change.offset <= offset)
-        levels = {name: level for name, level in found.levels.items() if name != KRAFT_VERSION}
+        believes = binary is not None and binary.numbers < KRAFT_VERSION_BY_RAFT_FROM
+        levels = {name: level for name, level in found.levels.items() if believes or name != KRAFT_VERSION}
         if self.kraft_version:
             levels[KRAFT_VERSION] = self.kraft_version
         return found._replace(levels=levels)

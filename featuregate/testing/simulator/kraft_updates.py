@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.binaries import Binary
     from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
-__all__ = ["CONTROLLERS_REGISTER_FROM", "KRAFT_VERSION", "Judged", "Registry", "judge"]
+__all__ = ["CONTROLLERS_REGISTER_FROM", "KRAFT_VERSION", "KRAFT_VERSION_BY_RAFT_FROM", "Judged", "Registry", "judge"]
 
 KRAFT_VERSION: Final = "kraft.version"
 CONTROLLERS_REGISTER_FROM: Final = 15
@@ -27,7 +27,7 @@ CONTROLLERS_REGISTER_FROM: Final = 15
 _FIRST_TO_HOLD_LEVELS: Final = 4
 """3.3-IV0, the first ``metadata.version`` whose log can hold feature levels."""
 _ALL_OR_NOTHING_FROM: Final = (4, 0)
-_KRAFT_VERSION_BY_RAFT_FROM: Final = (4, 1)
+KRAFT_VERSION_BY_RAFT_FROM: Final = (4, 1)
 _INVALID_UPDATE_VERSION: Final = 95
 _WITH_RESULTS: Final = 1
 _DISABLED: Final = (0, 0)
@@ -52,7 +52,7 @@ class Registry:
 
     def level(self, feature: str) -> int:
         """Return the finalized level of a feature; 0 for none."""
-        by_raft = feature == KRAFT_VERSION and self.binary.numbers >= _KRAFT_VERSION_BY_RAFT_FROM
+        by_raft = feature == KRAFT_VERSION and self.binary.numbers >= KRAFT_VERSION_BY_RAFT_FROM
         return self.kraft_version if by_raft else self.levels.get(feature, 0)
 
 
@@ -112,7 +112,7 @@ def _judge_one(
     if registry.binary.numbers < _ALL_OR_NOTHING_FROM:
         draft.records[feature] = level
         return None
-    if feature == KRAFT_VERSION and registry.binary.numbers >= _KRAFT_VERSION_BY_RAFT_FROM:
+    if feature == KRAFT_VERSION and registry.binary.numbers >= KRAFT_VERSION_BY_RAFT_FROM:
         return _judge_kraft_version(registry, level, wanted, draft)
     problem = _unmet(feature, level, proposed)
     if problem is not None:

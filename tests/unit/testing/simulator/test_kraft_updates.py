@@ -258,11 +258,14 @@ def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
     assert told(raised, downgrade({"kraft.version": 1})) is None
 
 
-def test_3_9_writes_a_record_of_kraft_version_that_nobody_goes_by() -> None:
-    """It says that the level was raised, and the quorum is where it was (KAFKA-18979)."""
+def test_3_9_writes_a_record_of_kraft_version_that_the_quorum_does_not_go_by() -> None:
+    """Nodes of 3.9 tell what was asked for, and nodes of 4.2 what is (KAFKA-18979)."""
     happened = apply(OLD.begin(), upgrade({"kraft.version": 1}))
     assert happened.response.results[0].error_code == 0
-    assert "kraft.version" not in happened.cluster.tells(1).finalized
+    mixed = after(happened.cluster, Roll(2, "4.2"))
+    assert mixed.tells(1).finalized["kraft.version"] == mixed.tells(1, "controller").finalized["kraft.version"] == 1
+    assert "kraft.version" not in mixed.tells(2).finalized
+    assert mixed.kraft_version == 0
 
 
 def test_the_first_failure_is_that_of_javas_order() -> None:
