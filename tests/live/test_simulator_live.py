@@ -12,6 +12,7 @@ import pytest
 
 import featuregate as fg
 from featuregate.config import Settings
+from featuregate.errors import LocalKafkaError
 from featuregate.net.connection import Connection
 from featuregate.testing import LocalKafka
 from featuregate.testing.kafka_commands import Installation, write_logging
@@ -213,7 +214,17 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
                 for event in updates:
                     compare(kafka, replace(stopped, active=active(kafka)), event)
                 kafka.start(down)
-        compare(kafka, replace(cluster, active=active(kafka)), upgrade({"metadata.version": 29, "share.version": 1}))
+        there = replace(cluster, active=active(kafka))
+        cluster = compare(kafka, there, upgrade({"metadata.version": 29, "share.version": 1}))
+        # And there is no way back for a node: the older build cannot read what was agreed upon.
+        gone = kafka.nodes[0]
+        with pytest.raises(LocalKafkaError):
+            kafka.roll(gone, "3.9.2")
+        cluster = apply(cluster, Roll(gone, "3.9")).cluster
+        assert cluster.nodes[gone].state == "died"
+        assert "Tried to apply FeatureLevelRecord" in kafka.logs(gone, last=400)
+        expected = {node_id: cluster.nodes[node_id].listens("broker") for node_id in cluster.known}
+        eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, expected)
 
 
 @pytest.fixture(scope="module")
