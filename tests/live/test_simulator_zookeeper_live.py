@@ -1,0 +1,92 @@
+"""The simulated controller with ZooKeeper says what a real one of 2.8 says, as far as 2.8 has anything to finalize."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from raw_client import RawClient
+
+import featuregate as fg
+from featuregate.testing import LocalKafka
+from featuregate.testing.simulator import Roll, ZooKeeper, ZooKeeperCluster, apply, binary_of, update_features
+from featuregate.wire.frames import write_request
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+BOUND = 20.0
+OLD_PROTOCOL = replace(binary_of("2.8"), feature_versioning=False)
+START = ZooKeeper("2.8", brokers=1, binaries={"2.8-ibp-2.6": OLD_PROTOCOL})
+UPDATES = [
+    ("bogus", 1, False),
+    ("bogus", 2, True),
+    ("bogus", 0, True),
+    ("bogus", -3, True),
+    ("bogus", 0, False),
+    ("", 1, False),
+]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """One broker of 2.8.2, with ZooKeeper."""
+    with LocalKafka("2.8.2", nodes=1) as kafka:
+        yield kafka
+
+
+def asked(kafka: LocalKafka, feature: str, level: int, *, allow_downgrade: bool) -> UpdateFeaturesResponse:
+    """Send v0 with its flag, which our own encoder refuses to set because KRaft ignores it."""
+    host, _, port = kafka.bootstrap.rpartition(":")
+    request = UpdateFeaturesRequest(updates=(FeatureUpdate(feature=feature, max_version_level=level),))
+    data = bytearray(write_request(request, 0, 1, "raw"))
+    data[-3] = allow_downgrade  # behind it there are the tags of the update and of the request, of which there are none
+    with RawClient(SimpleNamespace(host=host, port=int(port)), timeout=BOUND) as client:
+        client._asked = 1
+        client.send_bytes(bytes(data))
+        return client.receive(UpdateFeaturesResponse, 0)
+
+
+def compare(kafka: LocalKafka, cluster: ZooKeeperCluster) -> None:
+    """Hold every update to what the simulated controller says, and the broker to what the simulated one tells."""
+    for feature, level, allow_downgrade in UPDATES:
+        kind = 2 if allow_downgrade else 1
+        update = FeatureUpdate(feature=feature, max_version_level=level, upgrade_type=kind)
+        said = update_features(cluster, UpdateFeaturesRequest(updates=(update,)), 0).response
+        real = asked(kafka, feature, level, allow_downgrade=allow_downgrade)
+        assert (real.error_code, real.error_message) == (said.error_code, said.error_message)
+        assert real.results == said.results
+    (broker,) = fg.discover(kafka.client_config()).brokers
+    tells = cluster.tells(1)
+    assert (broker.epoch, dict(broker.finalized), dict(broker.supported)) == (
+        tells.epoch,
+        tells.finalized,
+        tells.supported,
+    )
+
+
+def restarted(kafka: LocalKafka, protocol: str) -> None:
+    """Restart the broker with another inter-broker protocol, and wait until it is the controller again."""
+    kafka.properties["inter.broker.protocol.version"] = protocol
+    kafka.stop(1)
+    kafka.start(1)
+    end = time.monotonic() + BOUND
+    while asked(kafka, "bogus", 1, allow_downgrade=False).error_code == 41:
+        assert time.monotonic() < end, "nobody is the controller"
+
+
+def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: LocalKafka) -> None:
+    """New cluster, downgrade and upgrade: the epoch is there, is not, and is a later one; and so are the answers."""
+    cluster = START.begin()
+    compare(kafka, cluster)
+    for protocol, binary in (("2.6", "2.8-ibp-2.6"), ("2.8", "2.8")):
+        restarted(kafka, protocol)
+        cluster = apply(cluster, Roll(1, binary)).cluster
+        compare(kafka, cluster)
+    assert cluster.features.version == 2
