@@ -18,6 +18,7 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.kafka_commands import Installation, write_logging
 from featuregate.testing.kafka_releases import recipe_for
 from featuregate.testing.simulator import (
+    Kill,
     KRaft,
     KRaftCluster,
     Roll,
@@ -107,10 +108,10 @@ NEW = [
 ]
 
 
-def asked(address: str, request, version: int | None = None, *, role: str = "broker"):
+def asked(address: str, request, version: int | None = None, *, role: str = "broker", seconds: float = BOUND):
     """Send one request to a real node, at this version."""
     key = "bootstrap.controllers" if role == "controller" else "bootstrap.servers"
-    settings = Settings.parse({key: address, "socket.timeout.ms": int(BOUND * 1000)})
+    settings = Settings.parse({key: address, "socket.timeout.ms": int(seconds * 1000)})
 
     async def run():
         connection = await Connection.open(settings.bootstrap[0], settings)
@@ -225,6 +226,31 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
         assert "Tried to apply FeatureLevelRecord" in kafka.logs(gone, last=400)
         expected = {node_id: cluster.nodes[node_id].listens("broker") for node_id in cluster.known}
         eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, expected)
+
+
+def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
+    """The one is fenced, does not listen, and counts with what it once registered; without the other nobody answers."""
+    with LocalKafka("4.2.0", nodes=2, controllers=1) as kafka:
+        cluster = KRaft("4.2", brokers=2, controllers=1).begin()
+        with pytest.raises(LocalKafkaError):
+            kafka.roll(2, "3.9.2")
+        cluster = apply(cluster, Roll(2, "3.9")).cluster
+        there = kafka.bootstrap.split(",")[0]
+        described = asked(there, DescribeClusterRequest(include_fenced_brokers=True))
+        assert {node.node_id: node.is_fenced for node in described.brokers} == cluster.known == {1: False, 2: True}
+        found = {broker.node_id: broker.answered for broker in fg.discover(kafka.client_config()).brokers}
+        assert found == {node_id: cluster.nodes[node_id].listens("broker") for node_id in (1, 2)}
+        for event in (downgrade({"group.version": 0}), upgrade({"group.version": 1})):
+            cluster = compare(kafka, cluster, event)
+
+        kafka.kill(*kafka.controllers)
+        before = fg.discover({"bootstrap.servers": there}).epoch
+        lost = apply(apply(cluster, Kill(3000)).cluster, upgrade({"group.version": 1}))
+        assert lost.response is None
+        with pytest.raises(fg.FeatureGateError, match="timed out"):
+            asked(there, request_of(upgrade({"group.version": 1})), seconds=3)
+        assert fg.discover({"bootstrap.servers": there}).epoch == before
+        assert lost.cluster.tells(1).epoch == cluster.tells(1).epoch
 
 
 @pytest.fixture(scope="module")
