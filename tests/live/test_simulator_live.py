@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -228,20 +229,42 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
         eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, expected)
 
 
+def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
+    """Wait until brokers listen and are fenced as in the simulation."""
+    there = kafka.bootstrap.split(",")[0]
+    request = DescribeClusterRequest(include_fenced_brokers=True)
+    eventually(lambda: {n.node_id: n.is_fenced for n in asked(there, request).brokers}, cluster.known)
+    listens = {node_id: cluster.nodes[node_id].listens("broker") for node_id in cluster.known}
+    eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, listens)
+
+
 def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
-    """The one is fenced, does not listen, and counts with what it once registered; without the other nobody answers."""
-    with LocalKafka("4.2.0", nodes=2, controllers=1) as kafka:
-        cluster = KRaft("4.2", brokers=2, controllers=1).begin()
-        with pytest.raises(LocalKafkaError):
+    """It is fenced, and counts with what it once registered, until the level goes back; without a quorum all waits."""
+    with LocalKafka("4.2.0", nodes=2, controllers=1, release_version="3.9", log_level="INFO") as kafka:
+        there = kafka.bootstrap.split(",")[0]
+        first = KRaft("4.2", brokers=2, controllers=1, levels={"metadata.version": 21}).begin()
+        cluster = compare(kafka, first, upgrade({"group.version": 1}))
+        with ThreadPoolExecutor(1) as pool:
+            rolling = pool.submit(kafka.roll, 2, "3.9.2")  # returns when the broker serves
+            refused = apply(cluster, Roll(2, "3.9")).cluster
+            assert refused.nodes[2].state == "refused"
+            eventually(lambda: refused.nodes[2].why in kafka.logs(*kafka.controllers, last=3000), expected=True)
+            agree(kafka, refused)
+            # It was registered as 4.2 last, and so the operator may do what it could not live with.
+            cluster = compare(kafka, refused, upgrade({"transaction.version": 1}))
+            cluster = compare(kafka, cluster, downgrade({"group.version": 0, "transaction.version": 0}))
+            assert cluster.nodes[2].state == "running"
+            rolling.result(120)
+        agree(kafka, cluster)
+
+        kafka.roll(2, "4.2.0")
+        cluster = compare(kafka, apply(cluster, Roll(2, "4.2")).cluster, upgrade({"metadata.version": 29}))
+        with pytest.raises(LocalKafkaError, match="node 2 ended"):
             kafka.roll(2, "3.9.2")
         cluster = apply(cluster, Roll(2, "3.9")).cluster
-        there = kafka.bootstrap.split(",")[0]
-        described = asked(there, DescribeClusterRequest(include_fenced_brokers=True))
-        assert {node.node_id: node.is_fenced for node in described.brokers} == cluster.known == {1: False, 2: True}
-        found = {broker.node_id: broker.answered for broker in fg.discover(kafka.client_config()).brokers}
-        assert found == {node_id: cluster.nodes[node_id].listens("broker") for node_id in (1, 2)}
-        for event in (downgrade({"group.version": 0}), upgrade({"group.version": 1})):
-            cluster = compare(kafka, cluster, event)
+        assert cluster.nodes[2].state == "died"
+        assert cluster.nodes[2].why in kafka.logs(2, last=3000)
+        agree(kafka, cluster)
 
         kafka.kill(*kafka.controllers)
         before = fg.discover({"bootstrap.servers": there}).epoch

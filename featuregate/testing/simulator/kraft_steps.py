@@ -292,8 +292,13 @@ def _brokers_registered(cluster: KRaftCluster) -> KRaftCluster:
 
 def _registered(cluster: KRaftCluster, node: Node) -> KRaftCluster:
     """Let a broker in, or refuse it (``ClusterControlManager.registerBroker``)."""
-    supported = cluster.binary(node.node_id).supported
-    problem = _registration_problem(cluster.history[-1].levels, supported)
+    supported, levels = cluster.binary(node.node_id).supported, cluster.history[-1].levels
+    lowest, highest = supported[METADATA_VERSION]
+    if not lowest <= levels[METADATA_VERSION] <= highest:
+        # It is refused, too; but before it can try again, reading the log ends its process.
+        why = f"No MetadataVersion with feature level {levels[METADATA_VERSION]}"
+        return _with(cluster, replace(node, state="died", why=why))
+    problem = _registration_problem(levels, supported)
     if problem is not None:
         return _with(cluster, replace(node, state="refused", why=problem))
     let_in = replace(node, state="running", heard=None, loaded=True, away_since=None, fenced=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,7 @@ from featuregate.testing.simulator import (
     Tick,
     UpdateFeatures,
     apply,
+    binary_of,
     downgrade,
     run,
     upgrade,
@@ -160,37 +162,40 @@ def test_who_cannot_reach_a_controller_starts_when_it_can() -> None:
     assert after(waiting, Start(3000)).nodes[1].state == "running"
 
 
-def test_a_broker_too_old_for_the_levels_is_not_let_in() -> None:
+def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
     """It does not listen, it stays registered as it was, and it is fenced; the newer build comes back."""
-    new = after(rolled(START.begin(), "4.2"), upgrade({"metadata.version": 29}))
-    refused = after(new, Roll(1, "3.9"))
+    new = after(rolled(START.begin(), "4.2"), upgrade({"transaction.version": 2}))
+    narrow = replace(binary_of("4.2"), supported={**binary_of("4.2").supported, "transaction.version": (0, 1)})
+    refused = after(replace(new, plan=replace(START, binaries={"narrow": narrow})), Roll(1, "narrow"))
     assert refused.nodes[1].state == "refused"
     assert refused.nodes[1].why == (
-        "Unable to register because the broker does not support finalized version 29 of metadata.version. The broker "
-        "wants a version between 1 and 21, inclusive."
+        "Unable to register because the broker does not support finalized version 2 of transaction.version. The broker "
+        "wants a version between 0 and 1, inclusive."
     )
     assert not refused.nodes[1].listens("broker")
     assert refused.known[1] is True
     assert refused.registered[1] == new.registered[1]
-    assert after(refused, Roll(1, "4.2")).known[1] is False
+    assert after(refused, Stop(1), Start(1, "4.2")).known[1] is False
 
 
-def test_a_broker_that_was_refused_is_let_in_when_the_levels_go_back() -> None:
-    """Its process is there, and tries again; where the first words are others, they are told."""
-    new = after(rolled(START.begin(), "4.2"), upgrade({"metadata.version": 22, "group.version": 1}), Roll(1, "3.9"))
-    assert "22 of metadata.version" in new.nodes[1].why
-    less = after(new, downgrade({"metadata.version": 21}))
-    assert "1 of group.version" in less.nodes[1].why
-    assert after(less, downgrade({"group.version": 0})).nodes[1].state == "running"
-
-
-def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in() -> None:
-    """Also where it does not name the feature at all."""
+def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the_level_goes_back() -> None:
+    """Also where it does not name the feature at all; its process is there, and tries again."""
     new = after(rolled(START.begin(), "4.2"), upgrade({"group.version": 1}))
     assert new.levels == {"metadata.version": 21, "group.version": 1}
-    assert after(new, Roll(1, "3.9")).nodes[1].why.endswith("group.version. The broker wants a version between 0 and "
-                                                           "0, inclusive.")  # fmt: skip
-    assert after(new, downgrade({"group.version": 0}), Roll(1, "3.9")).nodes[1].state == "running"
+    refused = after(new, Roll(1, "3.9"))
+    assert refused.nodes[1].state == "refused"
+    assert refused.nodes[1].why.endswith("of group.version. The broker wants a version between 0 and 0, inclusive.")
+    assert after(refused, downgrade({"group.version": 0})).nodes[1].state == "running"
+
+
+def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
+    """Reading the log ends its process; it is fenced, and stays registered as it was."""
+    new = after(rolled(START.begin(), "4.2"), upgrade({"metadata.version": 29}))
+    dead = after(new, Roll(1, "3.9"))
+    assert (dead.nodes[1].state, dead.nodes[1].why) == ("died", "No MetadataVersion with feature level 29")
+    assert dead.known[1] is True
+    assert dead.registered[1] == new.registered[1]
+    assert after(dead, Start(1, "4.2")).known[1] is False
 
 
 def test_a_controller_that_cannot_read_the_log_dies() -> None:

@@ -95,7 +95,7 @@ def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: 
     cluster.happen(Start(1), Resume(2), Join(4, "4.3"), Leave(3))
     assert [broker.node_id for broker in fg.discover(config).brokers] == [1, 2, 4]
     cluster.happen(Roll(1, "3.9"))
-    assert cluster.now.nodes[1].state == "refused"
+    assert cluster.now.nodes[1].state == "died"
     view = fg.discover(config)
     assert [broker.failure.kind for broker in view.missing] == ["ConnectFailed"]
 
