@@ -257,15 +257,6 @@ def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
             rolling.result(120)
         agree(kafka, cluster)
 
-        kafka.roll(2, "4.2.0")
-        cluster = compare(kafka, apply(cluster, Roll(2, "4.2")).cluster, upgrade({"metadata.version": 29}))
-        with pytest.raises(LocalKafkaError, match="node 2 ended"):
-            kafka.roll(2, "3.9.2")
-        cluster = apply(cluster, Roll(2, "3.9")).cluster
-        assert cluster.nodes[2].state == "died"
-        assert cluster.nodes[2].why in kafka.logs(2, last=3000)
-        agree(kafka, cluster)
-
         kafka.kill(*kafka.controllers)
         before = fg.discover({"bootstrap.servers": there}).epoch
         lost = apply(apply(cluster, Kill(3000)).cluster, upgrade({"group.version": 1}))

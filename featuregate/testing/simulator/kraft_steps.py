@@ -39,8 +39,11 @@ __all__ = ["step", "update"]
 
 _SESSION_TICKS: Final = 18
 """``broker.session.timeout.ms`` of nine seconds."""
+_PATIENCE_TICKS: Final = 120
+"""``initial.broker.registration.timeout.ms`` of a minute, after which a broker that is not let in ends."""
 _NO_OP_FROM: Final = 5
 """``metadata.version`` 3.3-IV1, the first with records that say nothing."""
+_UNREGISTERED: Final = "Shutting down because we were unable to register with the controller quorum."
 _NOT_CONTROLLER: Final = 41
 
 
@@ -174,14 +177,15 @@ def _started(cluster: KRaftCluster, node_id: int, binary: str | None) -> KRaftCl
     name = binary or node.binary
     cluster.plan.find(name)
     state: NodeState = "starting" if node.is_broker else "running"
-    return _with(cluster, replace(node, binary=name, state=state, why="", loaded=False, starts=node.starts + 1))
+    started = replace(node, binary=name, state=state, why="", loaded=False)
+    return _with(cluster, replace(started, starts=node.starts + 1, started_at=cluster.ticks))
 
 
 def _joined(cluster: KRaftCluster, node_id: int, binary: str) -> KRaftCluster:
     if node_id in cluster.nodes:
         raise ScriptError(f"there is a node {node_id} already")
     cluster.plan.find(binary)
-    return _with(cluster, Node(node_id=node_id, binary=binary, state="starting", heard=0))
+    return _with(cluster, Node(node_id=node_id, binary=binary, state="starting", heard=0, started_at=cluster.ticks))
 
 
 def _left(cluster: KRaftCluster, node_id: int) -> KRaftCluster:
@@ -202,10 +206,16 @@ def _ticked(cluster: KRaftCluster, ticks: int) -> KRaftCluster:
         raise ScriptError(f"time does not go back: {ticks} ticks")
     writes = cluster.active is not None and cluster.history[-1].levels[METADATA_VERSION] >= _NO_OP_FROM
     later = replace(cluster, ticks=cluster.ticks + ticks, offset=cluster.offset + ticks * writes)
+    impatient = [node for node in later.nodes.values() if _has_waited_enough(later, node)]
+    later = _with(later, *(replace(node, state="died", why=node.why or _UNREGISTERED) for node in impatient))
     if cluster.active is None:
         return later
     over = [node for node in later.nodes.values() if _session_is_over(later, node)]
     return _with(replace(later, offset=later.offset + len(over)), *(replace(node, fenced=True) for node in over))
+
+
+def _has_waited_enough(cluster: KRaftCluster, node: Node) -> bool:
+    return node.state in ("starting", "refused") and cluster.ticks - node.started_at >= _PATIENCE_TICKS
 
 
 def _session_is_over(cluster: KRaftCluster, node: Node) -> bool:

@@ -35,6 +35,8 @@ class Node:
     """Of a broker: registered and not in use."""
     starts: int = 1
     """How often it has started."""
+    started_at: int = 0
+    """The tick at which it did."""
 
     @property
     def alive(self) -> bool:

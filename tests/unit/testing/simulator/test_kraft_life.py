@@ -160,6 +160,12 @@ def test_who_cannot_reach_a_controller_starts_when_it_can() -> None:
     waiting = after(START, Stop(1), Kill(3000), Kill(3001), Start(1))
     assert (waiting.nodes[1].state, waiting.nodes[1].listens("broker")) == ("starting", False)
     assert after(waiting, Start(3000)).nodes[1].state == "running"
+    assert after(waiting, Tick(119), Start(3000)).nodes[1].state == "running"
+    dead = after(waiting, Tick(120), Start(3000)).nodes[1]
+    assert (dead.state, dead.why) == (
+        "died",
+        "Shutting down because we were unable to register with the controller quorum.",
+    )
 
 
 def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
@@ -185,7 +191,8 @@ def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the
     refused = after(new, Roll(1, "3.9"))
     assert refused.nodes[1].state == "refused"
     assert refused.nodes[1].why.endswith("of group.version. The broker wants a version between 0 and 0, inclusive.")
-    assert after(refused, downgrade({"group.version": 0})).nodes[1].state == "running"
+    assert after(refused, Tick(119), downgrade({"group.version": 0})).nodes[1].state == "running"
+    assert after(refused, Tick(120), downgrade({"group.version": 0})).nodes[1].state == "died"
 
 
 def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
