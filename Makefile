@@ -28,14 +28,17 @@ demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and
 .PHONY: check
 check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)
 
-# Tests that start brokers mostly wait for these, one after the other; all others run beside them, and are shown after.
+# Two halves side by side, for tests that start brokers mostly wait for these. The second one is shown when it has ended.
+HALF := --ignore=tests/unit --ignore=tests/live/spark
+OTHER_HALF := tests/unit tests/live/spark
+
 .PHONY: test
 test: lint docs java ## everything: check, docs, tests against real brokers, coverage (three quarters of an hour)
 	$(BIN)/coverage erase
-	@log=$$(mktemp); others=; trap 'kill $$others 2>/dev/null; rm -f "$$log"' EXIT; trap 'exit 130' INT TERM; \
-	$(BIN)/coverage run --parallel-mode -m pytest -m "not live" >"$$log" 2>&1 & others=$$!; \
-	$(BIN)/coverage run --parallel-mode -m pytest -m live; live=$$?; \
-	wait $$others; beside=$$?; cat "$$log"; exit $$((live | beside))
+	@log=$$(mktemp); other=; trap 'kill $$other 2>/dev/null; rm -f "$$log"' EXIT; trap 'exit 130' INT TERM; \
+	$(BIN)/coverage run --parallel-mode -m pytest $(OTHER_HALF) >"$$log" 2>&1 & other=$$!; \
+	$(BIN)/coverage run --parallel-mode -m pytest $(HALF); half=$$?; \
+	wait $$other; other_half=$$?; cat "$$log"; exit $$((half | other_half))
 	$(BIN)/coverage combine --quiet
 	@echo "coverage of the rooms that decide, and of all together; 'coverage report' tells the lines that are left"
 	@$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
