@@ -4,7 +4,7 @@ Coordinators keep groups, offsets and transactions as records of internal topics
 newer ones wrote. Up to 3.4.0 it stops at the first type of record that it does not know; since KIP-915 it skips that
 record and goes on, and it ignores tagged fields that it does not know. KIP-915 has nothing for newer versions of
 values: coordinators stop at them, and the preview of the one of KIP-848, in 3.8 and 3.9, does not even look at the
-number, and reads the bytes as if it were one that it knows.
+number, and reads the bytes as if it were one that it knows. Only those of transactions skip them, from 4.3 on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
 _GENERATIONS: Final = ("classic", "consumer_protocol")
 """Where the table has coordinators, without and with KIP-848."""
 _TRANSACTIONS: Final = "__transaction_state"
+_Kind = Literal["stops", "misreads", "skips"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,8 @@ class RecordReading:
 
     versions: tuple[int, int]
     """The lowest and the highest version of values, inclusive."""
-    checks_versions: bool
-    """Whether it looks at the version of a value before it reads it."""
+    unknown_version: _Kind
+    """What becomes of a value of another version, as the ``kind`` of a `Loss`."""
     tagged: frozenset[str]
     """The tagged fields that it knows, as ``featuregate.wire.coordinator_records.tagged_fields`` names them."""
     early_access: bool
@@ -85,7 +86,7 @@ class Coordinator:
         lowest, highest = known.versions
         if not lowest <= version <= highest:
             why = f"value version {version} is not one of {lowest} to {highest}"
-            return Loss(kind="stops" if known.checks_versions else "misreads", why=why)
+            return Loss(kind=known.unknown_version, why=why)
         if ignored := tuple(name for name in tagged if name not in known.tagged):
             return Loss(kind="ignores", why=f"tagged fields are unknown: {', '.join(ignored)}", fields=ignored)
         return None
@@ -133,13 +134,16 @@ def coordinators() -> tuple[Coordinator, ...]:
 def _coordinator(release: str, table: Mapping[str, Any], *, consumer_protocol: bool) -> Coordinator:
     row = table[_GENERATIONS[consumer_protocol]][release]
     checks = not consumer_protocol or _numbers(release) >= _numbers(table["consumer_protocol_checks_versions_from"])
+    skips = _numbers(release) >= _numbers(table["transactions_skip_unknown_versions_from"])
+    of_transactions: _Kind = "skips" if skips else "stops"
+    of_others: _Kind = "stops" if checks else "misreads"
     return Coordinator(
         release=release,
         consumer_protocol=consumer_protocol,
         skips_unknown_types=_numbers(release) >= _numbers(table["skips_unknown_types_from"]),
         reads={
             topic: {
-                int(number): _reading(entry, checks_versions=checks or topic == _TRANSACTIONS)
+                int(number): _reading(entry, of_transactions if topic == _TRANSACTIONS else of_others)
                 for number, entry in entries.items()
             }
             for topic, entries in row["reads"].items()
@@ -148,11 +152,11 @@ def _coordinator(release: str, table: Mapping[str, Any], *, consumer_protocol: b
     )
 
 
-def _reading(entry: Mapping[str, Any], *, checks_versions: bool) -> RecordReading:
+def _reading(entry: Mapping[str, Any], unknown_version: _Kind) -> RecordReading:
     lowest, highest = entry["versions"]
     return RecordReading(
         versions=(lowest, highest),
-        checks_versions=checks_versions,
+        unknown_version=unknown_version,
         tagged=frozenset(entry["tagged"]),
         early_access=entry.get("early_access", False),
     )

@@ -165,12 +165,14 @@ def test_a_type_that_a_coordinator_does_not_know_is_skipped_since_kip_915() -> N
         ("4.2.0", True, CONSUMER_OFFSETS, "stops"),
         ("4.2.0", True, SHARE_GROUP_STATE, "stops"),
         ("4.2.0", True, TRANSACTION_STATE, "stops"),
+        ("4.3.1", True, TRANSACTION_STATE, "skips"),
+        ("4.3.1", True, CONSUMER_OFFSETS, "stops"),
     ],
 )
-def test_a_newer_version_of_a_value_is_not_skipped(
+def test_a_newer_version_of_a_value_is_skipped_by_the_newest_coordinators_of_transactions_alone(
     *, release: str, consumer_protocol: bool, log: CoordinatorLog, kind: str
 ) -> None:
-    """KIP-915 has nothing for it, and the preview of KIP-848 did not notice."""
+    """KIP-915 has nothing for it, the preview of KIP-848 did not notice, and 4.3 warns and goes on."""
     lost = coordinator(release, consumer_protocol=consumer_protocol).loss(log.topic, min(log.records), 9)
     assert lost is not None
     assert (lost.kind, lost.why[:29]) == (kind, "value version 9 is not one of")
