@@ -10,6 +10,7 @@ from featuregate.testing.simulator.app import App, MemoryShelf
 from featuregate.testing.simulator.asking import ask, view_of
 from featuregate.testing.simulator.binaries import Binary, binary_of
 from featuregate.testing.simulator.cluster import Beginning, Cluster, Happened, apply, update_features
+from featuregate.testing.simulator.coordinator import Coordinator, Loaded, LogRecord, NotUnderstood, compact
 from featuregate.testing.simulator.events import (
     AppEvent,
     AppRestarts,
@@ -58,6 +59,7 @@ __all__ = [
     "ClockJumps",
     "Cluster",
     "ClusterEvent",
+    "Coordinator",
     "Event",
     "FeaturesNode",
     "Garble",
@@ -71,9 +73,12 @@ __all__ = [
     "Kill",
     "Lag",
     "Leave",
+    "Loaded",
+    "LogRecord",
     "Look",
     "MemoryShelf",
     "Node",
+    "NotUnderstood",
     "Partition",
     "Pause",
     "Rebuild",
@@ -97,6 +102,7 @@ __all__ = [
     "ask",
     "binary_of",
     "check",
+    "compact",
     "downgrade",
     "explore",
     "make_up",

@@ -84,7 +84,7 @@ from featuregate.wire.coordinator_records.streams_groups import (
     TaskIds,
     TopologyTopic,
 )
-from featuregate.wire.coordinator_records.tagged import tagged_fields
+from featuregate.wire.coordinator_records.tagged import keep_tagged, tagged_fields
 from featuregate.wire.coordinator_records.transactions import (
     PartitionsSchema,
     TransactionLogKey,
@@ -171,6 +171,7 @@ __all__ = [
     "UnknownKey",
     "UnknownValue",
     "Value",
+    "keep_tagged",
     "tagged_fields",
 ]
 

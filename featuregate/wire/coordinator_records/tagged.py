@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from featuregate.wire.coordinator_records.schema import Flexible, Tag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from featuregate.wire.coordinator_records.schema import Value
 
-__all__ = ["tagged_fields"]
+    V = TypeVar("V", bound=Value)
+
+__all__ = ["keep_tagged", "tagged_fields"]
 
 
 def tagged_fields(value: Value) -> tuple[str, ...]:
@@ -23,6 +25,30 @@ def tagged_fields(value: Value) -> tuple[str, ...]:
     ``assigned_partitions.assignment_epochs``; one that is newer than this code has its number alone, as in ``tag 7``.
     """
     return tuple(dict.fromkeys(_tagged(value, "")))
+
+
+def keep_tagged(value: V, known: Collection[str]) -> V:
+    """Give a value as one sees it who knows these tagged fields alone, named as `tagged_fields` names them."""
+    kept: V = _keep(value, known, "")
+    return kept
+
+
+def _keep(structure: Any, known: Collection[str], prefix: str) -> Any:
+    cls: Any = type(structure)
+    tags = _tags(cls)
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(structure):
+        said, label = getattr(structure, field.name), prefix + field.name
+        if field.name in tags and label not in known:
+            changes[field.name] = field.default
+        elif isinstance(said, Flexible):
+            changes[field.name] = _keep(said, known, f"{label}.")
+        elif isinstance(said, tuple) and said and isinstance(said[0], Flexible):
+            changes[field.name] = tuple([_keep(inner, known, f"{label}.") for inner in said])
+    changes["unknown_tags"] = {
+        number: data for number, data in structure.unknown_tags.items() if f"{prefix}tag {number}" in known
+    }
+    return dataclasses.replace(structure, **changes)
 
 
 def _tagged(structure: Flexible, prefix: str) -> Iterator[str]:

@@ -43,6 +43,7 @@ from featuregate.wire.coordinator_records import (
     TransactionState,
     UnknownKey,
     UnknownValue,
+    keep_tagged,
     tagged_fields,
 )
 
@@ -502,6 +503,28 @@ def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
         "classic_member_metadata.tag 1",
     )
     assert tagged_fields(OFFSET) == ()
+
+
+def test_only_the_tagged_fields_stay_that_are_known() -> None:
+    """The others say nothing, at any depth; what is not tagged stays as it is."""
+    topics = tuple(
+        TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,), unknown_tags={9: b"9"})
+        for epoch in (1, 2)
+    )
+    assignment = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=1,
+        previous_member_epoch=0,
+        state=0,
+        assigned_partitions=topics,
+        partitions_pending_revocation=topics,
+        unknown_tags={7: b"7", 8: b"8"},
+    )
+    names = ("assigned_partitions.tag 9", "partitions_pending_revocation.assignment_epochs", "tag 7")
+    kept = keep_tagged(assignment, names)
+    assert sorted(tagged_fields(kept)) == sorted(names)
+    assert [topic.partitions for topic in kept.assigned_partitions] == [(0,), (0,)]
+    assert keep_tagged(assignment, tagged_fields(assignment)) == assignment
+    assert keep_tagged(MEMBER, tagged_fields(MEMBER)) == MEMBER
 
 
 def test_records_are_matched_by_what_they_are() -> None:

@@ -1,0 +1,462 @@
+"""What an older coordinator makes of what a newer one wrote, in the cases of KIP-915."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from record_strategies import KINDS, LOGS, records
+
+from featuregate.catalog.coordinators import coordinators
+from featuregate.errors import RemoteWireError
+from featuregate.testing.simulator import Coordinator, Loaded, LogRecord, ScriptError, compact
+from featuregate.wire.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CoordinatorLog,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Record,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    TransactionLogKey,
+    TransactionLogValue,
+    Value,
+    keep_tagged,
+    tagged_fields,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from featuregate.wire.coordinator_records import Key
+
+TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
+ALL_ON = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2}
+NEWEST = coordinators()[-1].release
+
+GROUP = GroupMetadataKey(group="g")
+GENERATION = GroupMetadataValue(
+    protocol_type="consumer", generation=3, protocol="range", leader="m", current_state_timestamp=8, members=()
+)
+COMMIT = OffsetCommitKey(group="g", topic="t", partition=0)
+OFFSET = OffsetCommitValue(offset=7, leader_epoch=5, metadata="", commit_timestamp=9)
+OFFSET_WITH_ID = OffsetCommitValue(offset=7, leader_epoch=5, metadata="", commit_timestamp=9, topic_id=TOPIC_ID)
+OTHER_COMMIT = OffsetCommitKey(group="g", topic="t", partition=1)
+PATTERN = ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="t.*")
+TOPICS = ConsumerGroupRegularExpressionValue(topics=("t",), version=1, timestamp=2)
+PRODUCER = TransactionLogKey(transactional_id="x")
+OTHER_PRODUCER = TransactionLogKey(transactional_id="y")
+
+
+def transaction(**says: int) -> TransactionLogValue:
+    """Make the state of a producer."""
+    return TransactionLogValue(
+        producer_id=1000,
+        producer_epoch=2,
+        transaction_timeout_ms=60_000,
+        transaction_status=0,
+        transaction_partitions=None,
+        transaction_last_update_timestamp_ms=9,
+        transaction_start_timestamp_ms=8,
+        **says,
+    )
+
+
+def newest(log: CoordinatorLog = CONSUMER_OFFSETS) -> Coordinator:
+    """The newest coordinator there is, with every feature on."""
+    return Coordinator(NEWEST, log.topic, ALL_ON)
+
+
+def version(record: LogRecord) -> int:
+    """The version that a value begins with."""
+    _, value = record
+    assert value is not None
+    return int.from_bytes(value[:2])
+
+
+def kinds(loaded: Loaded) -> list[tuple[int, str]]:
+    """What was lost, and where."""
+    return [(lost.at, lost.loss.kind) for lost in loaded.lost]
+
+
+# ---------------------------------------------------------------- motivation: there was no way back
+
+
+def test_before_kip_915_an_unknown_record_type_ends_a_group_coordinators_load() -> None:
+    """It then serves the partition as if nobody had ever committed, the record before it included."""
+    by = newest()
+    log = [by.write(GROUP, GENERATION), by.write(PATTERN, TOPICS), by.write(OTHER_COMMIT, OFFSET)]
+    loaded = Coordinator("3.4.0").load(log)
+    assert loaded.stopped is not None
+    assert (loaded.stopped.at, loaded.stopped.record.key) == (1, PATTERN)
+    assert loaded.stopped.loss.why == "record type 16 is unknown"
+    assert (loaded.state, loaded.served) == ({}, True)
+
+
+def test_before_kip_915_a_newer_version_of_a_known_record_ends_the_load() -> None:
+    """OffsetCommitValue 4 is what brokers write from 4.1 on, whether or not it says more."""
+    loaded = Coordinator("3.4.0").load([Coordinator("4.1").write(COMMIT, OFFSET)])
+    assert loaded.stopped is not None
+    assert loaded.stopped.loss.why == "value version 4 is not one of 0 to 3"
+
+
+def test_before_kip_915_a_transaction_coordinator_keeps_what_it_had_read() -> None:
+    """What lies behind the record at which it stops is not there for it."""
+    old, new = Coordinator("3.4.0", TRANSACTION_STATE.topic), newest(TRANSACTION_STATE)
+    said = transaction()
+    log = [old.write(OTHER_PRODUCER, said), new.write(PRODUCER, said), old.write(OTHER_PRODUCER)]
+    loaded = old.load(log)
+    assert (loaded.state, loaded.served, kinds(loaded)) == ({OTHER_PRODUCER: said}, True, [(1, "stops")])
+
+
+def test_even_a_tombstone_of_an_unknown_type_ends_the_load_before_kip_915_until_it_is_compacted_away() -> None:
+    """The type is read first."""
+    by = newest()
+    log = [by.write(GROUP, GENERATION), by.write(PATTERN)]
+    assert Coordinator("3.4.0").load(log).stopped is not None
+    assert Coordinator("3.4.0").load(compact(log)) == Loaded({GROUP: GENERATION})
+
+
+# ---------------------------------------------------------------- proposed changes
+
+
+@pytest.mark.parametrize("release", ["3.4.1", "3.5.0", "3.9.2"])
+def test_unknown_record_types_are_skipped_and_the_rest_of_the_partition_is_loaded(release: str) -> None:
+    """From 3.5 and the backport on."""
+    by = newest()
+    loaded = Coordinator(release).load([by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)])
+    assert (loaded.state, kinds(loaded), loaded.stopped) == ({GROUP: GENERATION}, [(0, "skips")], None)
+
+
+def test_skipped_records_stay_in_the_log_until_the_coordinators_are_upgraded_again() -> None:
+    """KIP-915: as tombstones cannot be written for unknown keys."""
+    by, older = newest(), Coordinator("3.9.2")
+    log = [by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)]
+    with pytest.raises(ScriptError, match="writes no ConsumerGroupRegularExpressionKey"):
+        older.write(PATTERN)
+    assert by.load(older.rewrite(log)).state == {PATTERN: TOPICS, GROUP: GENERATION}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "log"),
+    [
+        (GROUP, GENERATION, CONSUMER_OFFSETS),
+        (COMMIT, OFFSET, CONSUMER_OFFSETS),
+        (PRODUCER, transaction(), TRANSACTION_STATE),
+    ],
+)
+def test_each_of_the_three_bumped_values_is_read_flexible_and_written_as_before(
+    key: Key, value: Value, log: CoordinatorLog
+) -> None:
+    """KIP-915 deserializes the flexible version, and serializes the highest that is not, for a further way back."""
+    flexible = type(value).FLEXIBLE_FROM
+    bumped = log.encode(Record(key, value, flexible))
+    before, since = Coordinator("3.4.0", log.topic), Coordinator("3.5.0", log.topic)
+    assert before.load([bumped]).stopped is not None
+    assert since.load([bumped]) == Loaded({key: value})
+    assert version(since.write(key, value)) == flexible - 1
+    assert before.load([since.write(key, value)]) == Loaded({key: value})
+
+
+def test_a_compatible_change_is_a_tagged_field_that_the_older_coordinator_ignores() -> None:
+    """The topic id of KIP-848, of which KIP-915 says that it be tagged."""
+    loaded = Coordinator("4.0.1").load([newest().write(COMMIT, OFFSET_WITH_ID)])
+    assert (loaded.state, kinds(loaded)) == ({COMMIT: OFFSET}, [(0, "ignores")])
+    assert loaded.lost[0].loss.fields == ("topic_id",)
+    assert loaded.lost[0].record.value == OFFSET_WITH_ID
+
+
+def test_an_ignored_field_is_lost_for_good_once_the_older_coordinator_writes_its_record_again() -> None:
+    """Until then it is still in the log, and the next upgrade finds it."""
+    by, older = newest(), Coordinator("4.0.1")
+    log = [by.write(COMMIT, OFFSET_WITH_ID)]
+    assert by.load(log).state == {COMMIT: OFFSET_WITH_ID}
+    assert by.load(older.rewrite(log)).state == {COMMIT: OFFSET}
+    assert older.lost_for_good(log) == {COMMIT: ("topic_id",)}
+    assert by.lost_for_good(log) == {}
+
+
+def test_what_a_newer_record_has_replaced_is_not_lost_for_good() -> None:
+    """An older coordinator ignores the field of each record that it reads, but only the last one counts."""
+    by, older = newest(), Coordinator("4.0.1")
+    log = [by.write(COMMIT, OFFSET_WITH_ID), by.write(COMMIT, OFFSET)]
+    assert kinds(older.load(log)) == [(0, "ignores")]
+    assert older.lost_for_good(log) == {}
+
+
+def test_an_incompatible_change_needs_the_two_steps_of_the_kip() -> None:
+    """(a) knows no tagged fields, (b) tolerates them, (c) writes them; the way back from (c) ends at (b)."""
+    a, b, c = (Coordinator(release, TRANSACTION_STATE.topic, ALL_ON) for release in ("3.4.0", "3.4.1", "4.2.0"))
+    log = [c.write(PRODUCER, transaction(client_transaction_version=2))]
+    assert a.load(log).stopped is not None
+    assert b.load(log).state == {PRODUCER: transaction()}
+    assert b.lost_for_good(log) == {PRODUCER: ("client_transaction_version",)}
+    assert a.load(b.rewrite(log)) == Loaded({PRODUCER: transaction()})
+
+
+def test_a_field_that_is_not_tagged_needs_a_new_version_which_even_tolerant_coordinators_refuse() -> None:
+    """KIP-915 makes nothing of it; the coordinator of KIP-848 does not serve the partition, and writes nothing."""
+    key, _ = newest().write(COMMIT, OFFSET)
+    log = [newest().write(GROUP, GENERATION), (key, b"\0\5what is newer")]
+    loaded = newest().load(log)
+    assert (loaded.state, loaded.served, kinds(loaded)) == ({}, False, [(1, "stops")])
+    assert newest().rewrite(log) == tuple(log)
+    assert newest().lost_for_good(log) == {}
+
+
+def test_transaction_coordinators_from_4_3_on_skip_a_newer_version_and_go_by_what_was_said_before() -> None:
+    """Those of 4.2 stop."""
+    said = newest(TRANSACTION_STATE).write(PRODUCER, transaction())
+    log = [said, (said[0], b"\0\2what is newer")]
+    assert kinds(Coordinator("4.2.0", TRANSACTION_STATE.topic).load(log)) == [(1, "stops")]
+    loaded = newest(TRANSACTION_STATE).load(log)
+    assert (loaded.state, kinds(loaded)) == ({PRODUCER: transaction()}, [(1, "skips")])
+
+
+def test_misread_bytes_are_nobodys_state() -> None:
+    """The preview of 3.9 does not look at the version; what it takes the bytes for is not made up."""
+    preview = Coordinator("3.9.2", levels=ALL_ON, consumer_protocol=True)
+    said = preview.write(COMMIT, OFFSET)
+    log = [said, (said[0], b"\0\5what is newer"), preview.write(GROUP, GENERATION)]
+    loaded = preview.load(log)
+    assert (loaded.state, kinds(loaded)) == ({GROUP: GENERATION}, [(1, "misreads")])
+
+
+# ---------------------------------------------------------------- what coordinators write
+
+
+@pytest.mark.parametrize(
+    ("release", "offset", "group"),
+    [("2.0.1", 1, 1), ("2.8.2", 3, 3), ("3.9.2", 3, 3), ("4.0.1", 3, 3), ("4.2.0", 4, 3)],
+)
+def test_versions_by_release(release: str, offset: int, group: int) -> None:
+    """As GroupMetadataManager and GroupCoordinatorRecordHelpers choose them."""
+    writes = Coordinator(release).writes
+    assert writes == {1: offset, 2: group}
+
+
+def test_an_expiry_is_written_in_the_only_version_that_can_say_it() -> None:
+    """Commits of old clients have one of their own."""
+    said = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, expire_timestamp=99)
+    record = newest().write(COMMIT, said)
+    assert version(record) == 1
+    assert newest().load([record]).state == {COMMIT: said}
+
+
+def test_a_level_decides_what_is_written_and_not_what_is_read() -> None:
+    """transaction.version 1 enables the flexible version; without it, tagged fields are not written."""
+    off, on = (Coordinator("4.2.0", TRANSACTION_STATE.topic, {"transaction.version": level}) for level in (0, 1))
+    said = transaction(previous_producer_id=999)
+    assert [version(by.write(PRODUCER, said)) for by in (off, on)] == [0, 1]
+    assert off.load([on.write(PRODUCER, said)]).state == {PRODUCER: said}
+    assert off.lost_for_good([on.write(PRODUCER, said)]) == {PRODUCER: ("previous_producer_id",)}
+
+
+@pytest.mark.parametrize(
+    ("feature", "types"),
+    [
+        ("group.version", {3, 5, 6, 7, 8, 16}),
+        ("share.version", {10, 11, 12, 13, 14, 15}),
+        ("streams.version", {17, 19, 20, 21, 22, 23}),
+    ],
+)
+def test_new_kinds_of_groups_are_written_while_their_feature_is_on(feature: str, types: set[int]) -> None:
+    """KIP-848, KIP-932 and KIP-1071."""
+    assert set(Coordinator("4.2.0", levels={feature: 1}).writes) == types | {1, 2}
+    assert set(Coordinator("4.2.0", SHARE_GROUP_STATE.topic, {feature: 1}).writes) == (
+        {0, 1} if feature == "share.version" else set()
+    )
+
+
+def test_the_metadata_of_topics_is_written_up_to_4_0_and_deleted_after_it() -> None:
+    """From 4.1 on a hash has its place."""
+    key = ConsumerGroupPartitionMetadataKey(group_id="g")
+    value = ConsumerGroupPartitionMetadataValue(topics=())
+    older, newer = (Coordinator(release, levels=ALL_ON) for release in ("4.0.1", "4.1.0"))
+    log = [older.write(key, value)]
+    with pytest.raises(ScriptError, match="writes no ConsumerGroupPartitionMetadataKey"):
+        newer.write(key, value)
+    assert newer.load([*log, newer.write(key)]) == Loaded({})
+    assert newer.rewrite(log) == tuple(log)
+
+
+def test_a_layout_of_an_early_access_is_not_written() -> None:
+    """Share groups in 4.0 had other records under the same numbers."""
+    early = Coordinator("4.0.1", levels=ALL_ON)
+    assert not {9, 11, 15} & set(early.writes)
+    with pytest.raises(ScriptError, match="writes no ShareGroupMetadataKey"):
+        early.write(ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2))
+
+
+@pytest.mark.parametrize(("release", "log"), [("3.9.2", SHARE_GROUP_STATE), ("0.10.2", TRANSACTION_STATE)])
+def test_a_release_without_such_a_coordinator_is_refused(release: str, log: CoordinatorLog) -> None:
+    """Share coordinators came with 4.0, those of transactions with 0.11."""
+    with pytest.raises(LookupError, match=rf"Kafka {release} has no coordinator that keeps {log.topic}"):
+        Coordinator(release, log.topic)
+
+
+def test_a_coordinator_is_a_value_that_prints_as_code() -> None:
+    """As everything in a script."""
+    by = Coordinator("3.9.2", levels={"group.version": 1}, consumer_protocol=True)
+    assert repr(by) == "Coordinator('3.9.2', levels={'group.version': 1}, consumer_protocol=True)"
+    assert eval(repr(by)) == by
+    assert pickle.loads(pickle.dumps(by)) == by
+
+
+# ---------------------------------------------------------------- the operator's question
+
+
+def test_records_that_are_not_understood_are_given_one_by_one_as_they_are_read() -> None:
+    """From a topic of any length, and behind a record that would stop the coordinator too."""
+    by = newest()
+    epoch = ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=4, metadata_hash=77)
+    target = ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
+    log = [
+        by.write(GROUP, GENERATION),
+        by.write(*epoch),
+        by.write(COMMIT, OFFSET_WITH_ID),
+        by.write(target, ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=4)),
+        by.write(target),
+    ]
+    found = {
+        release: [(lost.at, lost.loss.kind, lost.loss.fields) for lost in Coordinator(release).not_understood(log)]
+        for release in ("3.4.0", "3.9.2", "4.0.1", "4.1.0")
+    }
+    assert found == {
+        "3.4.0": [(1, "stops", ()), (2, "stops", ()), (3, "stops", ()), (4, "stops", ())],
+        "3.9.2": [(1, "skips", ()), (2, "ignores", ("topic_id",)), (3, "skips", ())],
+        "4.0.1": [(1, "ignores", ("metadata_hash",)), (2, "ignores", ("topic_id",))],
+        "4.1.0": [],
+    }
+
+    def without_end() -> object:
+        while True:
+            yield from log
+
+    assert next(Coordinator("3.9.2").not_understood(without_end())).at == 1  # type: ignore[arg-type]
+
+
+def test_bytes_that_are_no_record_are_found_by_their_place() -> None:
+    """Whoever reads a real topic finds the record again."""
+    with pytest.raises(RemoteWireError) as caught:
+        newest().load([newest().write(GROUP, GENERATION), (b"\0", None)])
+    assert caught.value.__notes__ == ["in record 1, counted from 0"]
+
+
+# ---------------------------------------------------------------- compaction
+
+
+def test_compaction_keeps_the_last_of_each_key_in_the_order_of_the_log() -> None:
+    """And no tombstone, nor what it deletes."""
+    log = [(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"a", b"2"), (b"b", None)]
+    assert compact(log) == ((b"c", b"1"), (b"a", b"2"))
+    assert compact(compact(log)) == compact(log)
+
+
+# ---------------------------------------------------------------- whatever was written
+
+
+OF_TOPIC = {
+    log.topic: st.lists(st.one_of([drawn for of, drawn in KINDS.values() if of is log]), min_size=1, max_size=4)
+    for log in LOGS
+}
+
+every = st.sampled_from(
+    [
+        Coordinator(found.release, log.topic, ALL_ON, consumer_protocol=found.consumer_protocol)
+        for found in coordinators()
+        for log in LOGS
+        if log.topic in found.reads
+    ]
+)
+
+
+def drawn_log(data: st.DataObject, by: Coordinator) -> tuple[CoordinatorLog, list[LogRecord]]:
+    """Draw a log that this coordinator may have to load, with several records under the same keys."""
+    log = next(log for log in LOGS if log.topic == by.topic)
+    drawn = data.draw(OF_TOPIC[by.topic])
+    again = data.draw(st.lists(st.tuples(st.sampled_from(drawn), st.sampled_from(drawn)), max_size=4))
+    drawn += [
+        Record(one.key, other.value, other.version) if one.record_type == other.record_type else one
+        for one, other in again
+    ]
+    return log, [log.encode(record) for record in drawn]
+
+
+def last_of_each(log: CoordinatorLog, records: Sequence[LogRecord]) -> dict[Key, Value]:
+    """What a log says, worked out in the plainest way."""
+    said = {}
+    for key, value in records:
+        record = log.decode(key, value)
+        said[record.key] = record.value
+    return {key: value for key, value in said.items() if value is not None}  # type: ignore[misc]
+
+
+@given(by=every, data=st.data())
+def test_a_coordinator_loses_exactly_what_it_says(by: Coordinator, data: st.DataObject) -> None:
+    """Its state and its losses together are the log: nothing else is missing, nothing else is there."""
+    log, encoded = drawn_log(data, by)
+    loaded = by.load(encoded)
+    assert list(loaded.lost) == [
+        lost for lost in by.not_understood(encoded) if not loaded.stopped or lost.at <= loaded.stopped.at
+    ]
+    if loaded.stopped is not None:
+        assert loaded.lost[-1] is loaded.stopped
+        return
+    gone = {lost.record.key for lost in loaded.lost if lost.loss.kind in ("skips", "misreads")}
+    whole = last_of_each(log, encoded)
+    assert loaded.state.keys() == whole.keys() - gone
+    ignored = {lost.at: lost.loss.fields for lost in loaded.lost if lost.loss.kind == "ignores"}
+    last_at = {log.decode(*record).key: at for at, record in enumerate(encoded)}
+    for key, value in loaded.state.items():
+        fields = set(tagged_fields(whole[key]))
+        assert set(tagged_fields(value)) == fields - set(ignored.get(last_at[key], ()))
+        assert keep_tagged(value, ()) == keep_tagged(whole[key], ())
+
+
+@given(by=every, data=st.data())
+def test_compaction_changes_nothing_for_a_coordinator_that_reads_to_the_end(
+    by: Coordinator, data: st.DataObject
+) -> None:
+    """What it goes by is the last value of each key."""
+    _, encoded = drawn_log(data, by)
+    loaded = by.load(encoded)
+    assume(loaded.stopped is None)
+    assert by.load(compact(encoded)).state == loaded.state
+
+
+@given(by=every, data=st.data())
+def test_what_is_lost_for_good_is_what_the_newest_coordinator_misses_afterwards(
+    by: Coordinator, data: st.DataObject
+) -> None:
+    """Fields that are not tagged survive every way back, and so does every key."""
+    log, encoded = drawn_log(data, by)
+    before = last_of_each(log, encoded)
+    after = last_of_each(log, by.rewrite(encoded))
+    lost = by.lost_for_good(encoded)
+    assert after.keys() == before.keys()
+    for key, value in before.items():
+        assert set(tagged_fields(value)) - set(tagged_fields(after[key])) == set(lost.get(key, ()))
+        assert keep_tagged(after[key], ()) == keep_tagged(value, ())
+
+
+@given(drawn=records)
+def test_the_newest_coordinator_writes_again_all_that_this_package_knows(drawn: tuple[CoordinatorLog, Record]) -> None:
+    """But for tagged fields that have no name yet."""
+    log, record = drawn
+    assert all("tag " in name for fields in newest(log).lost_for_good([log.encode(record)]).values() for name in fields)
