@@ -14,6 +14,7 @@ from featuregate.errors import RemoteWireError
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.values import Value
 from featuregate.wire import coordinator_records as wire
+from featuregate.wire.coordinator_records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +37,7 @@ class NotUnderstood(NamedTuple):
 
     at: int
     """Its place among those that were given, from 0."""
-    record: wire.Record
+    record: Record
     """All that it says."""
     loss: Loss
     """What becomes of it, and why."""
@@ -108,7 +109,7 @@ class Coordinator(Value):
         """
         log = _LOGS[self.topic]
         if value is None and key.RECORD_TYPE in self._reader.reads[self.topic]:
-            return log.encode(wire.Record(key, None))
+            return log.encode(Record(key, None))
         version = self.writes.get(key.RECORD_TYPE)
         if value is None or version is None:
             raise ScriptError(f"{self!r} writes no {type(key).__name__}")
@@ -116,7 +117,7 @@ class Coordinator(Value):
             version = 1
         flexible = version >= value.FLEXIBLE_FROM
         words = self._reader.reads[self.topic][key.RECORD_TYPE].tagged if flexible else ()
-        return log.encode(wire.Record(key, wire.keep_tagged(value, words), version))
+        return log.encode(Record(key, wire.keep_tagged(value, words), version))
 
     def not_understood(self, records: Iterable[LogRecord]) -> Iterator[NotUnderstood]:
         """Give, one by one, the records that it would not read whole, also behind one at which it stops.
@@ -185,7 +186,7 @@ class Coordinator(Value):
     def _reader(self) -> Reader:
         return coordinator(self.release, consumer_protocol=self.consumer_protocol)
 
-    def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, wire.Record, Loss | None]]:
+    def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, Record, Loss | None]]:
         log, reader = _LOGS[self.topic], self._reader
         for at, (key, value) in enumerate(records):
             try:

@@ -303,6 +303,14 @@ def test_a_layout_of_an_early_access_is_not_written() -> None:
         early.write(ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2))
 
 
+def test_nor_is_it_read() -> None:
+    """4.0 takes a share group of 4.1 for what it is not, though the bytes may fit."""
+    key, value = ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2)
+    log = [Coordinator("4.1.0", levels=ALL_ON).write(key, value)]
+    loaded = Coordinator("4.0.1", levels=ALL_ON).load(log)
+    assert (loaded.state, kinds(loaded)) == ({}, [(0, "misreads")])
+
+
 @pytest.mark.parametrize(("release", "log"), [("3.9.2", SHARE_GROUP_STATE), ("0.10.2", TRANSACTION_STATE)])
 def test_a_release_without_such_a_coordinator_is_refused(release: str, log: CoordinatorLog) -> None:
     """Share coordinators came with 4.0, those of transactions with 0.11."""
