@@ -14,7 +14,6 @@ from featuregate.errors import RemoteWireError
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.values import Value
 from featuregate.wire import coordinator_records as wire
-from featuregate.wire.coordinator_records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +36,7 @@ class NotUnderstood(NamedTuple):
 
     at: int
     """Its place among those that were given, from 0."""
-    record: Record
+    record: wire.Record
     """All that it says."""
     loss: Loss
     """What becomes of it, and why."""
@@ -109,7 +108,7 @@ class Coordinator(Value):
         """
         log = _LOGS[self.topic]
         if value is None and key.RECORD_TYPE in self._reader.reads[self.topic]:
-            return log.encode(Record(key, None))
+            return log.encode(wire.Record(key, None))
         version = self.writes.get(key.RECORD_TYPE)
         if value is None or version is None:
             raise ScriptError(f"{self!r} writes no {type(key).__name__}")
@@ -117,7 +116,7 @@ class Coordinator(Value):
             version = 1
         flexible = version >= value.FLEXIBLE_FROM
         words = self._reader.reads[self.topic][key.RECORD_TYPE].tagged if flexible else ()
-        return log.encode(Record(key, wire.keep_tagged(value, words), version))
+        return log.encode(wire.Record(key, wire.keep_tagged(value, words), version))
 
     def not_understood(self, records: Iterable[LogRecord]) -> Iterator[NotUnderstood]:
         """Give, one by one, the records that it would not read whole, also behind one at which it stops.
@@ -167,7 +166,10 @@ class Coordinator(Value):
         return compact((*records, *(self.write(key, value) for key, value in said if key.RECORD_TYPE in writes)))
 
     def lost_for_good(self, records: Iterable[LogRecord]) -> Mapping[wire.Key, tuple[str, ...]]:
-        """Name the tagged fields of each key that no coordinator finds any more after `rewrite`. Raises as it."""
+        """Name the tagged fields of each key that no coordinator finds any more after `rewrite`. Raises as it.
+
+        There are no names where a whole value is gone, of a version that was skipped.
+        """
         records = tuple(records)
         before, after = (
             {record.key: record.value for _, record, _ in self._read(log)}
@@ -176,6 +178,8 @@ class Coordinator(Value):
         gone: dict[wire.Key, tuple[str, ...]] = {}
         for key, value in before.items():
             now = after[key]
+            if isinstance(key, wire.Key) and isinstance(value, wire.UnknownValue) and now != value:
+                gone[key] = ()
             if isinstance(key, wire.Key) and isinstance(value, wire.Value) and isinstance(now, wire.Value):
                 kept = wire.tagged_fields(now)
                 if fields := tuple(name for name in wire.tagged_fields(value) if name not in kept):
@@ -186,7 +190,7 @@ class Coordinator(Value):
     def _reader(self) -> Reader:
         return coordinator(self.release, consumer_protocol=self.consumer_protocol)
 
-    def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, Record, Loss | None]]:
+    def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, wire.Record, Loss | None]]:
         log, reader = _LOGS[self.topic], self._reader
         for at, (key, value) in enumerate(records):
             try:

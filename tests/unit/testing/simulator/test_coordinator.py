@@ -226,6 +226,8 @@ def test_transaction_coordinators_from_4_3_on_skip_a_newer_version_and_go_by_wha
     assert kinds(Coordinator("4.2.0", TRANSACTION_STATE.topic).load(log)) == [(1, "stops")]
     loaded = newest(TRANSACTION_STATE).load(log)
     assert (loaded.state, kinds(loaded)) == ({PRODUCER: transaction()}, [(1, "skips")])
+    assert newest(TRANSACTION_STATE).lost_for_good(log) == {PRODUCER: ()}
+    assert newest(TRANSACTION_STATE).lost_for_good(log[1:]) == {}
 
 
 def test_misread_bytes_are_nobodys_state() -> None:
