@@ -114,7 +114,7 @@ def plan(
 def latched_in(kept: Kept) -> dict[str, Requirement]:
     """Return the gates that a durable latch holds open, as ``plan`` takes them.
 
-    ``kept`` is what :meth:`featuregate.FileShelf.load` gives. Of several latches by one name, each counts.
+    ``kept`` is what ``load()`` of a :class:`featuregate.FileShelf` gives. Of several latches by one name, each counts.
     """
     found: dict[str, Requirement] = {}
     for latched in kept.gates.values():
