@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 logger = logging.getLogger("eos")
 
-ROUNDS = int(os.environ.get("EOS_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("EOS_ROUNDS", "2"))
 """How often each kind of harm is done once the cluster is rolled."""
 RATE = 150.0
 """Inputs a second and group: the load is there from the first fault to the last."""
