@@ -525,6 +525,11 @@ def test_only_the_tagged_fields_stay_that_are_known() -> None:
     assert [topic.partitions for topic in kept.assigned_partitions] == [(0,), (0,)]
     assert keep_tagged(assignment, tagged_fields(assignment)) == assignment
     assert keep_tagged(MEMBER, tagged_fields(MEMBER)) == MEMBER
+    classic = ClassicMemberMetadata(session_timeout_ms=5, supported_protocols=(), unknown_tags={3: b"x"})
+    member = dataclasses.replace(MEMBER, classic_member_metadata=classic)
+    assert keep_tagged(member, tagged_fields(member)) == member
+    kept = keep_tagged(member, ["classic_member_metadata"])
+    assert kept.classic_member_metadata == dataclasses.replace(classic, unknown_tags={})
 
 
 def test_records_are_matched_by_what_they_are() -> None:
