@@ -288,12 +288,12 @@ def _plan_of_this_query(spark: SparkSession) -> Any:
 def _run(rows: DataFrame, batch: Batch, by: Sequence[str]) -> list[Row]:
     """Lead each row to its slot, and let one task write each slot."""
     keys, slots = list(by) or ["__slot_key"], batch.layout.slots
-    there = [name for name in (*_TYPES, "here") if name == "here" or f"__{name}" in rows.columns]
+    names = [name for name in _TYPES if f"__{name}" in rows.columns]
     told = (
-        _slotted(rows, by)
+        _slotted(rows, by, names)
         .repartition(slots, *keys)
         .withColumn("slot", f.pmod(f.hash(*keys), f.lit(slots)).cast("int"))
-        .select("slot", *[f.col(f"__{name}").alias(name) for name in there])
+        .select("slot", *[f.col(f"__{name}").alias(name) for name in (*names, "here")])
         .mapInArrow(SlotTask(batch), WRITTEN)
         .collect()
     )
@@ -304,14 +304,13 @@ def _run(rows: DataFrame, batch: Batch, by: Sequence[str]) -> list[Row]:
     return told
 
 
-def _slotted(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+def _slotted(rows: DataFrame, by: Sequence[str], names: Sequence[str]) -> DataFrame:
     """Add what a row's slot is found by, and a row that is none: an empty plan would run no task at all (P9).
 
     Rows of one key share a slot, so that their order is what it was in the partition that they come from.
     """
-    there = [f"__{name}" for name in _TYPES if f"__{name}" in rows.columns]
-    slot_key = f.coalesce(*[f.col(name) for name in ("__key", "__value") if name in there]).alias("__slot_key")
-    found = rows.select(*by, *there, slot_key, f.lit(True).alias("__here"))  # noqa: FBT003
+    slot_key = f.coalesce(*[f.col(f"__{name}") for name in ("key", "value") if name in names]).alias("__slot_key")
+    found = rows.select(*by, *[f"__{name}" for name in names], slot_key, f.lit(True).alias("__here"))  # noqa: FBT003
     spark = rows.sparkSession
     nobody = [f.lit(None).cast(field.dataType).alias(field.name) for field in found.schema.fields[:-1]]
     return found.union(spark.range(1).select(*nobody, f.lit(False).alias("__here")))  # noqa: FBT003
