@@ -32,6 +32,7 @@ from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, RolledBack, Stopped, TookOver
 from featuregate_confluent.metadata import Mark
 from featuregate_confluent.mirror import Mirror
+from featuregate_confluent.offsets import identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -253,22 +254,28 @@ def test_refusals_say_what_helps(kafka: LocalKafka) -> None:
 
 
 @on("4.2.0")
-@pytest.mark.parametrize(
-    ("consumer", "remedy"),
-    [
-        ({"session.timeout.ms": 1500, "max.poll.interval.ms": 1500}, Remedy.ABORT),
-        ({"group.protocol": "consumer", "max.poll.interval.ms": 1500}, Remedy.REJOIN),
-    ],
-    ids=["classic", "kip-848"],
-)
-def test_who_was_thrown_out_is_refused(kafka: LocalKafka, consumer: dict[str, Any], remedy: Remedy) -> None:
-    """In a classic group the client knows that it is nobody; in a KIP-848 group only the broker does."""
+def test_who_has_left_the_group_sends_nothing(kafka: LocalKafka) -> None:
+    """A member of a classic group leaves where it was not polled for too long, and knows then that it is nobody."""
+    pipe = Pipe.on(kafka, "left")
+    bounds = {"session.timeout.ms": 4000, "max.poll.interval.ms": 4000, "heartbeat.interval.ms": 300}
+    with Ledger(pipe) as ledger, ByHand(pipe, **bounds) as app:
+        ledger.feed_now(3)
+        app.take()
+        eventually(lambda: not identity(app.consumer.consumer_group_metadata()).member_id, "it has left the group")
+        assert _refusal(app)[0] is Remedy.ABORT
+        app.producer.abort_transaction(BOUND)
+    assert marks(pipe)[0][0] < 0
+
+
+@on("4.2.0")
+def test_who_was_thrown_out_is_refused(kafka: LocalKafka) -> None:
+    """In a KIP-848 group only the broker knows it."""
     pipe = Pipe.on(kafka, "thrown-out")
-    with Ledger(pipe) as ledger, ByHand(pipe, **consumer) as app:
+    with Ledger(pipe) as ledger, ByHand(pipe, **{"group.protocol": "consumer", "max.poll.interval.ms": 1500}) as app:
         ledger.feed_now(3)
         app.take()
         eventually(lambda: not pipe.members(), "the group has thrown it out")
-        assert _refusal(app)[0] is remedy
+        assert _refusal(app)[0] is Remedy.REJOIN
         app.producer.abort_transaction(BOUND)
     assert marks(pipe)[0][0] < 0
 
