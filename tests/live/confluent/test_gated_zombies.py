@@ -31,7 +31,7 @@ PATIENCE = 2.0
 
 BEFORE: Stall = "before send_offsets"
 AFTER: Stall = "after send_offsets"
-PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 3000}
+PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
 """An heir waits for the offsets within its rebalance callback, where it does not poll."""
 
 

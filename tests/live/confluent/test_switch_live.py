@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 6000}
+PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
 SHORT_SESSIONS = {
     "group.consumer.min.heartbeat.interval.ms": 500,
     "group.consumer.heartbeat.interval.ms": 500,
