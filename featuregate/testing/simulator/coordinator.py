@@ -168,23 +168,17 @@ class Coordinator(Value):
     def lost_for_good(self, records: Iterable[LogRecord]) -> Mapping[wire.Key, tuple[str, ...]]:
         """Name the tagged fields of each key that no coordinator finds any more after `rewrite`. Raises as it.
 
-        There are no names where a whole value is gone, of a version that was skipped.
+        There are no names where a whole value is gone: of a version that was skipped, or because it stands behind a
+        record at which a coordinator of transactions stopped. That one serves what it had read up to there, and what
+        was true before becomes true again, also for an id that has expired since.
         """
         records = tuple(records)
         before, after = (
             {record.key: record.value for _, record, _ in self._read(log)}
             for log in (compact(records), self.rewrite(records))
         )
-        gone: dict[wire.Key, tuple[str, ...]] = {}
-        for key, value in before.items():
-            now = after[key]
-            if isinstance(key, wire.Key) and isinstance(value, wire.UnknownValue) and now != value:
-                gone[key] = ()
-            if isinstance(key, wire.Key) and isinstance(value, wire.Value) and isinstance(now, wire.Value):
-                kept = wire.tagged_fields(now)
-                if fields := tuple(name for name in wire.tagged_fields(value) if name not in kept):
-                    gone[key] = fields
-        return gone
+        lost = ((key, _lost(before.get(key), now)) for key, now in after.items() if isinstance(key, wire.Key))
+        return {key: names for key, names in lost if names is not None}
 
     @property
     def _reader(self) -> Reader:
@@ -220,6 +214,16 @@ class Coordinator(Value):
             has_tagged = has_tagged and self.levels.get("transaction.version", 0) >= 1
         _, newest = reading.versions
         return newest if has_tagged or not value.FLEXIBLE_FROM else min(newest, value.FLEXIBLE_FROM - 1)
+
+
+def _lost(before: object, now: object) -> tuple[str, ...] | None:
+    """Name the tagged fields that a value has lost; nothing where it is another one, ``None`` where it is whole."""
+    if not isinstance(before, wire.Value) or not isinstance(now, wire.Value):
+        return None if now == before else ()
+    if wire.keep_tagged(now, ()) != wire.keep_tagged(before, ()):
+        return ()
+    kept = wire.tagged_fields(now)
+    return tuple(name for name in wire.tagged_fields(before) if name not in kept) or None
 
 
 def compact(records: Iterable[LogRecord]) -> tuple[LogRecord, ...]:
