@@ -34,6 +34,8 @@ logger = logging.getLogger("sink.faults")
 FAULTS = int(os.environ.get("SINK_FAULTS", "3"))
 ROWS = 8_750
 """For each fault."""
+RATE = 400.0
+"""Inputs for each second: less than the job can bear, so that what piled up while it was down goes down again."""
 PROGRESS = 6000
 """So many inputs have to come out after each fault, before the next one: two batches, so the harmed one too."""
 SETTINGS = {
@@ -41,6 +43,7 @@ SETTINGS = {
     "spark.cores.max": "2",
     # An executor that stands still is given up after this, and its tasks begin elsewhere.
     "spark.network.timeout": "12s",
+    "spark.network.timeoutInterval": "2s",
     "spark.executor.heartbeatInterval": "2s",
 }
 
@@ -147,7 +150,7 @@ def test_each_row_is_there_once_whatever_happens(kafka: LocalKafka) -> None:
     ):
         harm = Harm(kafka, ledger, job, seed)
         logger.info("seed %d", seed)
-        with ledger.load(1000.0):
+        with ledger.load(RATE):
             harm.go_on()
             harm.strike(FAULTS)
         ledger.feed_now(max(0, FAULTS * ROWS - ledger.fed))
