@@ -28,6 +28,8 @@ SECONDS = 30.0
 """What one call to the cluster may take."""
 RESTART_SECONDS = 0.5
 """What a supervisor would wait before it starts the app again."""
+STUCK_SECONDS = 40
+"""After so many seconds in one transaction a supervisor would take the app for stuck."""
 
 log = logging.getLogger("naive")
 
@@ -39,6 +41,7 @@ class App:
         self.options = options
         self.committed, self.aborted = counts_before(options.status_file)
         self.stopping = threading.Event()
+        self.working = False
 
     def run(self) -> None:
         """Go on until told to stop; after any error the process ends and starts again, as a supervisor would have it.
@@ -46,12 +49,34 @@ class App:
         It hangs up without a good-bye: ``close()`` of a consumer that was thrown out of its group may stand still for
         good, a deadlock of librdkafka.
         """
+        threading.Thread(target=self.supervise, daemon=True).start()
         try:
             self.consume()
         except KafkaException as failure:
-            log.warning("starting afresh after: %s", failure)
-            if not self.stopping.wait(RESTART_SECONDS):
-                os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - this very command, without a shell
+            self.restart(f"{failure}")
+
+    def restart(self, why: str) -> None:
+        """Start the process again, with the same command."""
+        log.warning("starting afresh after: %s", why)
+        if not self.stopping.wait(RESTART_SECONDS):
+            os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - this very command, without a shell
+
+    def supervise(self) -> None:
+        """Start afresh where a transaction does not end: librdkafka may wait for good for a broker that went away.
+
+        Seconds in which the process was stopped do not count: it still has to end its transaction.
+        """
+        left, ended = STUCK_SECONDS, self.ended
+        while not self.stopping.wait(1.0):
+            left = left - 1 if self.working and self.ended == ended else STUCK_SECONDS
+            ended = self.ended
+            if left == 0:
+                self.restart(f"{STUCK_SECONDS} s in one transaction")
+
+    @property
+    def ended(self) -> int:
+        """How many transactions have ended."""
+        return self.committed + self.aborted
 
     def consume(self) -> None:
         """Join the group, and commit batch after batch."""
@@ -97,6 +122,7 @@ class App:
 
     def report(self, *, working: bool) -> None:
         """Append a line to the status file: whether a transaction is open now, and how many have ended, and how."""
+        self.working = working
         if self.options.status_file:
             counts = {"committed": self.committed, "aborted": self.aborted}
             status = {"time": time.monotonic(), "model": "v2", "working": working, **counts}

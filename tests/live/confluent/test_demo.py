@@ -59,5 +59,5 @@ def test_a_demo_without_danger_fails(tmp_path, own_tmp):
     """Where every broker checks the group from the start, the naive app is right, and the demo has shown nothing."""
     done = run_demo(own_tmp, "--old", "2.8.2", "--picture", str(tmp_path / "picture.svg"))
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "naive duplicated nothing" in done.stderr
-    assert "featuregate duplicated" not in done.stderr
+    assert "naive duplicated nothing" in done.stderr, done.stdout + done.stderr
+    assert "featuregate duplicated" not in done.stderr, done.stdout + done.stderr
