@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -61,13 +61,19 @@ def kafka() -> Iterator[LocalKafka]:
         mirror = NewTopic("latches", 1, 1, config={"cleanup.policy": "compact"})
         for made in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("bills", 1, 1), mirror]).values():
             made.result(BOUND)
-        eventually(lambda: latch(admin))
+        latch(cluster)
         yield cluster
 
 
-def latch(admin: AdminClient) -> None:
-    latched = ConsumerGroupTopicPartitions("billing", [TopicPartition(*PLACE, 5, "fg1;model=v2")])
-    (written,) = admin.alter_consumer_group_offsets([latched])["billing"].result(BOUND).topic_partitions
+def latch(kafka: LocalKafka) -> None:
+    """Commit a latch as the group. A consumer asks for the coordinator until there is one; an admin client may not."""
+    consumer = Consumer({**kafka.client_config(), "group.id": "billing"})
+    try:
+        eventually(lambda: consumer.committed([TopicPartition(*PLACE)], timeout=BOUND))
+        latched = [TopicPartition(*PLACE, 5, "fg1;model=v2")]
+        (written,) = eventually(lambda: consumer.commit(offsets=latched, asynchronous=False))
+    finally:
+        consumer.close()
     assert written.error is None, written.error
 
 
@@ -85,6 +91,7 @@ def eventually(call: Callable[[], Any]) -> Any:
         except Exception:
             if time.monotonic() > end:
                 raise
+            time.sleep(0.05)
 
 
 def allow(kafka: LocalKafka, kind: ResourceType, name: str, operation: AclOperation) -> None:
