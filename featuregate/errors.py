@@ -321,7 +321,10 @@ class DiscoveryError(FeatureGateError):
     def __str__(self) -> str:
         if not self.causes:
             return "no broker answered: there was none to ask"
-        return "no broker answered: " + "; ".join(self.texts)
+        addresses: dict[str, list[str]] = {}
+        for address, error in self.causes:
+            addresses.setdefault(str(error).removeprefix(f"{address}: "), []).append(address)
+        return "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
 
     @property
     def texts(self) -> tuple[str, ...]:

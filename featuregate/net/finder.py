@@ -138,8 +138,10 @@ def check_role(address: Address, settings: Settings, negotiated: Negotiated) -> 
 
 def _wrong_endpoint(address: Address, role: str) -> ConfigError:
     if role == "broker":
-        return ConfigError("bootstrap.servers", f"{address} is a controller: use bootstrap.controllers")
-    return ConfigError("bootstrap.controllers", f"{address} is a broker: use bootstrap.servers")
+        return ConfigError(
+            "bootstrap.servers", f"{address} is a controller: use bootstrap.controllers, or --bootstrap-controller"
+        )
+    return ConfigError("bootstrap.controllers", f"{address} is a broker: use bootstrap.servers, or --bootstrap-server")
 
 
 def _candidates(settings: Settings, known: Roster | None) -> Iterable[_Candidate]:

@@ -82,6 +82,10 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         DiscoveryError([("a:1", ConnectFailed("a:1", "connecting", "refused")), ("b:2", BrokerError(42, "X", False))]),  # noqa: FBT003 - likewise
         "no broker answered: a:1: failed while connecting: refused; b:2: X (error 42)",
     ),
+    (
+        DiscoveryError([(address, ConnectFailed(address, "connecting", "refused")) for address in ("a:1", "b:2")]),
+        "no broker answered: a:1, b:2: failed while connecting: refused",
+    ),
     (GateClosed("eos-v2", "broker 1 lacks it"), "gate 'eos-v2' is not open: broker 1 lacks it"),
     (
         NotPicklable("Discoverer", "send the View instead"),

@@ -366,7 +366,10 @@ async def test_a_controller_in_bootstrap_servers_is_told(cluster, settings_for):
         await survey(settings_for(address), None)
     ((_, cause),) = caught.value.causes
     assert isinstance(cause, ConfigError)
-    assert str(cause) == f"bootstrap.servers: {address} is a controller: use bootstrap.controllers"
+    assert (
+        str(cause)
+        == f"bootstrap.servers: {address} is a controller: use bootstrap.controllers, or --bootstrap-controller"
+    )
 
 
 async def test_a_broker_in_bootstrap_controllers_is_told(cluster, settings_for):
