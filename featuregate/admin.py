@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.blocking import run_blocking
 from featuregate.errors import (
     ConfigError,
+    DiscoveryError,
     FeatureGateError,
     NotShown,
     UpdateRefused,
@@ -204,7 +205,11 @@ class Admin:
         return settings
 
     async def _look_until(self, levels: Mapping[str, int], seconds: float) -> View:
-        """Look until every node shows the levels, or time is over; give the last look."""
+        """Look until every node shows the levels, or time is over; give the last look.
+
+        That nobody answers ends it no sooner: they may all be restarting. Raises `DiscoveryError` where nobody does at
+        the end.
+        """
         import asyncio  # noqa: PLC0415 - see __init__
 
         clock = asyncio.get_running_loop().time
@@ -212,9 +217,14 @@ class Admin:
         pause = _FIRST_LOOK
         while True:
             left = max(deadline - clock(), pause)
-            view = await self._look(replace(self._settings, total_timeout=min(left, self._settings.total_timeout)))
-            if not lagging(view, levels) or clock() + pause >= deadline:
-                return view
+            try:
+                view = await self._look(replace(self._settings, total_timeout=min(left, self._settings.total_timeout)))
+            except DiscoveryError:
+                if clock() + pause >= deadline:
+                    raise
+            else:
+                if not lagging(view, levels) or clock() + pause >= deadline:
+                    return view
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

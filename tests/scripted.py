@@ -127,6 +127,10 @@ class ScriptedCluster:
         """Let a node refuse connections."""
         self._loop.run(self.nodes[node_id].listener.shut())
 
+    def open(self, node_id: int) -> None:
+        """Let a node accept connections again."""
+        self._loop.run(self.nodes[node_id].listener.open())
+
     def describe(self, role: str) -> DescribeClusterResponse:
         nodes = [Node(node_id=one.node_id, host=HOST, port=one.listener.port) for one in self.nodes.values()]
         return DescribeClusterResponse(

@@ -260,6 +260,28 @@ def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCl
     assert caught.value.seen == {"group.version": None}
 
 
+def test_a_lost_answer_is_looked_for_while_nobody_answers(cluster: ScriptedCluster) -> None:
+    """As where the cluster is restarted: who is asked again is there later."""
+    spoken = cluster.nodes[1].api_ranges[18]
+
+    def answer_to_nobody(versions: tuple[int, int]) -> None:
+        for node in cluster.nodes.values():
+            node.api_ranges[18] = versions
+
+    timer = threading.Timer(0.5, answer_to_nobody, (spoken,))
+
+    def lose(request: UpdateFeaturesRequest, node: ScriptedNode) -> str:
+        cluster.agree(request, node)
+        answer_to_nobody((0, -1))
+        timer.start()
+        return HANG_UP
+
+    cluster.says = lose
+    outcome = Admin(cluster.bootstrap, settle=30).update(GROUP)
+    timer.join()
+    assert (outcome.done, outcome.read_back) == (True, True)
+
+
 def test_a_lost_answer_to_a_dry_run_is_the_plain_failure(cluster: ScriptedCluster) -> None:
     """There is nothing to settle."""
     cluster.says = lambda *_: HANG_UP
@@ -307,6 +329,18 @@ def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
     cluster.shut(2)
     with pytest.raises(NotShown, match=r"broker 2 .* is silent"):
         Admin(cluster.bootstrap).until_shown({"group.version": 1}, 0.3)
+
+
+def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:
+    """And where nobody is back at the end, that is the error."""
+    for node_id in cluster.nodes:
+        cluster.shut(node_id)
+    with pytest.raises(DiscoveryError):
+        Admin(cluster.bootstrap).until_shown({"group.version": 1}, 0.3)
+    timer = threading.Timer(0.3, lambda: [cluster.open(node_id) for node_id in cluster.nodes])
+    timer.start()
+    assert Admin(cluster.bootstrap).until_shown({"group.version": 1}, 30).level("group.version") == 1
+    timer.join()
 
 
 def test_a_level_of_0_is_an_absent_one(cluster: ScriptedCluster) -> None:
