@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate import presets
-from featuregate.catalog import METADATA_VERSION, level_name
+from featuregate.catalog import METADATA_VERSION, close_to, features, level_name
 from featuregate.decisions import evaluate
 from featuregate.foresight import Standing, foresee
 from featuregate.requirements import features_in, parse
@@ -49,7 +49,7 @@ class Plan:
     """Whether one refusal stops all (4.0 and newer)."""
     updates: tuple[Foresight, ...]
     closes: tuple[str, ...]
-    """Presets that hold now and would not any more."""
+    """Presets that hold now and would not any more. What is refused closes and opens nothing, and hurts nobody."""
     opens: tuple[str, ...]
     """Presets that would hold, as far as features go."""
     hurt: tuple[Hurt, ...]
@@ -97,16 +97,17 @@ def plan(
         raise ValueError(f"these are views of two clusters: {brokers.cluster_id} and {controllers.cluster_id}")
     wanted = checked(updates)
     standing = Standing.of(brokers, controllers)
-    after = _after(seen, wanted)
+    foreseen = foresee(wanted, standing)
+    after = _after(seen, _carried_out(foreseen, all_or_nothing=standing.all_or_nothing))
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
     return Plan(
         cluster_id=seen.cluster_id,
         epoch=seen.epoch,
         all_or_nothing=standing.all_or_nothing,
-        updates=foresee(wanted, standing),
+        updates=foreseen,
         closes=tuple(sorted(before_open - after_open)),
         opens=tuple(sorted(after_open - before_open)),
-        hurt=tuple(_hurt(after, latched or {})),
+        hurt=tuple(_hurt(seen, after, latched or {})),
         notes=tuple(_notes(brokers, controllers, wanted)),
     )
 
@@ -121,6 +122,14 @@ def latched_in(kept: Kept) -> dict[str, Requirement]:
         name = latched.gate if latched.gate not in found else f"{latched.gate} ({latched.requirement})"
         found[name] = parse(latched.requirement)
     return found
+
+
+def _carried_out(foreseen: tuple[Foresight, ...], *, all_or_nothing: bool) -> Iterator[Update]:
+    """Leave out what is refused, and with it everything where one refusal stops all."""
+    refused = any(foresight.judgement == "refused" for foresight in foreseen)
+    for foresight in foreseen:
+        if foresight.judgement != "refused" and not (refused and all_or_nothing):
+            yield foresight.update
 
 
 def _after(view: View, updates: Iterable[Update]) -> View:
@@ -138,14 +147,16 @@ def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
     }
 
 
-def _hurt(after: View, latched: Mapping[str, Requirement]) -> Iterator[Hurt]:
+def _hurt(before: View, after: View, latched: Mapping[str, Requirement]) -> Iterator[Hurt]:
     for name, requirement in latched.items():
         decision = evaluate(after, requirement)
-        if decision.verdict == "closed":
+        # Whoever is hurt already is not hurt by this.
+        if decision.verdict == "closed" and evaluate(before, requirement).verdict != "closed":
             yield Hurt(name, str(requirement), decision.summary.removeprefix("closed: "))
 
 
 def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update, ...]) -> Iterator[str]:
+    yield from _misspelt(updates, [view for view in (brokers, controllers) if view is not None])
     if controllers is None:
         yield "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
     if brokers is None:
@@ -155,6 +166,13 @@ def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update
             yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
     if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
         yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
+
+
+def _misspelt(updates: tuple[Update, ...], views: Iterable[View]) -> Iterator[str]:
+    known = {*features(), *(name for view in views for node in view.answering for name in node.supported)}
+    for update in updates:
+        if update.feature not in known and (close := close_to(update.feature, known)):
+            yield f"no node here knows {update.feature}; did you mean {' or '.join(close)}?"
 
 
 def _lines(made: Plan) -> Iterator[str]:

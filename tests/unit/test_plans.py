@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from featuregate import Feature, presets
@@ -42,6 +44,31 @@ def test_a_latched_client_that_would_be_hurt_is_named() -> None:
     (hurt,) = plan(VIEW, disable("group.version"), latched=latched).hurt
     assert hurt.gate == "next"
     assert "group.version>=1" in hurt.why
+
+
+def test_whoever_is_hurt_already_is_not_hurt_by_it() -> None:
+    """The level is too low with the update and without it."""
+    latched = {"tv": Feature("transaction.version") >= 9}
+    assert plan(VIEW, disable("group.version"), latched=latched).hurt == ()
+
+
+@pytest.mark.parametrize(("release", "level", "closes"), [("4.2.0", 29, ()), ("3.9.2", 21, ("below",))])
+def test_what_is_refused_opens_nothing_and_hurts_nobody(release: str, level: int, closes: tuple[str, ...]) -> None:
+    """From 4.0 on it takes with it what would have been accepted."""
+    seen = release_view(release, epoch=50, finalized={"metadata.version": level})
+    latched = {"below": Feature("metadata.version") >= level}
+    made = plan(seen, (*upgrade({"group.version": 9}), *downgrade({"metadata.version": level - 1})), latched=latched)
+    assert [each.judgement for each in made.updates] == ["refused", "accepted"]
+    assert made.opens == ()
+    assert tuple(hurt.gate for hurt in made.hurt) == closes
+
+
+def test_a_feature_that_is_misspelt_is_noted() -> None:
+    """With those that look like it, of the table and of the cluster; a new one of the cluster is no mistake."""
+    assert any("did you mean group.version?" in note for note in plan(VIEW, upgrade({"grup.version": 1})).notes)
+    assert not any("did you mean" in note for note in plan(VIEW, upgrade({"bogus": 1})).notes)
+    newer = replace(VIEW, brokers=tuple(replace(one, supported={"grup.version": (0, 1)}) for one in VIEW.brokers))
+    assert not any("did you mean" in note for note in plan(newer, upgrade({"grup.version": 1})).notes)
 
 
 def test_a_latch_of_a_file_is_read_as_it_was_written() -> None:
