@@ -180,7 +180,7 @@ def _upgrades(view: View) -> Iterator[Finding]:
             where="cluster",
             problem="Features are finalized below what all brokers can run.",
             evidence="; ".join(said),
-            advice=f"once you will not go back to the old release: kafka-features upgrade {wanted}",
+            advice=f"once you will not go back to the old release: featuregate upgrade {wanted}",
         )
 
 

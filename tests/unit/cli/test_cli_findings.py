@@ -100,7 +100,7 @@ def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
     ]
     assert finding.severity == "note"
     assert finding.evidence == "metadata.version 3.9-IV0, all can run 4.2-IV1"
-    assert finding.advice.endswith("kafka-features upgrade --feature metadata.version=29")
+    assert finding.advice.endswith(": featuregate upgrade --feature metadata.version=29")
 
 
 def test_no_upgrade_is_suggested_while_a_broker_is_silent() -> None:
