@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from featuregate.cli.arguments import module_of, parse_arguments
 from featuregate.cli.exits import (
@@ -19,7 +18,7 @@ from featuregate.cli.exits import (
     USAGE,
     CommandError,
 )
-from featuregate.cli.output import complain, discard_output
+from featuregate.cli.output import OUTPUT_ERRORS, complain, discard_output
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["main"]
-
-_OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What befalls output. Whatever else commands do that may raise OSError, they turn into errors of ours."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,7 +59,7 @@ def _run(argv: Sequence[str]) -> int:
     try:
         return run(args)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS:
+        if isinstance(error, OSError) and error.errno in OUTPUT_ERRORS:
             raise
         if args.verbose and _code_of(error) == INTERNAL:
             raise

@@ -18,7 +18,7 @@ from featuregate.errors import ConfigError, DiscoveryError
 if TYPE_CHECKING:
     from featuregate.view import View
 
-__all__ = ["configuration", "look", "look_at_controllers", "look_at_node", "names_cluster", "quiet"]
+__all__ = ["configuration", "look", "look_at_controllers", "look_at_node", "names_cluster", "plainly", "quiet"]
 
 _SPARK_PREFIX = "kafka."
 _WHERE = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
@@ -61,10 +61,13 @@ def look(args: argparse.Namespace) -> View:
     try:
         return discover(configuration(args), timeout=args.timeout or DISCOVER_SECONDS, roster=args.roster)
     except DiscoveryError as error:
-        wrong = [cause for _, cause in error.causes if isinstance(cause, ConfigError)]
-        if wrong and len(wrong) == len(error.causes):
-            raise wrong[0] from error
-        raise
+        raise plainly(error) from error
+
+
+def plainly(error: DiscoveryError) -> DiscoveryError | ConfigError:
+    """Say once what every address has in common: that it is the wrong kind of node."""
+    wrong = [cause for _, cause in error.causes if isinstance(cause, ConfigError)]
+    return wrong[0] if wrong and len(wrong) == len(error.causes) else error
 
 
 def look_at_controllers(args: argparse.Namespace, addresses: str) -> View:

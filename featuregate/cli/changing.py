@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin import UPDATE_SECONDS, Admin
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
-from featuregate.cli.asking import configuration, look, quiet
+from featuregate.cli.asking import configuration, look, plainly, quiet
 from featuregate.cli.exits import CLOSED, FINE, CommandError
 from featuregate.cli.output import complain, printable
-from featuregate.cli.told import as_json, failed, lines
+from featuregate.cli.told import advice, as_json, failed, lines
 from featuregate.cli.wishes import DEPRECATED, Wish, updates_of, warns
-from featuregate.errors import NotShown, UpdateRefused
+from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
 
 if TYPE_CHECKING:
     import argparse
@@ -84,6 +84,8 @@ def _outcome(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> Out
     except UpdateRefused as refused:
         outcome: Outcome = refused.outcome
         return outcome
+    except DiscoveryError as error:
+        raise plainly(error) from error
     except KeyboardInterrupt:
         if not dry_run:
             complain("interrupted: the update may or may not have been applied; see 'featuregate describe'")
@@ -92,13 +94,21 @@ def _outcome(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> Out
 
 def _tell(verb: Verb, outcome: Outcome, updates: tuple[Update, ...], *, as_text: bool) -> None:
     errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
-    if as_text:
-        print("\n".join(lines(verb, updates, errors, dry_run=outcome.dry_run)))
-    else:
-        print(json.dumps(as_json(verb, outcome)))
+    text = (
+        "\n".join(lines(verb, updates, errors, dry_run=outcome.dry_run))
+        if as_text
+        else json.dumps(as_json(verb, outcome))
+    )
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        if not outcome.dry_run and outcome.done and not isinstance(error, BrokenPipeError):
+            complain("it was done, and only the output is lost")
+        raise
+    if outcome.read_back:
+        complain("no answer came, so the brokers were asked: they show it")
     if errors:
-        sys.stdout.flush()
-        raise CommandError(failed(updates, errors), CLOSED)
+        raise CommandError(" ".join([failed(updates, errors), *advice(outcome)]), CLOSED)
 
 
 def _confirm(admin: Admin, updates: tuple[Update, ...]) -> None:
@@ -107,12 +117,18 @@ def _confirm(admin: Admin, updates: tuple[Update, ...]) -> None:
         return
     print("\n".join(map(printable, str(admin.plan(updates)).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # nobody types any more: what follows shall not stand behind the question
+        print(file=sys.stderr)
+    if answer.strip().lower() not in {"y", "yes"}:
         raise CommandError("nothing was changed", CLOSED)
 
 
 def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
     try:
         admin.until_shown({update.feature: update.level for update in updates}, seconds)
-    except NotShown as error:
+    except FeatureGateError as error:
         raise CommandError(f"it was done, but {error}", CLOSED) from error
+    except KeyboardInterrupt:
+        complain("interrupted: it was done, but not every broker shows it yet")
+        raise

@@ -50,7 +50,9 @@ def _downgrade_all(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="what is planned")
+    parser.add_argument(
+        "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
+    )
     _add_levels(parser, "upgrade or downgrade")
     _add_unsafe(parser)
     parser.add_argument(

@@ -7,16 +7,15 @@ ours, so ours go in front on standard error, where upstream has its log.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from featuregate.admin import UPDATE_SECONDS, Admin
+from featuregate.admin import SETTLE_SECONDS, UPDATE_SECONDS, Admin
 from featuregate.catalog import tool_table
 from featuregate.cli.describe import columns, rows
 from featuregate.cli.exits import CLOSED, CommandError
 from featuregate.cli.one_node import NoSuchNode, view_of_node
-from featuregate.cli.output import printable
+from featuregate.cli.output import printable, tell
 from featuregate.config import Settings
 from featuregate.config.properties import read_properties
 from featuregate.discovery import discover
@@ -53,9 +52,9 @@ def check_file(name: str | None) -> None:
 class Client:
     """A cluster, and how upstream's client tells what goes wrong with it."""
 
-    def __init__(self, config: Mapping[str, str]) -> None:
+    def __init__(self, config: Mapping[str, str], *, settle: float = SETTLE_SECONDS) -> None:
         self._config = config
-        self._admin = Admin(config)
+        self._admin = Admin(config, settle=settle)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -108,6 +107,10 @@ class Client:
                 raise _no_client(error) from error
             _log(error)
             return dict.fromkeys((update.feature for update in updates), _words(error, "updateFeatures")[1])
+        except KeyboardInterrupt:
+            if not dry_run:
+                tell("kafka-features-py: interrupted: the update may or may not have been applied; see 'describe'")
+            raise
         return {}
 
 
@@ -170,4 +173,4 @@ def _wrong_kind_of_node(error: ConfigError) -> tuple[str, str]:
 
 def _log(error: Exception) -> None:
     """Say it in our words, with the addresses and what to do."""
-    print(f"kafka-features-py: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+    tell(f"kafka-features-py: {printable(' '.join(str(error).split()))}")

@@ -14,7 +14,7 @@ from featuregate.cli.argparse4j import HelpWanted, Mistake, parse
 from featuregate.cli.exits import BROKEN_PIPE, CLOSED, FINE, INTERRUPTED, CommandError
 from featuregate.cli.kafka_help import help_text
 from featuregate.cli.looking_up import dependencies, dependency_lines, mapping_lines
-from featuregate.cli.output import discard_output
+from featuregate.cli.output import OUTPUT_ERRORS, discard_output, tell
 from featuregate.cli.told import failed, lines
 from featuregate.cli.wishes import DEPRECATED, Wish, updates_of, warns
 from featuregate.errors import FeatureGateError
@@ -34,20 +34,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             return _run(sys.argv[1:] if argv is None else argv)
+        except HelpWanted as wanted:
+            print(help_text(wanted.command), end="")
+            return FINE
         finally:
-            sys.stdout.flush()
-    except HelpWanted as wanted:
-        print(help_text(wanted.command), end="")
-        return FINE
+            if sys.stdout is not None:  # as it is where the process was started with it closed
+                sys.stdout.flush()
     except Mistake as mistake:
-        print(f"Command line error: {mistake}. Type --help for help.", file=sys.stderr)
+        tell(f"Command line error: {mistake}. Type --help for help.")
     except (CommandError, FeatureGateError) as error:
-        print(error, file=sys.stderr)
+        tell(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         discard_output()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        discard_output()
+        tell(f"kafka-features-py: the output could not be written: {error.strerror}")
     return CLOSED
 
 

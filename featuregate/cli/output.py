@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -9,15 +10,22 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ["PROGRAM", "complain", "discard_output", "printable", "wants_colour"]
+__all__ = ["OUTPUT_ERRORS", "PROGRAM", "complain", "discard_output", "printable", "tell", "wants_colour"]
 
 PROGRAM: Final = "featuregate"
+OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What befalls output. Whatever else commands do that may raise OSError, they turn into errors of ours."""
 
 
 def complain(problem: str) -> None:
     """Print one line on standard error, whatever the text is made of."""
+    tell(f"{PROGRAM}: {printable(' '.join(problem.split()))}")
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error as it is."""
     if sys.stderr is not None:  # as it is where the process was started with it closed
-        print(f"{PROGRAM}: {printable(' '.join(problem.split()))}", file=sys.stderr)
+        print(line, file=sys.stderr)
 
 
 def discard_output() -> None:

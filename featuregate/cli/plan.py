@@ -12,6 +12,7 @@ from featuregate.cli.exits import CLOSED, FINE, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
 from featuregate.cli.wanting import requirement_of
 from featuregate.cli.wishes import updates_of
+from featuregate.errors import ConfigError, FeatureGateError
 from featuregate.plans import latched_in, plan
 from featuregate.shelf import FileShelf, kept_from
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from featuregate.plans import Plan
     from featuregate.requirements import Requirement
+    from featuregate.view import View
 
 __all__ = ["run"]
 
@@ -32,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(error.problem, USAGE) from error
     told = {name: requirement_of(text) for name, text in args.gates}
     view = look(args)
-    controllers = None if args.controllers is None else look_at_controllers(args, args.controllers)
+    controllers = None if args.controllers is None else _controllers(args, view)
     latched = _latched(args.latches, view.cluster_id) | told
     if view.role == "controller":
         made = plan(None, updates, controllers=view, latched=latched)
@@ -45,6 +47,20 @@ def run(args: argparse.Namespace) -> int:
     if made.judgement == "unknown":
         return UNKNOWN
     return CLOSED if made.judgement == "refused" or made.hurt else FINE
+
+
+def _controllers(args: argparse.Namespace, brokers: View) -> View:
+    """Ask the controllers too. What goes wrong there names the option: the brokers have answered."""
+    option = "argument --controllers"
+    try:
+        view = look_at_controllers(args, args.controllers)
+    except ConfigError as error:
+        raise CommandError(f"{option}: {error}") from error
+    except FeatureGateError as error:
+        raise CommandError(f"{option}: {error}", UNKNOWN) from error
+    if view.cluster_id != brokers.cluster_id:
+        raise CommandError(f"{option}: they lead cluster {view.cluster_id}, and the brokers are {brokers.cluster_id}'s")
+    return view
 
 
 def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement]:

@@ -5,18 +5,21 @@ Source: ``FeatureCommand.update`` of Apache Kafka 4.3.1 (``org.apache.kafka.tool
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.catalog import close_to, features
 from featuregate.cli.output import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from featuregate.cli.wishes import Verb
     from featuregate.outcomes import Outcome
     from featuregate.updates import Update
 
-__all__ = ["as_json", "failed", "lines"]
+__all__ = ["advice", "as_json", "failed", "lines"]
+
+_UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 
 def lines(verb: Verb, updates: tuple[Update, ...], errors: Mapping[str, str], *, dry_run: bool) -> list[str]:
@@ -30,6 +33,16 @@ def lines(verb: Verb, updates: tuple[Update, ...], errors: Mapping[str, str], *,
 def failed(updates: tuple[Update, ...], errors: Mapping[str, str]) -> str:
     """Return the last line, where anything was refused."""
     return f"{len(errors)} out of {len(updates)} operation(s) failed."
+
+
+def advice(outcome: Outcome) -> Iterator[str]:
+    """Say what to do about a refusal, where the controller's words do not: ours on top, so not for the drop-in."""
+    if any(one.error is not None and one.error.name == _UNAUTHORIZED for one in outcome.failures):
+        yield "A dry run and a change need ALTER on the cluster."
+    for one in outcome.failures:
+        name = one.update.feature
+        if name not in features() and (close := close_to(name, features())):
+            yield f"Did you mean {' or '.join(close)} by {name}?"
 
 
 def as_json(verb: Verb, outcome: Outcome) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pytest
+from scripted import ScriptedCluster
 
-from featuregate.cli import main
+from featuregate.cli import kafka_features, main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,3 +68,32 @@ def start() -> Iterator[Start]:
     for process in processes:
         with process:
             process.kill()
+
+
+@pytest.fixture
+def cluster() -> Iterator[ScriptedCluster]:
+    """Three brokers of 4.2 that agree to everything."""
+    with ScriptedCluster(3) as made:
+        yield made
+
+
+@pytest.fixture
+def on(run: Run, cluster: ScriptedCluster) -> Run:
+    """Run a command against that cluster."""
+
+    def run_there(*argv: str) -> Ended:
+        return run("--bootstrap-server", cluster.bootstrap, *argv)
+
+    return run_there
+
+
+@pytest.fixture
+def drop_in(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``kafka-features-py`` in this process."""
+
+    def run_it(*argv: str) -> Ended:
+        code = kafka_features.main(argv)
+        out, err = capsys.readouterr()
+        return (code, out, err)  # type: ignore[return-value]  # compared as a tuple
+
+    return run_it
