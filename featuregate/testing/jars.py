@@ -63,7 +63,7 @@ def jars_of(recipe: Recipe) -> Path:
     extra ``testing`` is not installed.
     """
     tools = TOOLS if recipe.tools_of else set()
-    wanted = _Wanted(f"Kafka {recipe.version}", recipe.coordinates, lambda name: name not in tools)
+    wanted = _Wanted(f"Kafka {recipe.version}", recipe.coordinates, lambda name: name not in tools, recipe.patches)
     return _fetched(wanted, cache_folder() / "kafka" / recipe.version)
 
 
@@ -85,6 +85,8 @@ class _Wanted(NamedTuple):
     coordinates: tuple[str, ...]
     keep: Callable[[str], bool]
     """Which artifacts of the closure, by name."""
+    patches: tuple[str, ...] = ()
+    """What comes in the place of an artifact of the closure, or beside it."""
 
 
 def _fetched(wanted: _Wanted, folder: Path) -> Path:
@@ -137,6 +139,10 @@ def _resolve(wanted: _Wanted, repository: Path, progress: _Progress) -> Iterator
     context = MavenContext(resolver=PythonResolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
     try:
         closure = _closure(context, wanted.coordinates)
+        for patch in wanted.patches:
+            group, name, _ = patch.split(":")
+            more = _closure(context, [patch])
+            closure = {**more, **closure, (group, name): more[group, name]}
         if extra := _logger_binding(closure):
             # Resolved by itself: jgo would take its dependency management for the whole closure's.
             closure = {**_closure(context, [extra]), **closure}

@@ -42,6 +42,8 @@ class Recipe:
     """The main class behind ``kafka-features.sh``."""
     tools_of: str | None = None
     """The release whose command-line tools are run, where the artifacts with its own cannot be had."""
+    patches: tuple[str, ...] = ()
+    """Maven coordinates of what it lacks on a newer Java than its own, or must have in another version there."""
     format_features: bool = False
     """``StorageTool format`` takes ``--feature`` (KIP-1022)."""
 
@@ -58,13 +60,18 @@ class Recipe:
         return ".".join(str(number) for number in self.numbers[:kept])
 
 
+_JAXB = "javax.xml.bind:jaxb-api:2.3.1"
+"""Makes cluster ids up to 0.11, and is no part of Java any more from 11 on."""
+_ZOOKEEPER = "org.apache.zookeeper:zookeeper:3.4.12"
+"""The client of 2.0 to 2.3 (3.4.13 and 3.4.14) finds no address from Java 14 on: it takes them from a text."""
+
 CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((0, 10, 0), {}),
-    ((0, 10, 1), {"cluster_id": True}),
+    ((0, 10, 1), {"cluster_id": True, "patches": (_JAXB,)}),
     ((0, 10, 2), {"named_listeners": True, "scram": "zookeeper"}),
-    ((1, 0), {"scala": "2.12"}),
-    ((2, 0), {"oauthbearer": True}),
-    ((2, 4), {"scala": "2.13"}),
+    ((1, 0), {"scala": "2.12", "patches": ()}),
+    ((2, 0), {"oauthbearer": True, "patches": (_ZOOKEEPER,)}),
+    ((2, 4), {"scala": "2.13", "patches": ()}),
     ((2, 7), {"features_tool": "kafka.admin.FeatureCommand"}),
     # KRaft is ready for use from 3.3 (KIP-833); it has no SCRAM users until 3.5 (KIP-900).
     ((3, 3), {"quorum": "kraft", "scram": None, "pem": True}),

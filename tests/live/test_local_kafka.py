@@ -144,6 +144,13 @@ def test_a_cluster_with_zookeeper_is_rolled():
             kafka.roll(2, "3.9.2")
 
 
+@pytest.mark.parametrize("version", ["0.11.0.3", "2.3.1"])
+def test_an_old_release_runs_on_a_java_that_is_newer(version):
+    """Each takes an artifact that its own closure has not: without it, neither gets as far as to listen."""
+    with LocalKafka(version) as kafka:
+        assert brokers_seen(kafka) == {1}
+
+
 def test_a_start_that_fails_shows_what_kafka_said():
     """The end of the log is in the error, and nothing is left running."""
     children = set(psutil.Process().children(recursive=True))

@@ -42,6 +42,22 @@ def test_a_release_without_tools_borrows_those_of_another():
     assert recipe_for("4.4.1").tools_of is None
 
 
+@pytest.mark.parametrize(
+    ("version", "patched"),
+    [
+        ("0.10.0.1", ""),
+        ("0.11.0.3", "jaxb-api"),
+        ("1.1.1", ""),
+        ("2.0.1", "zookeeper"),
+        ("2.3.1", "zookeeper"),
+        ("2.4.1", ""),
+    ],
+)
+def test_an_old_release_takes_what_a_new_java_lacks(version, patched):
+    """Of Java 8 nothing was missing."""
+    assert [patch.split(":")[1] for patch in recipe_for(version).patches] == ([patched] if patched else [])
+
+
 def test_the_table_is_in_order():
     """A change that stood before an older one would be undone by it."""
     assert [since for since, _ in CHANGES] == sorted(since for since, _ in CHANGES)
