@@ -38,7 +38,14 @@ ROOT = Path(__file__).parent.parent
 FRAMES = ROOT / "tests" / "data" / "frames"
 API_RANGES = ROOT / "featuregate" / "data" / "api_ranges.json"
 
-RELEASES = ("0.10.0.1", "1.0.2", "2.4.1", "2.6.3", "2.8.2", "3.3.2", "3.9.2", "4.2.0", "4.3.1", "4.4.0")
+RELEASES = (
+    *("0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3"),
+    *("1.0.2", "1.1.1"),
+    *("2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2"),
+    *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2"),
+    *("4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"),
+)
+"""One of each release since 0.10.0, oldest first."""
 
 ASK = ApiVersionsRequest(client_software_name="featuregate", client_software_version="0.1.0")
 SOMEBODY_ELSE = replace(ASK, cluster_id="another-cluster", node_id=1)

@@ -165,6 +165,23 @@ def test_captured_releases_come_oldest_first() -> None:
     assert list(releases) == sorted(releases, key=lambda release: [int(part) for part in release.split(".")])
 
 
+def test_every_release_since_api_versions_was_captured() -> None:
+    """From 0.10.0 on (KIP-35), from a build of that very release, and without a gap."""
+    releases = [f"0.10.{patch}" for patch in range(3)] + ["0.11.0", "1.0", "1.1"]
+    releases += [f"2.{minor}" for minor in range(9)] + [f"3.{minor}" for minor in range(10)]
+    assert list(catalog.captured_releases())[: len(releases) + 4] == [*releases, "4.0", "4.1", "4.2", "4.3"]
+    for release, row in catalog.captured().items():
+        assert row.captured_from.startswith(f"Apache Kafka {release}.")
+
+
+def test_metadata_versions_and_captured_brokers_agree() -> None:
+    """The highest level that a real broker supports is the last in the table of its release."""
+    supported = {release: row.features.get("metadata.version") for release, row in catalog.captured().items()}
+    for release, levels in supported.items():
+        if levels is not None:
+            assert catalog.metadata_levels()[levels[1]] == catalog.level_named(release)
+
+
 def test_what_was_captured_goes_with_the_table_of_names() -> None:
     """No real broker served an API that has no name here."""
     assert {key for row in catalog.captured().values() for key in row.apis} <= set(catalog.API_NAMES)
