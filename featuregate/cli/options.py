@@ -39,7 +39,7 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
         metavar="SECONDS",
         type=positive_seconds,
         default=default,
-        help="for asking all brokers once, at the most (default: 15; not for watch)",
+        help="at the most, for asking all brokers once (default: 15; not for watch) or for a change (default: 60)",
     )
     group.add_argument(
         "--verbose",
