@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin import UPDATE_SECONDS, Admin
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
 from featuregate.cli.asking import configuration, look, plainly, quiet
+from featuregate.cli.describe import newer_than_known
 from featuregate.cli.exits import CLOSED, FINE, CommandError
 from featuregate.cli.output import complain, printable
 from featuregate.cli.told import advice, as_json, failed, lines
@@ -71,10 +72,13 @@ def wish_of(args: argparse.Namespace, verb: Verb) -> Wish:
 
 def _highest(args: argparse.Namespace) -> str:
     """Name the highest ``metadata.version`` that every node which answered supports, and that we know."""
-    supported = look(args).feature(METADATA_VERSION)
+    view = look(args)
+    supported = view.feature(METADATA_VERSION)
     known = [level for level in metadata_levels() if supported and supported.min <= level <= supported.max]
     if not known:
         raise CommandError("this cluster supports no metadata.version: there is nothing to upgrade to", CLOSED)
+    if newer := newer_than_known(view):
+        complain(f"levels of {', '.join(newer)} go higher here than this featuregate knows: it raises none beyond that")
     return level_name(METADATA_VERSION, known[-1])
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from featuregate.view import View
 
-__all__ = ["Row", "columns", "legacy", "notes", "rows", "run"]
+__all__ = ["Row", "columns", "legacy", "newer_than_known", "notes", "rows", "run"]
 
 FIRST_NAMED_METADATA_VERSION: Final = 7
 """Kafka's own tools since 4.0 know no metadata.version below 3.3-IV3, and print ``UNKNOWN 1`` for a 3.9 broker's."""
@@ -93,11 +93,18 @@ def notes(view: View) -> Iterator[str]:
     some_only = sorted({name for broker in view.answering for name in broker.supported} - set(view.supported))
     if some_only:
         yield f"not every {view.role} supports {', '.join(some_only)}: see 'featuregate matrix'"
-    if newer := sorted(name for name, supported in view.supported.items() if supported.max > (newest_level(name) or 0)):
+    if newer := newer_than_known(view):
         yield f"levels of {', '.join(newer)} go higher here than this featuregate knows: they are shown as numbers"
     for broker in view.missing:
         why = broker.failure.text if broker.failure else "no answer"
         yield f"{broker.name} is silent, so this is what the others say: {why}"
+
+
+def newer_than_known(view: View) -> tuple[str, ...]:
+    """Name the features of which the cluster supports higher levels than our table has."""
+    return tuple(
+        sorted(name for name, supported in view.supported.items() if supported.max > (newest_level(name) or 0))
+    )
 
 
 def _level(feature: str, level: int) -> str:

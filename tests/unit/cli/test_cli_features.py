@@ -190,6 +190,18 @@ def test_upgrade_all_goes_as_far_as_every_broker_can(on: Run, cluster: ScriptedC
     assert "streams.version" not in levels
 
 
+def test_upgrade_all_says_where_its_table_ends(on: Run, cluster: ScriptedCluster) -> None:
+    """And goes as far as that: a cluster that is newer is no error."""
+    for node in cluster.nodes.values():
+        node.supported |= {"metadata.version": (7, 77), "future.version": (0, 3)}
+    ended = on("upgrade-all", "--dry-run")
+    assert (ended.code, cluster.heard[0].request.updates[0].max_version_level) == (0, 33)
+    assert ended.err == (
+        "featuregate: levels of future.version, metadata.version go higher here than this featuregate knows: "
+        "it raises none beyond that\n"
+    )
+
+
 def test_downgrade_all_wants_a_release(on: Run) -> None:
     """Nobody can guess it."""
     assert "--release-version" in on("downgrade-all").err
