@@ -1,0 +1,255 @@
+"""franz-go takes a served simulation for Kafka: what it sees and what it is told is the same as at a real cluster.
+
+The client shares no code with featuregate. It speaks through a small program, which is built where the machine has Go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.testing import LocalKafka
+from featuregate.testing.simulator import (
+    KRaft,
+    Rebuild,
+    Roll,
+    Start,
+    Stop,
+    UpdateFeatures,
+    ZooKeeper,
+    downgrade,
+    upgrade,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from featuregate.testing.plugin import MakeSimulatedCluster
+
+    Client = Callable[..., Any]
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
+
+SOURCE = Path(__file__).parent / "peers" / "franz"
+INSTALLED = "/usr/local/go/bin"
+"""Where Go's own installer puts it, on the path or not."""
+BOUND = 20.0
+"""Seconds for the levels to arrive at a broker, which takes milliseconds; the program gives up as late."""
+AT_ONCE = 50
+REFUSED = "Invalid update version 1 for feature group.version. Local controller 3000 does not support this feature."
+SCRIPT = [
+    upgrade({"group.version": 1}, dry_run=True),
+    upgrade({"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+    upgrade({"metadata.version": 23}),
+    downgrade({"metadata.version": 23}, dry_run=True),
+    downgrade({"metadata.version": 23}),
+    downgrade({"metadata.version": 22}),
+    downgrade({"metadata.version": 22}, unsafe=True),
+    downgrade({"metadata.version": 25}),
+    upgrade({"metadata.version": 99}),
+    upgrade({"metadata.version": 25, "bogus": 1}),
+    UpdateFeatures({"metadata.version": 25}, upgrade_type=7),
+    upgrade({"group.version": 0}),
+    downgrade({"group.version": 0, "transaction.version": 1}),
+    upgrade({}),
+]
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the program; Go keeps its modules and what it compiled, so that the next time takes a second."""
+    go = shutil.which("go") or shutil.which("go", path=INSTALLED)
+    if go is None:
+        pytest.skip("needs Go, and there is no `go` on the path")
+    # No other Go than this one, no C compiler, and as little work as will do.
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            ["nice", go, *arguments],
+            cwd=SOURCE,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    wanted, found = release_in((SOURCE / "go.mod").read_text()), release_in(run("version"))
+    if found < wanted:
+        pytest.skip(f"needs Go {wanted[0]}.{wanted[1]} or newer, and this is {found[0]}.{found[1]}")
+    built = tmp_path_factory.mktemp("franz") / "franz"
+    run("build", "-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false", "-o", str(built), ".")
+    return built
+
+
+def release_in(text: str) -> tuple[int, int]:
+    """Find ``go 1.26.0`` in a go.mod, or ``go1.26.8`` in what Go says of itself."""
+    found = re.search(r"\bgo ?(\d+)\.(\d+)", text)
+    assert found, text
+    return int(found[1]), int(found[2])
+
+
+@pytest.fixture
+def franz(program: Path) -> Callable[[str], Any]:
+    """Run the program at these brokers: one client, for many commands."""
+
+    @contextmanager
+    def running(bootstrap: str) -> Iterator[Client]:
+        with subprocess.Popen(
+            [program, bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+
+            def ask(do: str = "describe", **how: Any) -> Any:
+                process.stdin.write(json.dumps({"do": do, **how}) + "\n")
+                process.stdin.flush()
+                return json.loads(process.stdout.readline())
+
+            try:
+                yield ask
+                process.stdin.close()
+                assert process.wait(BOUND) == 0
+            finally:
+                process.kill()
+
+    return running
+
+
+def wanted_by(event: UpdateFeatures) -> dict[str, Any]:
+    """Say an operator's event in the words of the program, which speaks the newest version that the broker does."""
+    return {
+        "do": "update",
+        "updates": [{"feature": name, "level": level} for name, level in event.levels.items()],
+        "upgradeType": event.upgrade_type,
+        "validateOnly": event.validate_only,
+    }
+
+
+def described(ask: Client, finalized: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """Wait until all brokers answer, on new connections if need be, and tell these levels; return what each told."""
+    expected = {name: [level, level] for name, level in finalized.items()}
+    end = time.monotonic() + BOUND
+    while True:
+        brokers = ask()["brokers"]
+        if all(broker["finalized"] == expected for broker in brokers.values()):
+            return brokers
+        assert time.monotonic() < end, f"{brokers} do not tell {expected}"
+
+
+def what_does_not_move(brokers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        node_id: {name: value for name, value in broker.items() if name not in {"address", "epoch"}}
+        for node_id, broker in brokers.items()
+    }
+
+
+def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
+    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """Levels, ranges, the release that it takes a broker for, error codes and messages, update by update."""
+    simulated = simulated_kafka(KRaft("4.2", brokers=1, controllers=0, levels={"metadata.version": 21}))
+    with (
+        LocalKafka("4.2.0", nodes=1, release_version="3.9") as kafka,
+        franz(kafka.bootstrap) as real,
+        franz(simulated.bootstrap) as served,
+    ):
+        epochs = []
+        for event in (None, *SCRIPT):
+            if event is not None:
+                said = served(**wanted_by(event))
+                assert said == real(**wanted_by(event)), event
+                assert (said["version"], said["results"]) == (2, [])
+            told = described(served, simulated.now.levels)
+            found = described(real, simulated.now.levels)
+            assert what_does_not_move(told) == what_does_not_move(found), event
+            epochs.append((told["1"]["epoch"], found["1"]["epoch"]))
+        assert simulated.now.levels == {"metadata.version": 23, "transaction.version": 1}
+        for side in zip(*epochs, strict=True):
+            assert sorted(side) == list(side)
+            assert side[0] < side[-1]
+        assert found["1"]["release"] == "v4.2"
+        together = wanted_by(downgrade({"metadata.version": 22})) | {"times": AT_ONCE}
+        assert served(**together) == real(**together)
+
+
+def test_franz_go_updates_a_simulated_3_9_one_by_one(
+    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """It speaks version 1, in which each feature has a result of its own."""
+    cluster = simulated_kafka(KRaft("3.9"))
+    with franz(cluster.bootstrap) as ask:
+        brokers = described(ask, {"metadata.version": 21})
+        assert {broker["release"] for broker in brokers.values()} == {"v3.9"}
+        said = ask(**wanted_by(downgrade({"metadata.version": 19, "group.version": 1})))
+        assert (said["version"], said["code"], said["message"]) == (1, 0, "")
+        assert sorted((each["feature"], each["code"], each["message"]) for each in said["results"]) == [
+            ("group.version", 95, REFUSED),
+            ("metadata.version", 0, None),
+        ]
+        described(ask, {"metadata.version": 19})
+
+
+def test_franz_go_updates_a_simulated_cluster_with_zookeeper(
+    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """It speaks version 0, whose flag allows a downgrade, and follows the controller to another broker."""
+    cluster = simulated_kafka(ZooKeeper("v1-v2"))
+    with franz(cluster.bootstrap) as ask:
+        brokers = ask()["brokers"]
+        assert {
+            node_id: (told["supported"], told["finalized"], told["epoch"]) for node_id, told in brokers.items()
+        } == {node_id: ({"group_coordinator": [1, 2]}, {"group_coordinator": [1, 2]}, 0) for node_id in ("1", "2", "3")}
+        refused = ask(**wanted_by(upgrade({"group_coordinator": 1})))
+        assert (refused["version"], refused["results"][0]["code"]) == (0, 42)
+        cluster.happen(Stop(1))
+        done = ask(**wanted_by(downgrade({"group_coordinator": 1})))
+        assert done["results"] == [{"feature": "group_coordinator", "code": 0, "message": "NONE"}]
+        told = described(ask, cluster.now.levels)
+        assert sorted(told) == ["2", "3"]
+        assert {broker["epoch"] for broker in told.values()} == {1}
+
+
+def test_franz_go_goes_along_with_a_simulated_rolling_upgrade(
+    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """One client all the way: it connects again to what was rolled, and sees who is down."""
+    cluster = simulated_kafka(KRaft("4.2", levels={"metadata.version": 25}))
+    with franz(cluster.bootstrap) as ask:
+        before = described(ask, dict(cluster.now.levels))
+        assert {broker["address"] for broker in before.values()} == set(cluster.bootstrap.split(","))
+        for node in (3000, 3001, 3002, 1, 2, 3):
+            cluster.happen(Roll(node, "4.3"))
+            rolled = described(ask, dict(cluster.now.levels))
+            newest = {node_id: broker["supported"]["metadata.version"][1] for node_id, broker in rolled.items()}
+            assert newest == {str(n): 30 if n <= node < 3000 else 29 for n in (1, 2, 3)}
+        assert ask(**wanted_by(upgrade({"metadata.version": 30})))["code"] == 0
+        described(ask, dict(cluster.now.levels))
+        cluster.happen(Stop(2))
+        assert sorted(described(ask, dict(cluster.now.levels))) == ["1", "3"]
+        cluster.happen(Start(2))
+        assert sorted(described(ask, dict(cluster.now.levels))) == ["1", "2", "3"]
+
+
+def test_franz_go_notices_that_a_simulated_4_4_was_rebuilt(
+    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """It names the cluster and the node that it expects (KIP-1242), is told better, and starts anew."""
+    cluster = simulated_kafka(KRaft("4.4"))
+    with franz(cluster.bootstrap) as ask:
+        told = described(ask, dict(cluster.now.levels))
+        assert {broker["version"] for broker in told.values()} == {5}
+        cluster.happen(Rebuild())
+        described(ask, dict(cluster.now.levels))
+        assert ask()["clusterId"] == cluster.now.cluster_id
