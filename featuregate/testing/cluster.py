@@ -234,7 +234,8 @@ class FakeCluster:
     def wait_for(self, done: Callable[[Sequence[Asked]], bool], timeout: float) -> bool:
         """Block until ``done(requests)``, looked at after each request, for ``timeout`` seconds at most.
 
-        Returns whether it is. Requests are logged when they arrive, also those that a silent broker never answers.
+        Returns whether it is. A request is logged when the broker reads it, which is before it answers; a silent broker
+        reads one on each connection.
         """
         with self.changed:
             return self.changed.wait_for(lambda: done(self._requests), timeout)

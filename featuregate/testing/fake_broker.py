@@ -192,12 +192,13 @@ class FakeBroker:
             self.node = replace(self.node, is_fenced=False)
 
     def silent(self) -> None:
-        """Accept connections and read requests, and answer nothing, as a broker that hangs."""
+        """Accept connections, and answer nothing, as a broker that hangs."""
         with self._home.changed:
             self._silent = True
 
     def speak(self) -> None:
         """Answer again; what was asked meanwhile stays without an answer."""
+        self._home.loop.run(self.listener.forget())
         with self._home.changed:
             self._silent = False
 
@@ -248,17 +249,25 @@ class FakeBroker:
     # ------------------------------------------------------------------ the listener's side
 
     def deal(self, conversation: Conversation, payload: bytes) -> Deal | None:
-        """Decide what becomes of a request; ``None`` for silence. Called by the listener, in its thread."""
+        """Log a request, and decide what becomes of it; ``None`` for not now. Called by the listener, in its thread."""
         with self._home.changed:
-            header = conversation.read(payload)
-            asked = self._asked(header)
-            self._home.log(asked)
+            self._home.log(self._asked(conversation.read(payload)))
+            return self.decide(conversation, payload)
+
+    def decide(self, conversation: Conversation, payload: bytes) -> Deal | None:
+        """Decide what becomes of a request that is logged. Called by the listener, in its thread."""
+        with self._home.changed:
             if self._silent:
                 return None
-            fault = self._take_fault(asked.api)
+            header = conversation.read(payload)
+            fault = self._fault_for(self._asked(header).api)
             tells = replace(self._tells, **fault.tells) if fault else self._tells
             controller = self._home.controller(self.node_id, tells.role)
             data = conversation.answer(payload, tells, self._home.listing(), controller)
+            if data == b"":  # a controller that cannot answer: whatever goes wrong with its answer can wait too
+                return None
+            if fault is not None:
+                self._faults.remove(fault)
         if fault is None or header is None:
             return Deal(b"", close=True) if data is None else Deal(data, close=conversation.ended)
         return _spoiled(fault, header, data)
@@ -270,11 +279,8 @@ class FakeBroker:
         api = known.NAME if known else f"API {header.api_key}"
         return Asked(self.node_id, api, header.api_version, header.client_id)
 
-    def _take_fault(self, api: str) -> _Fault | None:
-        fault = next((fault for fault in self._faults if api in fault.apis), None)
-        if fault is not None:
-            self._faults.remove(fault)
-        return fault
+    def _fault_for(self, api: str) -> _Fault | None:
+        return next((fault for fault in self._faults if api in fault.apis), None)
 
     def _spoil(self, fault: _Fault) -> None:
         with self._home.changed:

@@ -24,6 +24,8 @@ HOST = "127.0.0.1"
 _BACKLOG = 128
 _RESET = struct.pack("ii", 1, 0)
 """``struct linger``: on, zero seconds."""
+_TURNS_TO_HEAR_OF_AN_END = 3
+"""Of the loop: it reads the end of a stream, closes the connection, and says so. Who has gone is not answered."""
 T = TypeVar("T")
 
 
@@ -42,7 +44,11 @@ class Dealer(Protocol):
     """Who decides what becomes of a request: a fake broker."""
 
     def deal(self, conversation: Conversation, payload: bytes) -> Deal | None:
-        """Decide; ``None`` for silence. Called in the thread of the loop."""
+        """Take note of a request that came in, and decide; ``None`` for not now. Called in the thread of the loop."""
+        ...
+
+    def decide(self, conversation: Conversation, payload: bytes) -> Deal | None:
+        """Decide again about a request that had no answer yet."""
         ...
 
 
@@ -142,6 +148,18 @@ class Listener:
         for connection in leaving:
             await connection.gone.wait()
 
+    async def go_on(self) -> None:
+        """Answer what has waited, where there is an answer now, and what came behind it."""
+        for _ in range(_TURNS_TO_HEAR_OF_AN_END):
+            await asyncio.sleep(0)
+        for connection in tuple(self.connections):
+            connection.pump()
+
+    async def forget(self) -> None:
+        """Leave what has waited without an answer."""
+        for connection in self.connections:
+            connection.forget()
+
     async def release(self) -> None:
         """Shut, and give the port back."""
         await self.shut()
@@ -158,6 +176,7 @@ class _Connection(asyncio.Protocol):
         self._listener = listener
         self._conversation = Conversation()
         self._frames = FrameReader()
+        self._waiting: bytes | None = None
         self._delayed: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -177,7 +196,19 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
-        self._pump()
+        self.pump()
+
+    def pump(self) -> None:
+        """Answer request by request, in order: behind one that waits for its answer all wait, as at a broker."""
+        try:
+            while self._take_one():
+                pass
+        except RemoteWireError:
+            self._send(Deal(b"", close=True))
+
+    def forget(self) -> None:
+        """Give up what waits for its answer; what comes next on the connection is answered again."""
+        self._waiting = None
 
     def hang_up(self) -> None:
         """Reset the connection. Closed in the usual way, it would keep the port busy for a minute after its end."""
@@ -188,24 +219,29 @@ class _Connection(asyncio.Protocol):
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
 
-    def _pump(self) -> None:
-        """Answer frame by frame, in order: behind a delayed answer the others wait, as they do at a broker."""
-        try:
-            while self._delayed is None and (payload := self._frames.next_frame()) is not None:
-                deal = self._listener.dealer.deal(self._conversation, payload)
-                if deal is None:
-                    continue
-                if deal.after:
-                    self._delayed = asyncio.get_running_loop().call_later(deal.after, self._late, deal)
-                elif not self._send(deal):
-                    return
-        except RemoteWireError:
-            self._send(Deal(b"", close=True))
+    def _take_one(self) -> bool:
+        """Answer what waits or else the next request, and say whether there may be more to do."""
+        if self._delayed is not None:
+            return False
+        if self._waiting is not None:
+            deal = self._listener.dealer.decide(self._conversation, self._waiting)
+        elif (payload := self._frames.next_frame()) is not None:
+            self._waiting = payload
+            deal = self._listener.dealer.deal(self._conversation, payload)
+        else:
+            return False
+        if deal is None:
+            return False
+        self._waiting = None
+        if deal.after:
+            self._delayed = asyncio.get_running_loop().call_later(deal.after, self._late, deal)
+            return False
+        return self._send(deal)
 
     def _late(self, deal: Deal) -> None:
         self._delayed = None
         if self._send(deal):
-            self._pump()
+            self.pump()
 
     def _send(self, deal: Deal) -> bool:
         """Send, and say whether the connection goes on."""

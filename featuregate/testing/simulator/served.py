@@ -102,6 +102,8 @@ class SimulatedCluster(FakeCluster):
         def judge(request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResponse | None:
             before = self._now
             self._now, response = update_features(before, request, version, asked=node_id, role=role)
+            if response is None:  # the request waits at the broker, until something happens
+                return None
             for move in self._follow(before):
                 task = self.loop.loop.create_task(move)
                 self._moving.add(task)
@@ -145,6 +147,8 @@ class SimulatedCluster(FakeCluster):
                 moves.append(served.listener.open())
             elif before is not None and _is_another(before, self._now, node_id):
                 moves.append(served.listener.hang_up())
+            else:
+                moves.append(served.listener.go_on())
         return moves
 
 

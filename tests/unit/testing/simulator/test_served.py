@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from raw_client import API_VERSIONS, RawClient, tell
 
 import featuregate as fg
 from featuregate.config import Settings
+from featuregate.errors import ConnectionLost
 from featuregate.net.connection import Connection
 from featuregate.testing import SimulatedCluster
 from featuregate.testing.simulator import (
@@ -168,6 +171,73 @@ def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) 
         ask(cluster.broker(1).address, wants({"group.version": 1}), timeout=0.5)
     cluster.happen(Heal())
     assert ask(cluster.broker(1).address, wants({"group.version": 1})).error_code == 0
+
+
+def test_what_was_asked_without_a_quorum_is_made_with_one(simulated_kafka: MakeSimulatedCluster) -> None:
+    """The broker keeps the request for the next controller, as a real one does; what else was asked waits behind it."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.happen(Partition((3000,)), Kill(3001))
+    disable = wants({"group.version": 0}, upgrade_type=2)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, cluster.broker(1).address, disable)
+        assert cluster.wait_for(lambda requests: any(asked.api == "UpdateFeatures" for asked in requests), timeout=10)
+        cluster.happen(Tick(1))
+        assert not answer.done()
+        assert cluster.now.levels["group.version"] == 1
+        cluster.happen(Heal())
+        assert answer.result(10).error_code == 0
+    assert "group.version" not in cluster.now.levels
+
+
+def test_what_goes_wrong_with_an_answer_waits_for_the_answer(simulated_kafka: MakeSimulatedCluster) -> None:
+    """The update is made, and whoever asked does not hear of it."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.broker(1).cut_once(api="UpdateFeatures")
+    cluster.happen(Kill(3000), Kill(3001))
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, cluster.broker(1).address, wants({"group.version": 0}, upgrade_type=2))
+        assert cluster.wait_for(lambda requests: any(asked.api == "UpdateFeatures" for asked in requests), timeout=10)
+        cluster.happen(Start(3000))
+        with pytest.raises(ConnectionLost):
+            answer.result(10)
+    assert "group.version" not in cluster.now.levels
+
+
+def test_a_broker_that_goes_on_answers_what_it_was_asked(simulated_kafka: MakeSimulatedCluster) -> None:
+    """As a process does that was stopped for a while; it tells what is true now."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.happen(Pause(1))
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, cluster.broker(1).address, DescribeClusterRequest())
+        assert cluster.wait_for(bool, timeout=10)
+        cluster.happen(Stop(2), Resume(1))
+        assert [node.node_id for node in answer.result(10).brokers] == [1, 3]
+
+
+def test_who_has_given_up_is_not_answered(simulated_kafka: MakeSimulatedCluster) -> None:
+    """What is to go wrong once goes wrong for somebody who is there."""
+    cluster = simulated_kafka(KRaft("4.2", brokers=1))
+    for _ in range(20):
+        cluster.happen(Pause(1))
+        with RawClient(cluster.broker(1)) as client:
+            asked = len(cluster.requests)
+            client.send(API_VERSIONS, 4)
+            assert cluster.wait_for(lambda requests, asked=asked: len(requests) > asked, timeout=10)
+        cluster.broker(1).error_once(7)
+        cluster.happen(Resume(1))
+        assert tell(cluster.broker(1)).error_code == 7
+
+
+def test_answers_come_in_the_order_of_the_requests(simulated_kafka: MakeSimulatedCluster) -> None:
+    """What a client sends behind a request that waits for its answer waits with it."""
+    cluster = simulated_kafka(KRaft("4.2"))
+    cluster.happen(Kill(3000), Kill(3001))
+    with RawClient(cluster.broker(1)) as client:
+        client.send(wants({"group.version": 1}), 2)
+        client.send(API_VERSIONS, 4)
+        assert cluster.wait_for(bool, timeout=10)
+        cluster.happen(Start(3000))
+        assert [client.receive_frame()[:4] for _ in range(2)] == [b"\0\0\0\x01", b"\0\0\0\x02"]
 
 
 def test_a_controller_that_an_update_kills_stops_to_listen(simulated_kafka: MakeSimulatedCluster) -> None:
