@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ import pytest
 from featuregate.testing import LocalKafka
 from featuregate.testing.simulator import (
     KRaft,
+    Pause,
     Rebuild,
+    Resume,
     Roll,
     Start,
     Stop,
@@ -182,6 +185,19 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
         assert found["1"]["release"] == "v4.2"
         together = wanted_by(downgrade({"metadata.version": 22})) | {"times": AT_ONCE}
         assert served(**together) == real(**together)
+        # What is asked of a process that is stopped is answered when it goes on.
+        asked = len(simulated.requests)
+        simulated.happen(Pause(1))
+        kafka.pause(1)
+        with ThreadPoolExecutor(2) as pool:
+            answers = pool.submit(served), pool.submit(real)
+            assert simulated.wait_for(lambda requests: len(requests) > asked, BOUND)
+            assert not any(answer.done() for answer in answers)
+            simulated.happen(Resume(1))
+            kafka.resume(1)
+            told, found = (what_does_not_move(answer.result(BOUND)["brokers"]) for answer in answers)
+        assert told == found
+        assert found["1"]["error"] == ""
 
 
 def test_franz_go_updates_a_simulated_3_9_one_by_one(
