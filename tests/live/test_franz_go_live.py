@@ -77,24 +77,21 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # No other Go than this one, no C compiler, and as little work as will do.
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            ["nice", go, *arguments],
-            cwd=SOURCE,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["nice", go, *arguments]
+        return subprocess.run(
+            command, cwd=SOURCE, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    wanted, found = release_in((SOURCE / "go.mod").read_text()), release_in(run("version"))
+    wanted, found = release_in((SOURCE / "go.mod").read_text()), release_in(run("version").stdout)
     if found < wanted:
         pytest.skip(f"needs Go {wanted[0]}.{wanted[1]} or newer, and this is {found[0]}.{found[1]}")
+    fetched = run("mod", "download")
+    if fetched.returncode:
+        pytest.skip(f"needs franz-go, and it cannot be had: {fetched.stderr}")
     built = tmp_path_factory.mktemp("franz") / "franz"
-    run("build", "-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false", "-o", str(built), ".")
+    compiled = run("build", "-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false", "-o", str(built), ".")
+    assert compiled.returncode == 0, compiled.stderr
     return built
 
 
