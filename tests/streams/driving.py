@@ -16,7 +16,7 @@ from featuregate.testing.processes import Family
 from streams.job import Orders, Terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from eos.pipes import Pipe
 
@@ -29,9 +29,13 @@ TESTS = JOB.parent.parent
 
 
 class Driving:
-    """The job, its orders, and its processes; all of them end with this."""
+    """The job, its orders, and its processes; all of them end with this.
 
-    def __init__(self, pipe: Pipe, **options: object) -> None:
+    ``starters`` are processes other than the driver that start executors.
+    """
+
+    def __init__(self, pipe: Pipe, starters: Iterable[int] = (), **options: object) -> None:
+        self._starters = tuple(starters)
         self._family = Family("spark-job")
         self.orders = Orders(str(self._family.folder / "orders"))
         self.orders.folder.mkdir()
@@ -92,12 +96,12 @@ class Driving:
         self._child.kill()
 
     def processes(self) -> list[psutil.Process]:
-        """Give all processes below the driver."""
+        """Give all processes below the driver, and below what else starts executors."""
         found: list[psutil.Process] = []
-        if self.alive:
-            assert self._child is not None
+        assert self._child is not None
+        for pid in (*([self._child.pid] if self.alive else []), *self._starters):
             with suppress(psutil.NoSuchProcess):
-                found = psutil.Process(self._child.pid).children(recursive=True)
+                found += psutil.Process(pid).children(recursive=True)
         self._known = {pid: one for pid, one in self._known.items() if one.is_running()}
         self._known |= {process.pid: process for process in found}
         return found

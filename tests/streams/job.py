@@ -34,6 +34,8 @@ AFTER = "driver-after"
 """The driver dies when the batch is written, and Spark has not noted that."""
 TASK = "task"
 """A task fails half way through its rows, before the sink's own."""
+STOP = "task-stops"
+"""A task stands still when half of its rows are handed on for certain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,7 @@ def built_in(terms: Terms) -> Callable[[DataFrame, int], None]:
 
 
 def stumbling(orders: Orders) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give what hands rows on, and fails half way where that was ordered."""
+    """Give what hands rows on, and fails or stands still where that was ordered."""
 
     def hand_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -112,7 +114,11 @@ def stumbling(orders: Orders) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
             yield batch.slice(0, half)
             if half and orders.take(TASK):
                 raise RuntimeError("this task was told to fail")
-            yield batch.slice(half)
+            quarter = half // 2
+            yield batch.slice(half, quarter)  # which pushes what is before it out of this process's buffer
+            if quarter and orders.take(STOP):
+                os.kill(os.getpid(), signal.SIGSTOP)
+            yield batch.slice(half + quarter)
 
     return hand_on
 

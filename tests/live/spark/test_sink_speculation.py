@@ -1,0 +1,112 @@
+"""Speculative execution: Spark starts a twin of a task that stands still, on another host, and both write the slot."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from eos.ledger import Ledger
+from eos.pipes import BOUND, Pipe
+from streams.driving import Driving
+from streams.hosts import Hosts
+from streams.job import STOP
+
+from featuregate.testing import LocalKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from psutil import Process
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
+
+logger = logging.getLogger("sink.speculation")
+
+ADDRESSES = ("127.0.0.1", "127.0.0.2")
+PER_BATCH = 12_000
+SETTINGS = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.5",
+    "spark.speculation.minTaskRuntime": "1s",
+    # Spark kills the worker of a task that lost after this, 2 s by default: here it shall go on.
+    "spark.python.task.killTimeout": "120s",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    with LocalKafka("4.2.0") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    """Two hosts, for Spark never starts a twin where the task itself runs."""
+    try:
+        for address in ADDRESSES:
+            with socket.create_server((address, 0)):
+                pass
+    except OSError as refused:
+        pytest.skip(f"needs several loopback addresses: {refused}")
+    with Hosts(*ADDRESSES) as cluster:
+        yield cluster
+
+
+def until(job: Driving, done: Callable[[], bool], what: str) -> None:
+    """Wait for something, while the driver runs its first life."""
+    end = time.monotonic() + 3 * BOUND
+    while not done():
+        assert job.alive, "the driver has ended by itself"
+        assert time.monotonic() < end, f"it did not come true that {what}"
+        time.sleep(0.05)
+
+
+def is_stopped(worker: Process) -> bool:
+    return bool(worker.status() == "stopped")
+
+
+def test_a_task_and_its_twin_write_each_row_once(kafka: LocalKafka, hosts: Hosts) -> None:
+    """A worker is stopped amid its transaction: its twin's counts, and what the worker goes on with never does."""
+    pipe = Pipe.on(kafka, "speculative", partitions=4)
+    with (
+        Ledger(pipe) as ledger,
+        Driving(pipe, hosts.pids, master=hosts.master, slots=4, per_batch=PER_BATCH, settings=SETTINGS) as job,
+    ):
+        ledger.feed_now(PER_BATCH)
+        until(job, lambda: ledger.different == ledger.fed, "the first batch is out")  # and its workers are warm
+        ledger.feed_now(2 * PER_BATCH)
+        worker = job.busy_worker()
+        worker.suspend()
+        until(job, lambda: ledger.different == ledger.fed, "twins have written what the stopped worker was to write")
+        assert is_stopped(worker)
+        worker.resume()
+        ledger.feed_now(PER_BATCH)
+        until(job, lambda: ledger.different == ledger.fed, "it goes on")
+        job.kill()
+        balance = ledger.settled(3 * BOUND)
+    logger.info("%s", balance)
+    assert balance.exactly_once, balance
+
+
+def test_sparks_own_sink_doubles_the_rows_of_a_task_with_a_twin(kafka: LocalKafka, hosts: Hosts) -> None:
+    """So that the test above can fail: the stopped task had sent half of its rows."""
+    pipe = Pipe.on(kafka, "speculative-built-in", partitions=4)
+    with (
+        Ledger(pipe) as ledger,
+        Driving(pipe, hosts.pids, master=hosts.master, kind="built-in", per_batch=PER_BATCH, settings=SETTINGS) as job,
+    ):
+        job.orders.give(STOP)
+        ledger.feed_now(PER_BATCH)
+        until(job, lambda: ledger.different == ledger.fed, "twins have written all")
+        job.kill()
+        balance = ledger.settled(3 * BOUND)
+    logger.info("%s", balance)
+    assert balance.duplicated
+    assert not balance.lost
