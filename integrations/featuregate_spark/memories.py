@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
     from featuregate_spark.slots import Batch
 
-__all__ = ["PAUSE", "QUIET", "Memories", "Unanswered", "partitions_of", "words_of"]
+__all__ = ["LOOK_SECONDS", "PAUSE", "QUIET", "Memories", "Unanswered", "partitions_of", "words_of"]
 
 _log = logging.getLogger("featuregate.spark.memories")
 
 PAUSE: Final = 0.2
+LOOK_SECONDS: Final = 2.0
+"""For a look that a transaction may hold up, before something is done about it."""
 QUIET: Final = {"log_level": 3}
 _ATTEMPT: Final = 5.0
 _PASSING: Final = frozenset(

@@ -17,8 +17,9 @@ from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.kinds import is_classic
 from featuregate_spark.memories import partitions_of
+from featuregate_spark.settling import settled_memories
 from featuregate_spark.slots import LONGEST_TEXT, Batch, Layout, NotWhole, layout_of_batch, text_of
-from featuregate_spark.writer import WRITTEN, SlotTask, settled_memories
+from featuregate_spark.writer import WRITTEN, SlotTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,8 +14,9 @@ from eos.pipes import BOUND, Pipe
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import MemoryLost, WriteFailed
+from featuregate_spark.settling import settled_memories
 from featuregate_spark.slots import Batch, Layout, Memory, Slot, text_of
-from featuregate_spark.writer import settled_memories, write_slot
+from featuregate_spark.writer import write_slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
