@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from fakes import running
 from live import KAFKA
-from measuring import Row, Sample, Section, announce, at_most, beside, each, take_turns
+from measuring import Row, Sample, Section, announce, beside, each, take_turns
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -191,20 +192,26 @@ def guards(spark: SparkSession, features: FeatureSession, rounds: int) -> list[R
     now = features.snapshot()
     rows = spark.range(0, UDF_ROWS, numPartitions=2).select(f.col("id").cast("string").alias("value")).cache()
     assert rows.count() == UDF_ROWS
-    bare = f.udf(plain, "string")
-    guarded = f.udf(now.guard("zstd", fallback=other)(plain), "string")
+    chosen = now.guard("zstd", fallback=other)(plain)
+    assert chosen is plain, "a guarded function would cost more than a bare one"
+    bare, guarded = f.udf(plain, "string"), f.udf(chosen, "string")
+
+    def worked() -> float:
+        """Tell what Spark and its workers have used: on the wall's clock a hundredth is lost in the noise."""
+        below = psutil.Process().children(recursive=True)
+        return sum(sum(process.cpu_times()[:2]) for process in below)
 
     def timed(udf: Callable[..., object]) -> Callable[[], float]:
         def once() -> float:
-            began = time.perf_counter()
+            began = worked()
             rows.select(udf("value")).write.format("noop").mode("overwrite").save()  # type: ignore[call-overload]
-            return time.perf_counter() - began
+            return worked() - began
 
         return once
 
     timed(bare)(), timed(guarded)()
     took = take_turns("udf", rounds, {"guarded": timed(guarded), "bare": timed(bare)}, "us/row", 1e6 / UDF_ROWS)
-    return [at_most(1.01, "a guarded udf", took["guarded"], took["bare"])]
+    return [beside("a guarded udf, processor time", took["guarded"], took["bare"])]
 
 
 def tables(spark: SparkSession, rounds: int) -> list[Row]:
@@ -234,7 +241,8 @@ NOTES = (
         "transaction for each slot. A batch of one row shows what a batch costs by itself."
     ),
     (
-        "A pin is timed from the call of the batch's function until the pin is durable and was read again. The guarded "
-        "udf is chosen on the driver, so that nothing is left to be checked for a row."
+        "A pin is timed from the call of the batch's function until the pin is durable and was read again. What a "
+        "guarded udf runs is chosen on the driver: it is the very function, which the benchmark asserts, and so costs "
+        "what the bare one does. What its row shows is how far two runs of one thing lie apart here."
     ),
 )
