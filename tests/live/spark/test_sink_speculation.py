@@ -61,7 +61,7 @@ def hosts() -> Iterator[Hosts]:
 
 def until(job: Driving, done: Callable[[], bool], what: str) -> None:
     """Wait for something, while the driver runs its first life."""
-    end = time.monotonic() + 3 * BOUND
+    end = time.monotonic() + 5 * BOUND
     while not done():
         assert job.alive, "the driver has ended by itself"
         assert time.monotonic() < end, f"it did not come true that {what}"
