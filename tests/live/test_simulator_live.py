@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from asking import ask
 
 import featuregate as fg
-from featuregate.config import Settings
 from featuregate.errors import LocalKafkaError
-from featuregate.net.connection import Connection
 from featuregate.testing import LocalKafka
 from featuregate.testing.kafka_commands import Installation, write_logging
 from featuregate.testing.kafka_releases import recipe_for
@@ -109,28 +107,6 @@ NEW = [
 ]
 
 
-def asked(address: str, request, version: int | None = None, *, role: str = "broker", seconds: float = BOUND):
-    """Send one request to a real node, at this version."""
-    key = "bootstrap.controllers" if role == "controller" else "bootstrap.servers"
-    settings = Settings.parse({key: address, "socket.timeout.ms": int(seconds * 1000)})
-
-    async def run():
-        connection = await Connection.open(settings.bootstrap[0], settings)
-        with connection:
-            await connection.negotiate()
-            if version is not None:
-                pin_version(connection, request, version)
-            return await connection.request(request)
-
-    return asyncio.run(run())
-
-
-def pin_version(connection: Connection, request, version: int) -> None:
-    """Make the session believe that the node speaks this version alone."""
-    session = connection._session
-    session._api_ranges = {**session._api_ranges, request.API_KEY: (version, version)}
-
-
 def request_of(event: UpdateFeatures) -> UpdateFeaturesRequest:
     # Over v0 our encoder refuses a downgrade, because controllers ignore its flag: both sides are told of an upgrade.
     kind = event.upgrade_type if event.version else 1
@@ -158,7 +134,7 @@ def eventually(found: Callable[[], object], expected: object) -> None:
 def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> KRaftCluster:
     """Ask a real controller and the simulated one, and hold the two to each other."""
     request = request_of(event)
-    real = asked(kafka.bootstrap.split(",")[0], request, event.version)
+    real = ask(kafka.bootstrap.split(",")[0], request, event.version, seconds=BOUND)
     happened = update_features(cluster, request, event.version)
     said = happened.response
     assert (real.error_code, real.error_message) == (said.error_code, said.error_message), event
@@ -196,7 +172,9 @@ def active(kafka: LocalKafka) -> int:
     running = {node_id for node_id in kafka.controllers if kafka.node(node_id).state == "running"}
     end = time.monotonic() + BOUND
     while True:
-        found = asked(where, DescribeClusterRequest(endpoint_type=CONTROLLERS), role="controller").controller_id
+        found = ask(
+            where, DescribeClusterRequest(endpoint_type=CONTROLLERS), role="controller", seconds=BOUND
+        ).controller_id
         if found in running:
             return found
         assert time.monotonic() < end, f"{found} is not one of {running}"
@@ -241,7 +219,7 @@ def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
     """Wait until brokers listen and are fenced as in the simulation."""
     there = kafka.bootstrap.split(",")[0]
     request = DescribeClusterRequest(include_fenced_brokers=True)
-    eventually(lambda: {n.node_id: n.is_fenced for n in asked(there, request).brokers}, cluster.known)
+    eventually(lambda: {n.node_id: n.is_fenced for n in ask(there, request, seconds=BOUND).brokers}, cluster.known)
     listens = {node_id: cluster.nodes[node_id].listens("broker") for node_id in cluster.known}
     eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, listens)
 
@@ -270,7 +248,7 @@ def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
         lost = apply(apply(cluster, Kill(3000)).cluster, upgrade({"group.version": 1}))
         assert lost.response is None
         with pytest.raises(fg.FeatureGateError, match="timed out"):
-            asked(there, request_of(upgrade({"group.version": 1})), seconds=3)
+            ask(there, request_of(upgrade({"group.version": 1})), seconds=3)
         assert fg.discover({"bootstrap.servers": there}).epoch == before
         assert lost.cluster.tells(1).epoch == cluster.tells(1).epoch
 

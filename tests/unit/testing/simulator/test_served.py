@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from asking import ask
 from confluent_kafka.admin import AdminClient
 from raw_client import API_VERSIONS, RawClient, tell
 
 import featuregate as fg
-from featuregate.config import Settings
 from featuregate.errors import ConnectionLost
-from featuregate.net.connection import Connection
 from featuregate.testing import SimulatedCluster
 from featuregate.testing.simulator import (
     Heal,
@@ -49,20 +48,6 @@ with warnings.catch_warnings():
     from kafka.errors import InvalidUpdateVersionError
 
 EVERYBODY = (3000, 3001, 3002, 1, 2, 3)
-
-
-def ask(address: str, request, *, role: str = "broker", timeout: float = 10.0):
-    """Send one request, as an operator's tool does."""
-    key = "bootstrap.controllers" if role == "controller" else "bootstrap.servers"
-    settings = Settings.parse({key: address, "socket.timeout.ms": int(timeout * 1000)})
-
-    async def run():
-        connection = await Connection.open(settings.bootstrap[0], settings)
-        with connection:
-            await connection.negotiate()
-            return await connection.request(request)
-
-    return asyncio.run(run())
 
 
 def wants(levels: dict[str, int], upgrade_type: int = 1) -> UpdateFeaturesRequest:
@@ -168,7 +153,7 @@ def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) 
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.happen(Partition((3000,)), Kill(3001))
     with pytest.raises(fg.FeatureGateError, match="timed out"):
-        ask(cluster.broker(1).address, wants({"group.version": 1}), timeout=0.5)
+        ask(cluster.broker(1).address, wants({"group.version": 1}), seconds=0.5)
     cluster.happen(Heal())
     assert ask(cluster.broker(1).address, wants({"group.version": 1})).error_code == 0
 
