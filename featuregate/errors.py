@@ -323,18 +323,18 @@ class DiscoveryError(FeatureGateError):
             return "no broker answered: there was none to ask"
         addresses: dict[str, list[str]] = {}
         for address, error in self.causes:
-            addresses.setdefault(str(error).removeprefix(f"{address}: "), []).append(address)
+            addresses.setdefault(_reason(address, error), []).append(address)
         return "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Each cause in words, with its address in front."""
-        return tuple(_at(address, str(error)) for address, error in self.causes)
+        return tuple(f"{address}: {_reason(address, error)}" for address, error in self.causes)
 
 
-def _at(address: str, text: str) -> str:
-    """Name the address in front, unless the text already does."""
-    return text if text.startswith(f"{address}: ") else f"{address}: {text}"
+def _reason(address: str, error: BaseException) -> str:
+    """Give an error's text without the address, which it may have in front."""
+    return str(error).removeprefix(f"{address}: ")
 
 
 class GateClosed(FeatureGateError):
