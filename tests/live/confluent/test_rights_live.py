@@ -67,13 +67,10 @@ def kafka() -> Iterator[LocalKafka]:
 
 def latch(kafka: LocalKafka) -> None:
     """Commit a latch as the group. A consumer asks for the coordinator until there is one; an admin client may not."""
-    consumer = Consumer({**kafka.client_config(), "group.id": "billing"})
-    try:
+    with Consumer({**kafka.client_config(), "group.id": "billing"}) as consumer:
         eventually(lambda: consumer.committed([TopicPartition(*PLACE)], timeout=BOUND))
         latched = [TopicPartition(*PLACE, 5, "fg1;model=v2")]
         (written,) = eventually(lambda: consumer.commit(offsets=latched, asynchronous=False))
-    finally:
-        consumer.close()
     assert written.error is None, written.error
 
 
