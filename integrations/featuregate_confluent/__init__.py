@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.offsets import safe_send_offsets
     from featuregate_confluent.options import SwitchOptions
+    from featuregate_confluent.pipeline import Pipeline
     from featuregate_confluent.processor import DeadLetter, ExactlyOnceProcessor, Record
     from featuregate_confluent.remedies import Remedy
     from featuregate_confluent.switch import ProducerSwitch
@@ -36,6 +37,7 @@ __all__ = [
     "Model",
     "ModelRefused",
     "MustRejoin",
+    "Pipeline",
     "ProducerSwitch",
     "Record",
     "Remedy",
@@ -64,6 +66,7 @@ _ROOMS = {
     "models": ("Model",),
     "offsets": ("safe_send_offsets",),
     "options": ("SwitchOptions",),
+    "pipeline": ("Pipeline",),
     "processor": ("DeadLetter", "ExactlyOnceProcessor", "Record"),
     "remedies": ("Remedy",),
     "switch": ("ProducerSwitch",),

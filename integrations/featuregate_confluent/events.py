@@ -69,7 +69,7 @@ class Committed:
     model: Model
     messages: int
     seconds: float
-    """From the beginning of the transaction to the end of its commit."""
+    """From the beginning of the transaction to the end of its commit; others may run beside it."""
     generation: int
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
@@ -20,27 +20,22 @@ from featuregate_confluent.remedies import Remedy, explain, remedy
 from featuregate_confluent.standstill import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from confluent_kafka import Consumer, KafkaError, Producer
 
     from featuregate import Decision, Gate
     from featuregate_confluent.metadata import Mark
+    from featuregate_confluent.standstill import Within
 
 __all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
 
 SEND_SECONDS: Final = 30.0
-_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
+GRACE_SECONDS: Final = 2.0
+"""So much later than after librdkafka's own bound an answer may come."""
+STOOD_STILL: Final = "the client waits for a broker that went away"
 _HEADER: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
-
-
-class Within(Protocol):
-    """Makes a call with a bound; see :mod:`~featuregate_confluent.standstill`."""
-
-    def __call__(self, seconds: float, call: Callable[[], None], /) -> None:
-        """Return or raise what the call does, or TimeoutError."""
-        ...
 
 
 class Identity(NamedTuple):
@@ -158,13 +153,11 @@ def send_offsets(
         _check(who, generation)
         left = max(deadline - time.monotonic(), 0.1)
         try:
-            within(left + _GRACE, partial(producer.send_offsets_to_transaction, offsets, fresh, left))
+            within(left + GRACE_SECONDS, partial(producer.send_offsets_to_transaction, offsets, fresh, left))
         except TimeoutError as standstill:
             # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
             # where the client has given that broker up since. A new producer asks anew.
-            raise CommitRefused(
-                Remedy.REJOIN, f"the client did not answer within {timeout:g} s; it waits for a broker that went away"
-            ) from standstill
+            raise CommitRefused(Remedy.REJOIN, f"{standstill}: {STOOD_STILL}") from standstill
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             helps = remedy(error)

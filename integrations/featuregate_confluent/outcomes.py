@@ -12,7 +12,7 @@ from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.patience import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
 from featuregate_confluent.remedies import Remedy
-from featuregate_confluent.standstill import Caller
+from featuregate_confluent.standstill import Callers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,10 @@ class Outcomes:
         self._slot = slot
         self.transaction_seconds = transaction_seconds
         """After so long brokers end a transaction (``transaction.timeout.ms``)."""
-        self.caller = Caller()
-        """Makes the calls that need a bound of ours."""
+        self.callers = Callers()
+        """Make the calls that need a bound of ours, and go on while the app's code does."""
+        self.under_way: set[Transaction] = set()
+        """Those whose producer is used by a call that nobody has seen come back."""
         self.committed = 0
         """Transactions that were committed."""
         self.aborted = 0
@@ -79,6 +81,15 @@ class Outcomes:
         if self._mirror is not None and transaction.model is Model.V2 and self._standing.mirrored is not Model.V2:
             record = self._mirror.record(Model.V2)
             transaction.produce(record.topic, record.value, key=record.key)
+
+    def leave_behind(self) -> bool:
+        """Leave what is under way behind, producers and all, and say whether there was any."""
+        found = bool(self.under_way)
+        while self.under_way:
+            transaction = self.under_way.pop()
+            transaction.leave_behind()
+            self._producers.leave_behind(transaction.producer)
+        return found
 
     def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
         """Keep what a commit has made true."""
@@ -110,6 +121,8 @@ class Outcomes:
     def on_lost(self, transaction: Transaction, why: str, *, fenced: bool) -> str:
         """Drop a producer that cannot be used any more, and say why that is so.
 
+        Of transactions that ran side by side, the first one that is lost counts: what befell the others is the same.
+
         Raises
         ------
         SwitchFatal
@@ -125,6 +138,8 @@ class Outcomes:
             )
         let_go = self._producers.leave_behind if transaction.stands_still else self._producers.drop
         let_go(transaction.producer)
+        if self._ownership.lost is not None:
+            return why
         self._ownership.lose(why)
         self._tell(Fenced(why=why))
         if taken and self._patience.taken(time.monotonic()):

@@ -29,6 +29,7 @@ from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.errors import MustRejoin, SwitchFatal, TransformFailed
 from featuregate_confluent.events import Poisoned, Rejoining
 from featuregate_confluent.options import require_seconds
+from featuregate_confluent.pipeline import Pipeline
 from featuregate_confluent.switch import ProducerSwitch
 
 if TYPE_CHECKING:
@@ -239,14 +240,21 @@ class ExactlyOnceProcessor:
         if self._switch.generation >= 0:
             self._state = "ok"
         committed = self._switch.committed
-        for transaction in self._switch.transactions(messages):
-            with transaction:
-                for record in self._records(transaction):
-                    transaction.produce(*record)
+        try:
+            self._process(messages)
+        finally:
             if self._switch.committed > committed:
                 self._attempts = 0
-            if self._stopping:
-                return  # whatever is left of the round was not begun, and comes again
+
+    def _process(self, messages: Sequence[Message]) -> None:
+        with Pipeline() as pipeline:
+            for transaction in self._switch.transactions(messages):
+                with transaction:
+                    for record in self._records(transaction):
+                        transaction.produce(*record)
+                    pipeline.commit(transaction)
+                if self._stopping:
+                    return  # whatever is left of the round was not begun, and comes again
 
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
         self._state = "rejoining"

@@ -171,6 +171,8 @@ class ProducerSwitch:
 
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
         ownership = self._ownership
+        if self._outcomes.leave_behind():
+            raise MustRejoin("a commit was under way, and its end was not waited for: see Pipeline")
         self._producers.serve()
         ownership.take_back(consumer)
         if len(ownership) and self._standing.curious:
@@ -234,6 +236,7 @@ class ProducerSwitch:
         A static member (``group.instance.id``) keeps its place until its session times out: nobody takes over from it,
         and it comes back to its own partitions. A transaction that is open is aborted when its producer is closed.
         """
+        self._outcomes.leave_behind()
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
             (step_out if self.consumer_config.get("group.instance.id") else leave)(consumer)
@@ -249,7 +252,7 @@ class ProducerSwitch:
                 at_end.callback(self._features.close)
             at_end.callback(self.slot.release)
             at_end.callback(self._reader.close)
-            at_end.callback(self._outcomes.caller.close)
+            at_end.callback(self._outcomes.callers.close)
             at_end.callback(self._producers.close)
             self.leave()
 

@@ -5,14 +5,16 @@ A transaction never spans a poll of the consumer, so that no rebalance callback 
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchFatal
-from featuregate_confluent.offsets import SEND_SECONDS, send_offsets, words
+from featuregate_confluent.offsets import GRACE_SECONDS, SEND_SECONDS, STOOD_STILL, send_offsets, words
 from featuregate_confluent.remedies import Remedy, remedy
 
 if TYPE_CHECKING:
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
-    from featuregate_confluent.standstill import Caller
+    from featuregate_confluent.standstill import Call, Callers, Within
 
 __all__ = ["Data", "Keeper", "Transaction"]
 
 Data: TypeAlias = bytes | str | None
+Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
+
+logger = logging.getLogger("featuregate.confluent")
 
 END_SECONDS: Final = 60.0
 _ROOM_SECONDS: Final = 0.05
@@ -40,8 +45,10 @@ class Keeper(Protocol):
 
     transaction_seconds: float
     """After so long brokers end a transaction (``transaction.timeout.ms``)."""
-    caller: Caller
-    """Makes the calls that need a bound of ours."""
+    callers: Callers
+    """Make the calls that need a bound of ours, and go on while the app's code does."""
+    under_way: set[Transaction]
+    """Those whose producer is used by a call that nobody has seen come back."""
 
     def metadata_of(self, partition: Partition) -> str:
         """Give the text that goes with the offset of a partition."""
@@ -67,7 +74,8 @@ class Keeper(Protocol):
 class Transaction:
     """Messages that are processed as one, with the producer that they belong to.
 
-    Use it as a context: it begins on entering; on leaving it commits, or aborts and rewinds where the block raised.
+    Use it as a context: it begins on entering; on leaving it commits, unless :meth:`start_commit` was called, or aborts
+    and rewinds where the block raised.
     A commit that is refused because of a rebalance is no error of the app: the messages come again, to whoever owns
     their partition then.
 
@@ -83,6 +91,8 @@ class Transaction:
 
     __slots__ = (
         "_began",
+        "_call",
+        "_ended",
         "_keeper",
         "_only_in",
         "_open",
@@ -117,14 +127,16 @@ class Transaction:
         self.consumer = consumer
         self._only_in = only_in
         self._began = time.monotonic()
+        self._ended: float | None = None
+        self._call: Call[Any] | None = None
         self._open = False
         self.stands_still = False
         """Whether a call of its producer has not come back, and uses it still."""
 
     @property
     def seconds(self) -> float:
-        """How long ago it began."""
-        return time.monotonic() - self._began
+        """How long it took to its end, or has taken so far."""
+        return (self._ended or time.monotonic()) - self._began
 
     def __enter__(self) -> Self:
         self.begin()
@@ -166,12 +178,13 @@ class Transaction:
         timestamp: int = 0,
         headers: list[tuple[str, Data]] | dict[str, Data] | None = None,
         *,
-        on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
+        on_delivery: Delivery | None = None,
     ) -> None:
         """Produce a record in the transaction; waits where the producer's queue is full.
 
         Takes what :meth:`confluent_kafka.Producer.produce` takes, in the order of
-        :class:`~featuregate_confluent.Record`.
+        :class:`~featuregate_confluent.Record`. ``on_delivery`` is called by another thread while this one waits for the
+        commit; what it raises is logged, as the Java client does, and changes nothing.
 
         Raises
         ------
@@ -185,7 +198,7 @@ class Transaction:
         # Called for each record: the client takes half as long to read what comes by position, and no more of it.
         more: dict[str, Any] = {}
         if on_delivery is not None or timestamp or headers is not None:
-            more = {"on_delivery": on_delivery, "timestamp": timestamp, "headers": headers}
+            more = {"on_delivery": on_delivery and _heard(on_delivery), "timestamp": timestamp, "headers": headers}
         deadline: float | None = None
         while True:
             try:
@@ -216,26 +229,86 @@ class Transaction:
         SwitchFatal
             Going on would not help.
         """
+        self.start_commit()
+        self.finish_commit()
+
+    def start_commit(self) -> None:
+        """Let another thread send the offsets and commit; :meth:`finish_commit` waits for that.
+
+        Transactions of other partitions can run meanwhile, where each has a producer of its own:
+        :class:`~featuregate_confluent.Pipeline` sees to it that all have ended before the consumer is polled again.
+
+        Raises
+        ------
+        Aborted, MustRejoin, SwitchFatal
+            As :meth:`commit`.
+        """
         try:
             self._keeper.before_commit(self)
-            sent = [
-                TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
-                for (topic, number), offset in self.offsets.items()
-            ]
+        except CommitRefused as refused:
+            self._give_up(refused.remedy, refused.why, refused)
+        sent = [
+            TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
+            for (topic, number), offset in self.offsets.items()
+        ]
+        self._start(partial(self._settle, sent))
+        self._open = False
+
+    def finish_commit(self) -> None:
+        """Wait for the end of a commit that was started.
+
+        Raises
+        ------
+        Aborted, MustRejoin, SwitchFatal
+            As :meth:`commit`.
+        """
+        try:
+            generation = self._result()
+        except CommitRefused as refused:
+            self._give_up(refused.remedy, refused.why, refused)
+        except KafkaException as failure:
+            error: KafkaError = failure.args[0]
+            if remedy(error) is Remedy.ABORT:
+                self._give_up(Remedy.ABORT, words(error), failure)
+            # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
+            raise self._lost(error) from failure
+        self._keeper.on_committed(self, generation, self.seconds)
+
+    def leave_behind(self) -> None:
+        """Have nobody wait any more for what is under way; its producer is used until that comes back."""
+        if self._call is not None:
+            self._call.give_up()
+
+    def _settle(self, sent: list[TopicPartition], within: Within) -> int:
+        """Have the client send the offsets and commit. This runs beside the loop, and changes no state of ours."""
+        try:
             timeout = min(SEND_SECONDS, self._keeper.transaction_seconds)
             generation = send_offsets(
-                self.producer,
-                self.consumer,
-                sent,
-                timeout=timeout,
-                generation=self._only_in,
-                within=self._keeper.caller.within,
+                self.producer, self.consumer, sent, timeout=timeout, generation=self._only_in, within=within
             )
-        except CommitRefused as refused:
-            self.stands_still = isinstance(refused.__cause__, TimeoutError)
-            self._give_up(refused.remedy, refused.why, refused)
-        self._end(self.producer.commit_transaction, "committed")
-        self._keeper.on_committed(self, generation, self.seconds)
+            _end(self.producer.commit_transaction, within)
+        finally:
+            self._ended = time.monotonic()
+        return generation
+
+    def _start(self, work: Callable[[Within], Any]) -> None:
+        self._call = self._keeper.callers.start(work)
+        self._keeper.under_way.add(self)
+
+    def _result(self) -> Any:
+        """Wait for what was started. It stays under way where a signal's handler ends the wait."""
+        call = self._call
+        assert call is not None, "a commit is finished once, after it was started"
+        try:
+            return call.result()
+        except TimeoutError as standstill:
+            self.stands_still = call.given_up
+            if not self.stands_still:
+                raise
+            raise MustRejoin(self._drop(f"{standstill}: {STOOD_STILL}", fenced=False)) from standstill
+        finally:
+            if self.stands_still or not call.given_up:
+                self._keeper.under_way.discard(self)
 
     def abort(self) -> None:
         """Abort the transaction and rewind the consumer to where its messages began.
@@ -248,28 +321,14 @@ class Transaction:
         self._abort("the app asked for it")
 
     def _abort(self, why: str) -> None:
-        with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
-            self._end(self.producer.abort_transaction, "aborted")
+        self._start(partial(_end, self.producer.abort_transaction))
+        try:
+            with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
+                self._result()
+        except KafkaException as failure:
+            raise self._lost(failure.args[0]) from failure
         self._open = False
         self._keeper.on_aborted(self, why)
-
-    def _end(self, end: Callable[[float], None], word: str) -> None:
-        """Commit or abort, again while that helps."""
-        deadline = time.monotonic() + END_SECONDS
-        while True:
-            try:
-                end(max(deadline - time.monotonic(), 0.1))
-            except KafkaException as failure:
-                error: KafkaError = failure.args[0]
-                helps = remedy(error)
-                if helps is Remedy.RETRY and time.monotonic() < deadline:
-                    continue
-                if helps is Remedy.ABORT and word == "committed":
-                    self._give_up(helps, words(error), failure)
-                # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
-                raise self._lost(error) from failure
-            self._open = False
-            return
 
     def _give_up(self, helps: Remedy, why: str, cause: BaseException) -> NoReturn:
         if helps is Remedy.REJOIN:
@@ -284,6 +343,32 @@ class Transaction:
     def _drop(self, why: str, *, fenced: bool) -> str:
         self._open = False
         return self._keeper.on_lost(self, why, fenced=fenced)
+
+
+def _heard(on_delivery: Delivery) -> Delivery:
+    """Call back without a way for its error into the client, which would raise it out of any call, or none."""
+
+    def hear(error: KafkaError | None, message: Message) -> None:
+        try:
+            on_delivery(error, message)
+        except Exception:
+            logger.exception("the delivery callback failed; the transaction goes on")
+
+    return hear
+
+
+def _end(end: Callable[[float], None], within: Within) -> None:
+    """Commit or abort, again while that helps; raises KafkaException where it does not."""
+    deadline = time.monotonic() + END_SECONDS
+    while True:
+        left = max(deadline - time.monotonic(), 0.1)
+        try:
+            within(left + GRACE_SECONDS, partial(end, left))
+        except KafkaException as failure:
+            if remedy(failure.args[0]) is not Remedy.RETRY or time.monotonic() >= deadline:
+                raise
+        else:
+            return
 
 
 def _is_fenced(cause: BaseException | None) -> bool:

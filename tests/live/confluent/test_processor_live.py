@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from eos.ledger import Ledger
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 from eos.processors import Copier, Running, eventually, processor
@@ -30,6 +30,8 @@ from featuregate_confluent.events import (
     Stopped,
     TookOver,
 )
+from featuregate_confluent.patience import LOST_AT_MOST
+from featuregate_confluent.producers import partition_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -221,7 +223,110 @@ def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kaf
     assert balance.exactly_once, balance
 
 
+# ---------------------------------------------------------------- side by side
+
+
+class Stalling(Copier):
+    """A transform in whose first call the broker stops, and goes on in the second one: of another partition."""
+
+    def __init__(self, sink: str, kafka: LocalKafka) -> None:
+        super().__init__(sink)
+        self.kafka = kafka
+
+    def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
+        (node,) = self.kafka.nodes
+        records = list(super().__call__(messages))
+        if self.called == 1:
+            self.kafka.pause(node)
+        elif self.called == 2:
+            self.kafka.resume(node)
+        return iter(records)
+
+
+@pytest.mark.parametrize("model", ["legacy", "bridge"])
+def test_a_partition_need_not_wait_for_the_commit_of_another(kafka: LocalKafka, model: str) -> None:
+    """While the first one's cannot end, the second one is processed; both count, once."""
+    pipe = Pipe.on(kafka, "side-by-side", partitions=2)
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(100)
+        with Running(pipe, transform=Stalling(pipe.sink, kafka), model=model) as one:
+            eventually(lambda: sum(event.messages for event in one.of(Committed)) == 100, "all is done")
+        balance = ledger.balance()
+    assert (one.failure, one.health["aborted"]) == (None, 0)
+    assert balance.exactly_once, balance
+
+
+def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(kafka: LocalKafka) -> None:
+    """Ctrl-C ends run() though the broker says nothing; no producer is closed that a call still uses."""
+    pipe = Pipe.on(kafka, "interrupted", partitions=2)
+    (node,) = kafka.nodes
+    main = threading.get_ident()
+
+    class Stopping(Copier):
+        def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
+            kafka.pause(node)
+            threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
+            threading.Timer(4.0, kafka.resume, (node,)).start()
+            return super().__call__(messages)
+
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(50)
+        one = processor(pipe, transform=Stopping(pipe.sink), model="bridge", linger=1.0, batch_size=1)
+        with pytest.raises(KeyboardInterrupt):
+            one.run()
+        assert one.health()["status"] == "failed"
+        with Running(pipe, model="bridge"):
+            balance = ledger.balance()
+    assert balance.exactly_once, balance
+
+
+class Overtaken(Copier):
+    """A transform in whose first call another process takes all transactional ids of the app."""
+
+    def __init__(self, pipe: Pipe, partitions: int) -> None:
+        super().__init__(pipe.sink)
+        self.pipe = pipe
+        self.partitions = partitions
+
+    def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
+        if not self.called:
+            for number in range(self.partitions):
+                name = partition_id(self.pipe.group, (self.pipe.source, number))
+                with Producer({**self.pipe.client, "transactional.id": name}) as other:
+                    other.init_transactions(BOUND)
+        return super().__call__(messages)
+
+
+def test_what_befalls_all_partitions_at_once_counts_once(kafka: LocalKafka) -> None:
+    """More producers are fenced than may be lost in a row, and for one reason: the member joins again."""
+    partitions = LOST_AT_MOST + 2
+    pipe = Pipe.on(kafka, "overtaken", partitions=partitions)
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(20 * partitions)
+        with Running(pipe, transform=Overtaken(pipe, partitions), model="bridge", linger=1.0) as one:
+            balance = ledger.balance()
+    assert one.failure is None
+    assert len(one.of(Fenced)) == len(one.of(Rejoining)) == 1
+    assert one.health["aborted"] > LOST_AT_MOST
+    assert balance.exactly_once, balance
+
+
 # ---------------------------------------------------------------- poison
+
+
+def test_a_transform_that_fails_leaves_the_commits_of_other_partitions_alone(kafka: LocalKafka) -> None:
+    """What was under way is ended before run() is; a restart loses nothing, and doubles nothing."""
+    pipe = Pipe.on(kafka, "poison-beside", partitions=4)
+    with Ledger(pipe) as ledger:
+        ledger.feed_now(100)
+        with Running(pipe, transform=Choking(pipe.sink, b"input 50"), model="bridge") as one:
+            failure = one.ended()
+        assert isinstance(failure, TransformFailed)
+        done = ledger.settled().outputs
+        assert done == sum(event.messages for event in one.of(Committed))
+        with Running(pipe, model="bridge"):
+            balance = ledger.balance()
+    assert balance.exactly_once, balance
 
 
 @pytest.mark.parametrize("model", ["bridge", "v2"])

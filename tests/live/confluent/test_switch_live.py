@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from eos.gated import GatedApp
 from eos.ledger import Ledger
-from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe
+from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe, provenance
 from eos.processors import Running, eventually
 
 from featuregate import Discoverer, presets
@@ -379,6 +379,53 @@ def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafk
         _turn_until(app, "all is done", lambda: ledger.different == 30)
         balance = ledger.settled()
     assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_whoever_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKafka) -> None:
+    """Nobody knows how it ends: rewound, its messages would be there twice; passed over, they might be lost."""
+    pipe = Pipe.on(kafka, "unheard", partitions=2)
+    with Ledger(pipe) as ledger, GatedApp("unheard", pipe, model="bridge", consumer=PATIENT) as app:
+        ledger.feed_now(20)
+        found: list[Any] = []
+        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        for transaction in app.switch.transactions(found):
+            transaction.begin()
+            app._produce(transaction)
+            transaction.start_commit()
+        with pytest.raises(MustRejoin, match="its end was not waited for"):
+            app.switch.consume()
+        with pytest.raises(MustRejoin, match="another consumer has to be subscribed"):
+            app.switch.consume()
+        app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
+        _turn_until(app, "all is done", lambda: ledger.different == 20)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+
+
+@on("4.2.0")
+def test_a_delivery_callback_that_fails_changes_nothing(kafka: LocalKafka, caplog: pytest.LogCaptureFixture) -> None:
+    """The client would raise its error out of any call, as if the commit had failed; it is logged."""
+    pipe = Pipe.on(kafka, "callback")
+    with Ledger(pipe) as ledger, GatedApp("callback", pipe, model="bridge", consumer=PATIENT) as app:
+        ledger.feed_now(10)
+        found: list[Any] = []
+        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        (transaction,) = app.switch.transactions(found)
+        with transaction:
+            for message in transaction.messages:
+                transaction.produce(
+                    pipe.sink,
+                    message.value(),
+                    message.key(),
+                    headers=provenance(message),
+                    on_delivery=lambda *_: 1 // 0,
+                )
+        assert app.switch.committed == 1
+        _turn_until(app, "all is done", lambda: ledger.different == 10)
+        balance = ledger.settled()
+    assert balance.exactly_once, balance
+    assert caplog.text.count("ZeroDivisionError") >= len(transaction.messages)
 
 
 @on("4.2.0")

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from featuregate_confluent.standstill import Caller, within
+from featuregate_confluent.standstill import Callers, within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate_confluent.standstill import Within
 
 
 class Interrupted(BaseException):
     """What is no `Exception`."""
+
+
+def one(seconds: float, call: Callable[[], Any]) -> Callable[[Within], Any]:
+    """Give work that is one call."""
+    return lambda within: within(seconds, call)
 
 
 def test_what_a_call_gives_is_given() -> None:
@@ -36,42 +48,72 @@ def test_what_stands_still_is_left_behind() -> None:
         free.wait(30)
         gone.set()
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
         within(0.05, stand_still)
     assert not gone.is_set()
     free.set()
     assert gone.wait(30)
 
 
-def test_a_thread_is_kept_until_it_stands_still_and_ends_with_its_caller() -> None:
-    """One for all calls; another one after a call that does not come back; none at the end."""
-    caller, free = Caller(), threading.Event()
-    first = caller.within(10, threading.current_thread)
-    assert caller.within(10, threading.current_thread) is first
-    with pytest.raises(TimeoutError):
-        caller.within(0.05, lambda: free.wait(30))
-    second = caller.within(10, threading.current_thread)
-    assert second is not first
+def test_work_goes_on_while_nobody_waits_for_it_yet() -> None:
+    """Some calls are under way at once, each in a thread of its own, and each has its own answer."""
+    together = threading.Barrier(3)
+    with closing(Callers()) as callers:
+        calls = [callers.start(lambda _, number=number: (together.wait(30), number)[1]) for number in range(3)]
+        assert [call.result() for call in calls] == [0, 1, 2]
+
+
+def test_each_call_of_some_work_has_a_bound_of_its_own() -> None:
+    """Together they may take longer than any of them; and none is made once one was given up."""
+    free, made = threading.Event(), []
+
+    def work(within: Within) -> int:
+        for _ in range(4):
+            within(0.5, lambda: threading.Event().wait(0.2))
+        within(0.05, lambda: free.wait(30))
+        return within(30, lambda: made.append("after it"))  # type: ignore[return-value, func-returns-value]
+
+    with closing(Callers()) as callers:
+        call = callers.start(work)
+        with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
+            call.result()
+        ends = [thread for thread in threading.enumerate() if thread.name == "featuregate-call"]
+        free.set()
+    for thread in ends:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert not made
+
+
+def test_a_thread_is_kept_from_call_to_call_and_ends_with_its_callers() -> None:
+    """Another one is there while a call does not come back; none at the end."""
+    free = threading.Event()
+    with closing(Callers()) as callers:
+        first = callers.start(one(10, threading.current_thread)).result()
+        assert callers.start(one(10, threading.current_thread)).result() is first
+        with pytest.raises(TimeoutError):
+            callers.start(one(0.05, lambda: free.wait(30))).result()
+        second = callers.start(one(10, threading.current_thread)).result()
+        assert second is not first
+    assert not second.is_alive()
+    assert first.is_alive()
     free.set()
     first.join(30)
     assert not first.is_alive(), "who was left behind ends once its call has come back"
-    caller.close()
-    assert not second.is_alive()
 
 
 def test_a_timeout_of_the_call_itself_is_no_standstill() -> None:
     """It came back, with an error that has the same name."""
-    caller = Caller()
-    thread = caller.within(10, threading.current_thread)
-    with pytest.raises(TimeoutError, match="the call's own"):
-        caller.within(10, lambda: _raise(TimeoutError("the call's own")))
-    assert caller.within(10, threading.current_thread) is thread
-    caller.close()
+    with closing(Callers()) as callers:
+        thread = callers.start(one(10, threading.current_thread)).result()
+        with pytest.raises(TimeoutError, match="the call's own"):
+            callers.start(one(10, lambda: _raise(TimeoutError("the call's own")))).result()
+        assert callers.start(one(10, threading.current_thread)).result() is thread
 
 
 def test_nothing_waits_behind_a_call_whose_wait_was_interrupted() -> None:
     """Ctrl-C ends the wait, not the call: the next one has a thread of its own, and is never made late."""
-    caller, begun, free, main = Caller(), threading.Event(), threading.Event(), threading.get_ident()
+    begun, free, main = threading.Event(), threading.Event(), threading.get_ident()
 
     def stand_still() -> None:
         begun.set()
@@ -82,8 +124,8 @@ def test_nothing_waits_behind_a_call_whose_wait_was_interrupted() -> None:
         signal.pthread_kill(main, signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        caller.within(30, stand_still)
-    assert caller.within(5, lambda: 5) == 5
-    free.set()
-    caller.close()
+    with closing(Callers()) as callers:
+        with pytest.raises(KeyboardInterrupt):
+            callers.start(one(30, stand_still)).result()
+        assert callers.start(one(5, lambda: 5)).result() == 5
+        free.set()
