@@ -56,7 +56,7 @@ class Outcomes:
         self.callers = Callers()
         """Make the calls that need a bound of ours, and go on while the app's code does."""
         self.under_way: set[Transaction] = set()
-        """Those whose producer is used by a call that nobody has seen come back."""
+        """Those whose producer is used by a call, or of whose end nothing was concluded yet."""
         self.committed = 0
         """Transactions that were committed."""
         self.aborted = 0
@@ -84,19 +84,20 @@ class Outcomes:
 
     def leave_behind(self) -> bool:
         """Leave what is under way behind, producers and all, and say whether there was any."""
-        found = bool(self.under_way)
-        while self.under_way:
-            transaction = self.under_way.pop()
+        left = tuple(self.under_way)
+        for transaction in left:
             transaction.leave_behind()
             self._producers.leave_behind(transaction.producer)
-        return found
+            self.under_way.discard(transaction)
+        return bool(left)
 
     def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
         """Keep what a commit has made true."""
         self.committed += 1
         self._patience.committed()
-        self._ownership.advance(transaction.offsets, transaction.model)
-        self._ownership.end(transaction.messages)
+        if transaction.assignment == self._ownership.rebalances:  # else its partitions are nobody's, or read anew
+            self._ownership.advance(transaction.offsets, transaction.model)
+            self._ownership.end(transaction.messages)
         self._standing.committed(transaction.model, generation)
         count = len(transaction.messages)
         self._tell(Committed(model=transaction.model, messages=count, seconds=seconds, generation=generation))
@@ -136,8 +137,10 @@ class Outcomes:
                 f"the transaction took {seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
                 f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
             )
-        let_go = self._producers.leave_behind if transaction.stands_still else self._producers.drop
-        let_go(transaction.producer)
+        in_use = transaction.stands_still or any(
+            other is not transaction and other.producer is transaction.producer for other in self.under_way
+        )
+        (self._producers.leave_behind if in_use else self._producers.drop)(transaction.producer)
         if self._ownership.lost is not None:
             return why
         self._ownership.lose(why)

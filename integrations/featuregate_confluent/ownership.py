@@ -110,10 +110,10 @@ class Ownership:
         return self._owned[partition].mark.foreign
 
     def advance(self, offsets: Mapping[Partition, int], model: Model) -> None:
-        """Keep what a commit has made true, of partitions that were not lost while it was under way."""
+        """Keep what a commit has made true."""
         for key, offset in offsets.items():
-            if key in self._owned:
-                self._owned[key] = _Owned(offset, Mark(model, self._owned[key].mark.foreign))
+            owned = self._owned[key]
+            self._owned[key] = _Owned(offset, Mark(model, owned.mark.foreign))
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins."""

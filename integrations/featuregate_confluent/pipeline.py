@@ -61,16 +61,25 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        failures = []
+        if error is not None and not isinstance(error, Exception):
+            return  # Ctrl-C and the like wait for nothing: what is under way is left behind
+        failures = self._finish_all()
+        try:
+            if error is None or isinstance(error, MustRejoin):
+                graver = [failure for failure in failures if not isinstance(failure, MustRejoin)]
+                if graver or (failures and error is None):
+                    raise (graver or failures)[0]
+        finally:
+            failures = graver = []  # tracebacks hold this frame
+
+    def _finish_all(self) -> list[Exception]:
+        failures: list[Exception] = []
         while self._under_way:
             try:
                 self._finish_oldest()
-            except Exception as failure:  # noqa: BLE001 - the gravest one is raised below
+            except Exception as failure:  # noqa: BLE001 - the gravest one is raised, once all have ended
                 failures.append(failure)
-        if error is None or isinstance(error, MustRejoin):
-            graver = [failure for failure in failures if not isinstance(failure, MustRejoin)]
-            if graver or (failures and error is None):
-                raise (graver or failures)[0]
+        return failures
 
     def _finish_oldest(self) -> None:
         with suppress(Aborted):

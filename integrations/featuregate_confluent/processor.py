@@ -240,11 +240,9 @@ class ExactlyOnceProcessor:
         if self._switch.generation >= 0:
             self._state = "ok"
         committed = self._switch.committed
-        try:
-            self._process(messages)
-        finally:
-            if self._switch.committed > committed:
-                self._attempts = 0
+        self._process(messages)
+        if self._switch.committed > committed:
+            self._attempts = 0
 
     def _process(self, messages: Sequence[Message]) -> None:
         with Pipeline() as pipeline:

@@ -75,8 +75,10 @@ class Call(Generic[T]):
 
     def work(self) -> _Answer:
         """Do the work: for the thread that does."""
+        work = self._work
+        del self._work  # what does it may hold this call: both can be freed as soon as nobody needs them
         try:
-            return None, self._work(self._within)
+            return None, work(self._within)
         except BaseException as failure:  # noqa: BLE001 - raised again where it is waited for
             return failure, None
 
@@ -113,7 +115,7 @@ class Callers:
     def start(self, work: Callable[[Within], T]) -> Call[T]:
         """Let a thread begin with work that makes its calls by what it is given; :meth:`Call.result` is its end."""
         call = Call(work)
-        calls, _ = self._idle.pop() if self._idle else self._new()
+        calls, _ = self._idle.pop() if self._idle and not self._closed else self._new()
         calls.put(call)
         return call
 

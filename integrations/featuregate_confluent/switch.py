@@ -43,6 +43,7 @@ __all__ = ["ProducerSwitch"]
 
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
+_UNHEARD: Final = "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
 
 
 class ProducerSwitch:
@@ -172,7 +173,7 @@ class ProducerSwitch:
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
         ownership = self._ownership
         if self._outcomes.leave_behind():
-            raise MustRejoin("a commit was under way, and its end was not waited for: see Pipeline")
+            raise MustRejoin(_UNHEARD)
         self._producers.serve()
         ownership.take_back(consumer)
         if len(ownership) and self._standing.curious:
@@ -200,6 +201,8 @@ class ProducerSwitch:
         if not messages:
             return
         consumer, standing = self._subscribed(), self._standing
+        if self._outcomes.under_way:
+            raise SwitchFatal("commits of another round are under way: end the block of its Pipeline first")
         self._ownership.begin(messages)
         assignment = self._ownership.rebalances  # of now, also for those that come later
         if standing.model.per_partition:
@@ -308,6 +311,9 @@ class ProducerSwitch:
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._consumer is None:
             return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
+        if self._outcomes.leave_behind():
+            self._ownership.lose(_UNHEARD)
+            return
         new = _places(partitions)
         try:
             self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
@@ -318,6 +324,8 @@ class ProducerSwitch:
             self._failure = error
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._outcomes.leave_behind():  # before any of their producers is closed
+            self._ownership.lose(_UNHEARD)
         self._takeover.give_back(_places(partitions))
 
     def _judge(self, errors: Iterable[KafkaError]) -> None:

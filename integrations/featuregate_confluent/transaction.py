@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchFatal
+from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchError, SwitchFatal
 from featuregate_confluent.offsets import GRACE_SECONDS, SEND_SECONDS, STOOD_STILL, send_offsets, words
 from featuregate_confluent.remedies import Remedy, remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -48,7 +48,7 @@ class Keeper(Protocol):
     callers: Callers
     """Make the calls that need a bound of ours, and go on while the app's code does."""
     under_way: set[Transaction]
-    """Those whose producer is used by a call that nobody has seen come back."""
+    """Those whose producer is used by a call, or of whose end nothing was concluded yet."""
 
     def metadata_of(self, partition: Partition) -> str:
         """Give the text that goes with the offset of a partition."""
@@ -149,7 +149,11 @@ class Transaction:
             with suppress(Aborted):
                 self.commit()
         elif self._open:
-            self._abort(f"{type(error).__name__} in the app's code")
+            try:
+                self._abort(f"{type(error).__name__} in the app's code")
+            except SwitchError:
+                if isinstance(error, Exception):
+                    raise  # else it is Ctrl-C and the like, which nothing may take the place of
         return isinstance(error, Aborted)  # whose messages come again
 
     def begin(self) -> None:
@@ -183,8 +187,8 @@ class Transaction:
         """Produce a record in the transaction; waits where the producer's queue is full.
 
         Takes what :meth:`confluent_kafka.Producer.produce` takes, in the order of
-        :class:`~featuregate_confluent.Record`. ``on_delivery`` is called by another thread while this one waits for the
-        commit; what it raises is logged, as the Java client does, and changes nothing.
+        :class:`~featuregate_confluent.Record`. ``on_delivery`` is called by the threads that commit, and by this one
+        where the queue is full; what it raises is logged, as the Java client does, and changes nothing.
 
         Raises
         ------
@@ -252,7 +256,6 @@ class Transaction:
             for (topic, number), offset in self.offsets.items()
         ]
         self._start(partial(self._settle, sent))
-        self._open = False
 
     def finish_commit(self) -> None:
         """Wait for the end of a commit that was started.
@@ -262,17 +265,18 @@ class Transaction:
         Aborted, MustRejoin, SwitchFatal
             As :meth:`commit`.
         """
-        try:
-            generation = self._result()
-        except CommitRefused as refused:
-            self._give_up(refused.remedy, refused.why, refused)
-        except KafkaException as failure:
-            error: KafkaError = failure.args[0]
-            if remedy(error) is Remedy.ABORT:
-                self._give_up(Remedy.ABORT, words(error), failure)
-            # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
-            raise self._lost(error) from failure
-        self._keeper.on_committed(self, generation, self.seconds)
+        with self._concluding():
+            try:
+                generation = self._result()
+            except CommitRefused as refused:
+                if refused.remedy is Remedy.REJOIN:
+                    raise MustRejoin(self._drop(refused.why, fenced=_is_fenced(refused))) from refused
+                self._keeper.on_aborted(self, refused.why)
+                raise (SwitchFatal if refused.remedy is Remedy.FATAL else Aborted)(refused.why) from refused
+            except KafkaException as failure:
+                # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
+                raise self._lost(failure.args[0]) from failure
+            self._keeper.on_committed(self, generation, self.seconds)
 
     def leave_behind(self) -> None:
         """Have nobody wait any more for what is under way; its producer is used until that comes back."""
@@ -280,25 +284,38 @@ class Transaction:
             self._call.give_up()
 
     def _settle(self, sent: list[TopicPartition], within: Within) -> int:
-        """Have the client send the offsets and commit. This runs beside the loop, and changes no state of ours."""
+        """Have the client send the offsets and commit, or abort where that was refused.
+
+        This runs beside the loop, and draws no conclusions. It aborts by itself because the loop may be long in coming,
+        and brokers wait for the end of a transaction no longer than its timeout.
+        """
         try:
             timeout = min(SEND_SECONDS, self._keeper.transaction_seconds)
             generation = send_offsets(
                 self.producer, self.consumer, sent, timeout=timeout, generation=self._only_in, within=within
             )
-            _end(self.producer.commit_transaction, within)
+            _commit(self.producer, within)
+        except CommitRefused as refused:
+            if refused.remedy is not Remedy.REJOIN:
+                _abort(self.producer, within)
+            raise
         finally:
             self._ended = time.monotonic()
         return generation
 
     def _start(self, work: Callable[[Within], Any]) -> None:
-        self._call = self._keeper.callers.start(work)
+        if self in self._keeper.under_way:
+            raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
+        # In this order: whatever a signal interrupts here, the producer is taken to be in use.
+        self._open, self._ended = False, None
         self._keeper.under_way.add(self)
+        self._call = self._keeper.callers.start(work)
 
     def _result(self) -> Any:
-        """Wait for what was started. It stays under way where a signal's handler ends the wait."""
+        """Wait for what was started."""
         call = self._call
-        assert call is not None, "a commit is finished once, after it was started"
+        if call is None:
+            raise SwitchFatal("a commit is finished once, after it was started")
         try:
             return call.result()
         except TimeoutError as standstill:
@@ -307,8 +324,21 @@ class Transaction:
                 raise
             raise MustRejoin(self._drop(f"{standstill}: {STOOD_STILL}", fenced=False)) from standstill
         finally:
-            if self.stands_still or not call.given_up:
-                self._keeper.under_way.discard(self)
+            if not call.given_up:
+                self._call = None
+
+    @contextmanager
+    def _concluding(self) -> Iterator[None]:
+        """Keep the transaction under way where the block ends otherwise than it is meant to: by a signal, for one.
+
+        Nobody knows then what became of it, and so whoever consumes next needs another consumer.
+        """
+        try:
+            yield
+        except SwitchError:
+            self._keeper.under_way.discard(self)
+            raise
+        self._keeper.under_way.discard(self)
 
     def abort(self) -> None:
         """Abort the transaction and rewind the consumer to where its messages began.
@@ -321,14 +351,13 @@ class Transaction:
         self._abort("the app asked for it")
 
     def _abort(self, why: str) -> None:
-        self._start(partial(_end, self.producer.abort_transaction))
-        try:
-            with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
+        self._start(partial(_abort, self.producer))
+        with self._concluding():
+            try:
                 self._result()
-        except KafkaException as failure:
-            raise self._lost(failure.args[0]) from failure
-        self._open = False
-        self._keeper.on_aborted(self, why)
+            except KafkaException as failure:
+                raise self._lost(failure.args[0]) from failure
+            self._keeper.on_aborted(self, why)
 
     def _give_up(self, helps: Remedy, why: str, cause: BaseException) -> NoReturn:
         if helps is Remedy.REJOIN:
@@ -357,8 +386,25 @@ def _heard(on_delivery: Delivery) -> Delivery:
     return hear
 
 
+def _commit(producer: Producer, within: Within) -> None:
+    """Commit. Raises CommitRefused where it has to be aborted, and KafkaException where nobody knows how it ended."""
+    try:
+        _end(producer.commit_transaction, within)
+    except KafkaException as failure:
+        error: KafkaError = failure.args[0]
+        if remedy(error) is Remedy.ABORT:
+            raise CommitRefused(Remedy.ABORT, words(error)) from failure
+        raise
+
+
+def _abort(producer: Producer, within: Within) -> None:
+    """Abort. Raises KafkaException where nobody knows how it ended."""
+    with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
+        _end(producer.abort_transaction, within)
+
+
 def _end(end: Callable[[float], None], within: Within) -> None:
-    """Commit or abort, again while that helps; raises KafkaException where it does not."""
+    """Commit or abort, again while that helps."""
     deadline = time.monotonic() + END_SECONDS
     while True:
         left = max(deadline - time.monotonic(), 0.1)

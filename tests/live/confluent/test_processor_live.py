@@ -264,14 +264,16 @@ def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(kafka: LocalKafk
 
     class Stopping(Copier):
         def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
-            kafka.pause(node)
-            threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
-            threading.Timer(4.0, kafka.resume, (node,)).start()
-            return super().__call__(messages)
+            records = list(super().__call__(messages))
+            if self.called == 1:
+                kafka.pause(node)
+                threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
+                threading.Timer(4.0, kafka.resume, (node,)).start()
+            return iter(records)
 
     with Ledger(pipe) as ledger:
         ledger.feed_now(50)
-        one = processor(pipe, transform=Stopping(pipe.sink), model="bridge", linger=1.0, batch_size=1)
+        one = processor(pipe, transform=Stopping(pipe.sink), model="bridge", linger=1.0)
         with pytest.raises(KeyboardInterrupt):
             one.run()
         assert one.health()["status"] == "failed"

@@ -70,14 +70,6 @@ def test_a_commit_moves_on_and_keeps_the_apps_text() -> None:
     assert (ownership.foreign(A), ownership.foreign(B)) == ("theirs", "")
 
 
-def test_a_commit_that_ends_after_the_place_was_lost_changes_nothing() -> None:
-    """One of several side by side was fenced, and another one came through: nothing is owned all the same."""
-    ownership = owning()
-    ownership.lose("its producer was fenced")
-    ownership.advance({A: 9}, Model.V2)
-    assert (len(ownership), ownership.positions()) == (0, {})
-
-
 def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
     """This one is not assigned to the partition: its next messages would have left the ones in hand out."""
     with Consumer(NOWHERE, logger=SILENT) as consumer:
