@@ -112,7 +112,7 @@ class Rejoining:
 
     why: str
     attempt: int
-    """How many in a row, without a commit in between."""
+    """How many in a row, without a round in between that went well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

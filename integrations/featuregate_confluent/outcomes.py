@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent import metadata
 from featuregate_confluent.errors import CommitRefused, MustRejoin, SwitchFatal
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from featuregate_confluent.transaction import Transaction
 
 __all__ = ["Outcomes"]
+
+UNHEARD: Final = "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
 
 
 class Outcomes:
@@ -82,14 +84,14 @@ class Outcomes:
             record = self._mirror.record(Model.V2)
             transaction.produce(record.topic, record.value, key=record.key)
 
-    def leave_behind(self) -> bool:
-        """Leave what is under way behind, producers and all, and say whether there was any."""
-        left = tuple(self.under_way)
-        for transaction in left:
+    def leave_behind(self) -> None:
+        """Leave what is under way behind, producers and all: this member then has lost its place."""
+        if self.under_way:
+            self._ownership.lose(UNHEARD)  # first: a signal may come here, too
+        for transaction in tuple(self.under_way):
             transaction.leave_behind()
             self._producers.leave_behind(transaction.producer)
             self.under_way.discard(transaction)
-        return bool(left)
 
     def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
         """Keep what a commit has made true."""
@@ -137,7 +139,7 @@ class Outcomes:
                 f"the transaction took {seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
                 f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
             )
-        in_use = transaction.stands_still or any(
+        in_use = transaction.in_use or any(
             other is not transaction and other.producer is transaction.producer for other in self.under_way
         )
         (self._producers.leave_behind if in_use else self._producers.drop)(transaction.producer)

@@ -61,8 +61,9 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not isinstance(error, Exception):
-            return  # Ctrl-C and the like wait for nothing: what is under way is left behind
+        if error is not None and not isinstance(error, (Exception, GeneratorExit)):
+            self._under_way.clear()  # Ctrl-C and the like wait for nothing: the switch leaves them behind
+            return
         failures = self._finish_all()
         try:
             if error is None or isinstance(error, MustRejoin):

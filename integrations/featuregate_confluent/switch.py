@@ -43,7 +43,6 @@ __all__ = ["ProducerSwitch"]
 
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
-_UNHEARD: Final = "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
 
 
 class ProducerSwitch:
@@ -163,6 +162,7 @@ class ProducerSwitch:
         ModelRefused, UnknownMark, MirrorError, SwitchFatal
             This member must not take part as it is.
         """
+        self._outcomes.leave_behind()
         consumer = self._subscribed()
         try:
             return self._consume(consumer, max_messages, timeout)
@@ -172,8 +172,6 @@ class ProducerSwitch:
 
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
         ownership = self._ownership
-        if self._outcomes.leave_behind():
-            raise MustRejoin(_UNHEARD)
         self._producers.serve()
         ownership.take_back(consumer)
         if len(ownership) and self._standing.curious:
@@ -311,9 +309,9 @@ class ProducerSwitch:
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._consumer is None:
             return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
-        if self._outcomes.leave_behind():
-            self._ownership.lose(_UNHEARD)
-            return
+        self._outcomes.leave_behind()
+        if self._ownership.lost is not None:
+            return  # another consumer has to be subscribed
         new = _places(partitions)
         try:
             self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
@@ -324,8 +322,7 @@ class ProducerSwitch:
             self._failure = error
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._outcomes.leave_behind():  # before any of their producers is closed
-            self._ownership.lose(_UNHEARD)
+        self._outcomes.leave_behind()  # before any of their producers is closed
         self._takeover.give_back(_places(partitions))
 
     def _judge(self, errors: Iterable[KafkaError]) -> None:

@@ -102,7 +102,6 @@ class Transaction:
         "model",
         "offsets",
         "producer",
-        "stands_still",
     )
 
     def __init__(
@@ -130,13 +129,16 @@ class Transaction:
         self._ended: float | None = None
         self._call: Call[Any] | None = None
         self._open = False
-        self.stands_still = False
-        """Whether a call of its producer has not come back, and uses it still."""
 
     @property
     def seconds(self) -> float:
         """How long it took to its end, or has taken so far."""
         return (self._ended or time.monotonic()) - self._began
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a call of it has not come back, or was not heard of, and uses its producer."""
+        return self._call is not None
 
     def __enter__(self) -> Self:
         self.begin()
@@ -151,7 +153,7 @@ class Transaction:
         elif self._open:
             try:
                 self._abort(f"{type(error).__name__} in the app's code")
-            except SwitchError:
+            except Exception:
                 if isinstance(error, Exception):
                     raise  # else it is Ctrl-C and the like, which nothing may take the place of
         return isinstance(error, Aborted)  # whose messages come again
@@ -265,9 +267,11 @@ class Transaction:
         Aborted, MustRejoin, SwitchFatal
             As :meth:`commit`.
         """
+        if self._call is None:
+            raise SwitchFatal("a commit is finished once, after it was started")
         with self._concluding():
             try:
-                generation = self._result()
+                generation = self._result(self._call)
             except CommitRefused as refused:
                 if refused.remedy is Remedy.REJOIN:
                     raise MustRejoin(self._drop(refused.why, fenced=_is_fenced(refused))) from refused
@@ -303,24 +307,21 @@ class Transaction:
             self._ended = time.monotonic()
         return generation
 
-    def _start(self, work: Callable[[Within], Any]) -> None:
+    def _start(self, work: Callable[[Within], Any]) -> Call[Any]:
         if self in self._keeper.under_way:
             raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
         # In this order: whatever a signal interrupts here, the producer is taken to be in use.
         self._open, self._ended = False, None
         self._keeper.under_way.add(self)
         self._call = self._keeper.callers.start(work)
+        return self._call
 
-    def _result(self) -> Any:
+    def _result(self, call: Call[Any]) -> Any:
         """Wait for what was started."""
-        call = self._call
-        if call is None:
-            raise SwitchFatal("a commit is finished once, after it was started")
         try:
             return call.result()
         except TimeoutError as standstill:
-            self.stands_still = call.given_up
-            if not self.stands_still:
+            if not call.given_up:
                 raise
             raise MustRejoin(self._drop(f"{standstill}: {STOOD_STILL}", fenced=False)) from standstill
         finally:
@@ -351,10 +352,10 @@ class Transaction:
         self._abort("the app asked for it")
 
     def _abort(self, why: str) -> None:
-        self._start(partial(_abort, self.producer))
+        call = self._start(partial(_abort, self.producer))
         with self._concluding():
             try:
-                self._result()
+                self._result(call)
             except KafkaException as failure:
                 raise self._lost(failure.args[0]) from failure
             self._keeper.on_aborted(self, why)

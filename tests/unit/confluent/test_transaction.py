@@ -147,6 +147,12 @@ def desk() -> Iterator[Desk]:
         yield found
 
 
+def left_behind(desk: Desk) -> bool:
+    """Do as whoever consumes next: whether something was under way, so that another consumer is needed."""
+    desk.outcomes.leave_behind()
+    return desk.ownership.lost is not None
+
+
 def raising(failure: BaseException) -> Callable[[], None]:
     """Give a call that fails."""
 
@@ -232,7 +238,7 @@ def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
     with pytest.raises(type(failure)), transaction:
         pass
     desk.outcomes.under_way = set(desk.outcomes.under_way)
-    assert desk.outcomes.leave_behind()
+    assert left_behind(desk)
     assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
 
 
@@ -246,13 +252,28 @@ def test_an_interrupt_while_a_commit_is_started_aborts_nothing_beside_it(
     with pytest.raises(KeyboardInterrupt), transaction:
         pass
     assert client.asked == ["begin"]
-    assert desk.outcomes.leave_behind()
+    assert left_behind(desk)
 
 
-def test_nothing_takes_the_place_of_an_interrupt(desk: Desk) -> None:
+@pytest.mark.parametrize("failure", [FENCED, raising(ValueError("of a callback in the properties"))])
+def test_nothing_takes_the_place_of_an_interrupt(desk: Desk, failure: Callable[[], None]) -> None:
     """Nor does the abort that follows it, where that fails."""
-    with pytest.raises(KeyboardInterrupt), desk.transaction(Client(abort=FENCED)):
+    with pytest.raises(KeyboardInterrupt), desk.transaction(Client(abort=failure)):
         raise KeyboardInterrupt
+
+
+def test_a_commit_that_was_heard_of_by_nobody_is_not_finished_later(desk: Desk) -> None:
+    """Its answer is gone with the signal: trying again must not make it forgotten that another consumer is needed."""
+    desk.outcomes.under_way = Unsettled()
+    transaction = desk.transaction(Client())
+    transaction.begin()
+    transaction.start_commit()
+    with pytest.raises(KeyboardInterrupt):
+        transaction.finish_commit()
+    desk.outcomes.under_way = set(desk.outcomes.under_way)
+    with pytest.raises(SwitchFatal, match="finished once"):
+        transaction.finish_commit()
+    assert left_behind(desk)
 
 
 def test_an_interrupt_waits_for_no_other_commit(desk: Desk) -> None:
@@ -270,7 +291,7 @@ def test_an_interrupt_waits_for_no_other_commit(desk: Desk) -> None:
     with pytest.raises(KeyboardInterrupt):
         run()
     assert not free.is_set()
-    assert desk.outcomes.leave_behind()
+    assert left_behind(desk)
     assert (desk.held.left_behind, desk.held.dropped) == ([slow], [])
     free.set()
 
@@ -289,6 +310,36 @@ def test_a_transaction_is_left_alone_while_it_is_committed(desk: Desk) -> None:
     with pytest.raises(SwitchFatal, match="finished once"):
         transaction.finish_commit()
     assert (desk.outcomes.committed, desk.held.dropped) == (1, [])
+
+
+def test_what_is_produced_too_late_closes_no_producer_in_use(desk: Desk) -> None:
+    """The client says that it is fenced, while the commit that uses it has not come back."""
+    free, begun = threading.Event(), threading.Event()
+    client = Client(commit=lambda: (begun.set(), free.wait(BOUND)), produce=FENCED)
+    transaction = desk.transaction(client)
+    transaction.begin()
+    transaction.start_commit()
+    assert begun.wait(BOUND)
+    with pytest.raises((MustRejoin, SwitchFatal)):
+        transaction.produce("bills", b"")
+    assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
+    free.set()
+
+
+def test_a_pipeline_in_a_generator_waits_where_its_loop_is_left(desk: Desk) -> None:
+    """That is no interrupt: what was begun is ended."""
+
+    def rounds() -> Iterator[None]:
+        with Pipeline() as pipeline:
+            transaction = desk.transaction(Client())
+            with transaction:
+                pipeline.commit(transaction)
+            yield
+
+    for _ in rounds():
+        break
+    gc.collect()
+    assert (desk.outcomes.committed, desk.outcomes.under_way) == (1, set())
 
 
 def test_a_producer_that_another_commit_uses_is_not_closed(desk: Desk) -> None:
