@@ -273,10 +273,8 @@ class Transaction:
             try:
                 generation = self._result(self._call)
             except CommitRefused as refused:
-                if refused.remedy is Remedy.REJOIN:
-                    raise MustRejoin(self._drop(refused.why, fenced=_is_fenced(refused))) from refused
-                self._keeper.on_aborted(self, refused.why)
-                raise (SwitchFatal if refused.remedy is Remedy.FATAL else Aborted)(refused.why) from refused
+                undone = partial(self._keeper.on_aborted, self)  # the thread that committed has aborted it
+                self._give_up(refused.remedy, refused.why, refused, undone)
             except KafkaException as failure:
                 # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
                 raise self._lost(failure.args[0]) from failure
@@ -360,10 +358,12 @@ class Transaction:
                 raise self._lost(failure.args[0]) from failure
             self._keeper.on_aborted(self, why)
 
-    def _give_up(self, helps: Remedy, why: str, cause: BaseException) -> NoReturn:
+    def _give_up(
+        self, helps: Remedy, why: str, cause: BaseException, undo: Callable[[str], None] | None = None
+    ) -> NoReturn:
         if helps is Remedy.REJOIN:
             raise MustRejoin(self._drop(why, fenced=_is_fenced(cause))) from cause
-        self._abort(why)
+        (undo or self._abort)(why)
         raise (SwitchFatal if helps is Remedy.FATAL else Aborted)(why) from cause
 
     def _lost(self, error: KafkaError) -> MustRejoin | SwitchFatal:
