@@ -322,8 +322,7 @@ def test_an_app_that_owns_its_loop_may_leave_and_come_back(kafka: LocalKafka) ->
         ledger.feed_now(20)
         _turn_until(app, "it has begun", lambda: ledger.different == 20)
         ledger.feed_now(20)
-        found: list[Any] = []
-        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        _consumed(app)
         app.switch.leave()
         assert not pipe.members()
         with pytest.raises(SwitchFatal, match="subscribe"):
@@ -387,8 +386,7 @@ def test_whoever_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKafka)
     pipe = Pipe.on(kafka, "unheard", partitions=2)
     with Ledger(pipe) as ledger, GatedApp("unheard", pipe, model="bridge", consumer=PATIENT) as app:
         ledger.feed_now(20)
-        found: list[Any] = []
-        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        found = _consumed(app)
         for transaction in app.switch.transactions(found):
             transaction.begin()
             app._produce(transaction)
@@ -409,8 +407,7 @@ def test_a_delivery_callback_that_fails_changes_nothing(kafka: LocalKafka, caplo
     pipe = Pipe.on(kafka, "callback")
     with Ledger(pipe) as ledger, GatedApp("callback", pipe, model="bridge", consumer=PATIENT) as app:
         ledger.feed_now(10)
-        found: list[Any] = []
-        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        found = _consumed(app)
         (transaction,) = app.switch.transactions(found)
         with transaction:
             for message in transaction.messages:
@@ -436,8 +433,7 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
         ledger.feed_now(20)
         _turn_until(app, "it has begun", lambda: ledger.different == 20)
         ledger.feed_now(20)
-        found: list[Any] = []
-        eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+        found = _consumed(app)
         for transaction in app.switch.transactions(found):
             with transaction:
                 app._produce(transaction)
@@ -550,6 +546,13 @@ def _polled(app: GatedApp) -> bool:
 
 def _of(app: GatedApp, kind: type) -> list[Any]:
     return [event for event in app.events if isinstance(event, kind)]
+
+
+def _consumed(app: GatedApp) -> list[Any]:
+    """Have what there is to process in hand."""
+    found: list[Any] = []
+    eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
+    return found
 
 
 def _turn_until(app: GatedApp, what: str, met: Any) -> None:
