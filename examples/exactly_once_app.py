@@ -210,6 +210,9 @@ def main() -> int:
         return fail(error.args[0].str())
     except (FeatureGateError, LookupError, OSError) as error:
         return fail(error)
+    except KeyboardInterrupt:  # before there is a processor to stop: nothing was begun
+        fail("interrupted before it began")
+        return 128 + signal.SIGINT
     return 0
 
 
