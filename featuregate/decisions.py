@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, close_to, features, level_name, needed_for
 from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, Named, Or, Release
+from featuregate.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from featuregate.answers import ApiRange, BrokerAnswer, Failure
     from featuregate.requirements import Capability, Condition, Requirement
-    from featuregate.view import View
 
 __all__ = ["Decision", "Reason", "Verdict", "doubt", "evaluate", "usable_versions"]
 
@@ -62,7 +62,14 @@ class Decision:
 
     @classmethod
     def unseen(cls, requirement: Requirement, *, policy: str = "") -> Decision:
-        """Decide before any view is there."""
+        """Decide before any view is there.
+
+        Raises
+        ------
+        TypeError
+            No view will ever decide it: it is no requirement, or of a kind that :func:`evaluate` does not know.
+        """
+        evaluate(View(cluster_id=None), requirement)
         text = str(requirement)
         reason = Reason(text, None, None, "unknown", "no broker has answered yet")
         return cls(

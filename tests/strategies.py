@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import strategies as st
 
 from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-from featuregate.catalog import API_NAMES
-from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, Or
+from featuregate.catalog import API_NAMES, captured_releases
+from featuregate.errors import RequirementError
+from featuregate.requirements import And, ApiAtLeast, ApiBetween, Capability, FeatureAtLeast, Or, Release, Requirement
 from featuregate.view import View, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FEATURES = ("group.version", "metadata.version", "kraft.version", "brand.new.version")
 KEYS = (0, 1, 28, 999)
@@ -52,21 +58,35 @@ def views(draw: st.DrawFn) -> View:
     )
 
 
-feature_names = st.sampled_from(FEATURES) | st.from_regex(r"[a-zA-Z_.][a-zA-Z0-9_.-]{0,12}", fullmatch=True)
+def made(make: Callable[..., Requirement], *parts: object) -> Requirement | None:
+    """Make a requirement, or None where it is refused."""
+    try:
+        return make(*parts)
+    except RequirementError:
+        return None
+
+
+feature_names = st.sampled_from(FEATURES) | st.text("ab.Z-_1!=<>:&|() \t", max_size=6) | st.text(max_size=12)
 keys = st.sampled_from(sorted(API_NAMES)) | st.integers(0, 32767)
-versions = st.integers(0, 32767)
+versions = st.integers(-1, 32768)
 conditions = (
-    st.builds(FeatureAtLeast, feature_names, st.integers(1, 32767))
-    | st.builds(ApiAtLeast, keys, versions)
-    | st.builds(lambda key, ends: ApiBetween(key, *sorted(ends)), keys, st.tuples(versions, versions))
-)
+    st.builds(made, st.just(FeatureAtLeast), feature_names, versions)
+    | st.builds(made, st.just(ApiAtLeast), keys, versions)
+    | st.builds(made, st.just(ApiBetween), keys, versions, versions)
+    | st.builds(Release, st.sampled_from(captured_releases()))
+).filter(lambda condition: condition is not None)
 requirements = st.recursive(
     conditions,
-    lambda inner: (
-        st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts)))
-        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts)))
+    lambda inner: st.builds(made, st.sampled_from([And, Or]), st.lists(inner, max_size=3)).filter(
+        lambda combination: combination is not None
     ),
-    max_leaves=6,
+    max_leaves=8,
+)
+"""Whatever can be made: each kind is asked for with any name and number, and what is refused is left out."""
+named = st.builds(
+    Capability,
+    st.just("mine"),
+    st.dictionaries(keys, st.integers(0, 9).map(lambda lowest: (lowest, lowest + 3)), min_size=1, max_size=3),
 )
 small_conditions = (
     st.builds(FeatureAtLeast, st.sampled_from(FEATURES), st.integers(1, 6))

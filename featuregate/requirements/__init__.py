@@ -18,14 +18,13 @@ As text, for command lines and configuration, see :func:`parse`::
 from __future__ import annotations
 
 from featuregate.requirements.capabilities import Capability, capabilities_from_toml
+from featuregate.requirements.checks import MAX_LEVEL
+from featuregate.requirements.handles import Api, Feature
 from featuregate.requirements.language import (
-    MAX_LEVEL,
     And,
-    Api,
     ApiAtLeast,
     ApiBetween,
     Condition,
-    Feature,
     FeatureAtLeast,
     Named,
     Or,

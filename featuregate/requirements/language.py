@@ -1,25 +1,25 @@
-"""Requirements as frozen values, and the handles that spell them in Python: ``Feature``, ``Api``, ``Release``."""
+"""Requirements as frozen values. The handles ``Feature`` and ``Api`` spell them in Python, `parse` in text."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from featuregate.catalog import api_key, api_name, captured_releases, features, release_of
-from featuregate.errors import RequirementError, UnknownApi
+from featuregate.catalog import api_name, captured_releases, features, release_of
+from featuregate.errors import RequirementError
+from featuregate.requirements.checks import checked_api_key, checked_name, checked_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
-    "MAX_LEVEL",
+    "MAX_DEPTH",
+    "NO_TRUTH",
     "And",
-    "Api",
     "ApiAtLeast",
     "ApiBetween",
     "Condition",
-    "Feature",
     "FeatureAtLeast",
     "Named",
     "Or",
@@ -29,16 +29,17 @@ __all__ = [
     "features_in",
 ]
 
-MAX_LEVEL: Final = 32767
-"""Levels and versions are int16 on the wire."""
+MAX_DEPTH: Final = 50
+"""So deep may the text of a requirement nest parentheses."""
 
-_NO_TRUTH: Final = (
+NO_TRUTH: Final = (
     "a requirement has no truth value of its own, a cluster decides it: combine requirements with & and | in "
     "parentheses, never with 'and', 'or', 'not' or a chained comparison; and ask gate.open or evaluate(view, ...)"
 )
+_FEWEST: Final = 2
 
 
-class Requirement:
+class Requirement(ABC):
     """A predicate over a view. Combine two with ``&`` and ``|``; ``str()`` gives text for :func:`parse`."""
 
     __slots__ = ()
@@ -50,7 +51,7 @@ class Requirement:
         return Or((self, other))
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(_NO_TRUTH)
+        raise TypeError(NO_TRUTH)
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -70,8 +71,9 @@ class FeatureAtLeast(Condition):
     level: int
 
     def __post_init__(self) -> None:
-        _check_feature_name(self.feature)
-        _check_number(self.level, f"{self.feature}>=", lowest=1, what="a finalized level")
+        object.__setattr__(self, "feature", checked_name(self.feature))
+        level = checked_number(self.level, f"{self.feature}>=", lowest=1, what="a finalized level")
+        object.__setattr__(self, "level", level)
 
     def __str__(self) -> str:
         # A name that is new to this table is spelled so that it cannot be taken for a misspelling.
@@ -91,8 +93,9 @@ class ApiAtLeast(Condition):
     version: int
 
     def __post_init__(self) -> None:
-        _check_number(self.key, "api:", lowest=0, what="an API key")
-        _check_number(self.version, f"{api_name(self.key)}>=", lowest=0, what="an API version")
+        object.__setattr__(self, "key", checked_api_key(self.key))
+        version = checked_number(self.version, f"{api_name(self.key)}>=", lowest=0, what="an API version")
+        object.__setattr__(self, "version", version)
 
     def __str__(self) -> str:
         return f"{api_name(self.key)}>={self.version}"
@@ -107,10 +110,12 @@ class ApiBetween(Condition):
     highest: int
 
     def __post_init__(self) -> None:
-        _check_number(self.key, "api:", lowest=0, what="an API key")
+        object.__setattr__(self, "key", checked_api_key(self.key))
         before = f"{api_name(self.key)} in "
-        _check_number(self.lowest, before, lowest=0, what="an API version")
-        _check_number(self.highest, f"{before}{self.lowest}..", lowest=self.lowest, what="the highest API version")
+        lowest = checked_number(self.lowest, before, lowest=0, what="an API version")
+        highest = checked_number(self.highest, f"{before}{lowest}..", lowest=lowest, what="the highest API version")
+        object.__setattr__(self, "lowest", lowest)
+        object.__setattr__(self, "highest", highest)
 
     def __str__(self) -> str:
         return f"{api_name(self.key)} in {self.lowest}..{self.highest}"
@@ -151,12 +156,18 @@ class Release(Condition):
 
 @dataclass(frozen=True, slots=True)
 class And(Requirement):
-    """All of them hold. An ``And`` inside is taken apart, so that ``(a & b) & c`` equals ``a & (b & c)``."""
+    """All of them hold. An ``And`` inside is taken apart, so that ``(a & b) & c`` equals ``a & (b & c)``.
+
+    Raises
+    ------
+    RequirementError
+        There are fewer than two parts, or the parts nest deeper than any text may.
+    """
 
     parts: tuple[Requirement, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(_flat(self.parts, And)))
+        object.__setattr__(self, "parts", _parts(self.parts, And))
 
     def __str__(self) -> str:
         return " & ".join(f"({part})" if _is(part, Or) else str(part) for part in self.parts)
@@ -164,12 +175,18 @@ class And(Requirement):
 
 @dataclass(frozen=True, slots=True)
 class Or(Requirement):
-    """One of them holds at least. An ``Or`` inside is taken apart."""
+    """One of them holds at least. An ``Or`` inside is taken apart.
+
+    Raises
+    ------
+    RequirementError
+        There are fewer than two parts, or the parts nest deeper than any text may.
+    """
 
     parts: tuple[Requirement, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(_flat(self.parts, Or)))
+        object.__setattr__(self, "parts", _parts(self.parts, Or))
 
     def __str__(self) -> str:
         return " | ".join(f"({part})" if _is(part, And) else str(part) for part in self.parts)
@@ -191,72 +208,6 @@ class Named(Requirement):
         return str(self.requirement)
 
 
-class _Handle:
-    """What stands left of a comparison. It is no requirement yet."""
-
-    __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]  # a handle is never a key, and == on it is refused
-
-    def __eq__(self, other: object) -> NoReturn:
-        raise TypeError("brokers are never asked for exactly one level: write >= instead of == or !=")
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(_NO_TRUTH)
-
-    def __and__(self, other: object) -> NoReturn:
-        raise TypeError("& and | bind tighter than >=: put parentheses around each comparison")
-
-    __rand__ = __or__ = __ror__ = __and__
-
-
-class Feature(_Handle):
-    """A finalized feature, by its name: ``Feature("transaction.version") >= 2``.
-
-    Any name will do, because clusters may have features that are newer than our table.
-    """
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        _check_feature_name(name)
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"Feature({self.name!r})"
-
-    def __ge__(self, level: int) -> Requirement:
-        return FeatureAtLeast(self.name, level)
-
-
-class Api(_Handle):
-    """A Kafka API, by name or key: ``Api("TxnOffsetCommit") >= 3``, ``Api("Fetch").between(4, 11)``.
-
-    Raises
-    ------
-    RequirementError
-        No API has this name; the error shows close ones.
-    """
-
-    __slots__ = ("key",)
-
-    def __init__(self, api: str | int) -> None:
-        try:
-            self.key = api_key(api)
-        except UnknownApi as error:
-            raise RequirementError(error.name, 0, str(error)) from error
-        _check_number(self.key, "api:", lowest=0, what="an API key")
-
-    def __repr__(self) -> str:
-        return f"Api({api_name(self.key)!r})"
-
-    def __ge__(self, version: int) -> Requirement:
-        return ApiAtLeast(self.key, version)
-
-    def between(self, lowest: int, highest: int) -> Requirement:
-        """Require that some version from ``lowest`` to ``highest``, which a client speaks, is served everywhere."""
-        return ApiBetween(self.key, lowest, highest)
-
-
 def conditions_in(requirement: Requirement) -> Iterator[Condition]:
     """Yield each condition that a requirement is made of, in the order of its text."""
     if isinstance(requirement, And | Or):
@@ -274,6 +225,18 @@ def features_in(requirement: Requirement) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
+def _parts(parts: Iterable[object], kind: type[And | Or]) -> tuple[Requirement, ...]:
+    """Take parts of the same kind apart, and refuse what has no text that reads as an equal requirement."""
+    flat = tuple(_flat(parts, kind))
+    if len(flat) < _FEWEST:
+        instead = "give at least two parts" if not flat else "use its one part instead"
+        text = f"{kind.__name__}({flat[0] if flat else '()'})"
+        raise RequirementError(text, 0, f"{kind.__name__} combines at least two requirements: {instead}")
+    if max(map(_depth, flat)) > MAX_DEPTH:
+        raise RequirementError(kind.__name__, 0, f"this requirement nests parentheses deeper than {MAX_DEPTH}")
+    return flat
+
+
 def _flat(parts: Iterable[object], kind: type[And | Or]) -> Iterator[Requirement]:
     for part in parts:
         if not isinstance(part, Requirement):
@@ -284,23 +247,18 @@ def _flat(parts: Iterable[object], kind: type[And | Or]) -> Iterator[Requirement
             yield part
 
 
+def _depth(part: Requirement) -> int:
+    """Count the parentheses that nest in the text of a part, those around the part itself included."""
+    part = _behind_names(part)
+    return 1 + max(map(_depth, part.parts)) if isinstance(part, And | Or) else 0
+
+
 def _is(part: Requirement, kind: type[And | Or]) -> bool:
     """Say whether a part, seen through its name, is such a combination."""
+    return isinstance(_behind_names(part), kind)
+
+
+def _behind_names(part: Requirement) -> Requirement:
     while isinstance(part, Named):
         part = part.requirement
-    return isinstance(part, kind)
-
-
-def _check_feature_name(name: object) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"a feature is named by text, not by {name!r}")
-    if not name or any(character.isspace() or character in "()&|<>=:" for character in name):
-        raise RequirementError(name, 0, "a feature's name has at least one character, and no space or any of ()&|<>=:")
-
-
-def _check_number(number: object, before: str, *, lowest: int, what: str) -> None:
-    """Check a number that stands behind ``before`` in the text of the requirement."""
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"{what} is an int, not {number!r}")
-    if not lowest <= number <= MAX_LEVEL:
-        raise RequirementError(f"{before}{number}", len(before), f"{what} is from {lowest} to {MAX_LEVEL} here")
+    return part

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
 
 from featuregate.catalog import API_NAMES, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
-from featuregate.requirements.language import And, Api, Feature, Or, Release
+from featuregate.requirements.handles import Api, Feature
+from featuregate.requirements.language import MAX_DEPTH, And, Or, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,6 @@ _TOKEN: Final = re.compile(r"\s*(>=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+)")
 _RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 _RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
-_DEEPEST: Final = 50
 _SPELLED: Final = {"&&": "&", "and": "&", "AND": "&", "||": "|", "or": "|", "OR": "|"}
 
 
@@ -106,8 +106,8 @@ class _Parser:
         if token.text != "(":
             return self.condition(token)
         self.depth += 1
-        if self.depth > _DEEPEST:
-            self.fail(token, f"parentheses are nested deeper than {_DEEPEST}")
+        if self.depth > MAX_DEPTH:
+            self.fail(token, f"parentheses are nested deeper than {MAX_DEPTH}")
         requirement = self.any()
         self.expect(")")
         self.depth -= 1

@@ -9,12 +9,12 @@ import pytest
 from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import KEYS, small_conditions, views
+from strategies import KEYS, named, requirements, small_conditions, views
 
 from featuregate import catalog
 from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.decisions import Decision, Verdict, doubt, evaluate
-from featuregate.requirements import And, Api, ApiAtLeast, Feature, Or, Release, Requirement
+from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement
 from featuregate.view import View, merge
 
 TXN = Api("TxnOffsetCommit") >= 3
@@ -304,6 +304,25 @@ def test_what_is_no_requirement_is_refused() -> None:
     """Text has to be parsed first."""
     with pytest.raises(TypeError, match="is not a requirement"):
         evaluate(SEEN, "group.version>=1")
+
+
+@given(views(), requirements | named)
+def test_invariant_5_any_view_decides_whatever_requirement_can_be_made(seen: View, requirement: Requirement) -> None:
+    """One that raised would spoil each poll of every gate."""
+    assert evaluate(seen, requirement).verdict in {"open", "closed", "unknown"}
+
+
+class OnTuesdays(Condition):
+    """A condition of somebody else's."""
+
+    def __str__(self) -> str:
+        return "tuesday"
+
+
+def test_a_kind_of_requirement_that_no_view_decides_is_refused_before_there_is_a_view() -> None:
+    """So it makes no gate, and spoils no poll."""
+    with pytest.raises(TypeError, match="is not a requirement"):
+        Decision.unseen((Feature("group.version") >= 1) & OnTuesdays())
 
 
 # ---------------------------------------------------------------- what a decision tells

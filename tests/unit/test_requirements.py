@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import pickle
 
@@ -15,12 +16,16 @@ from featuregate.requirements import (
     ApiAtLeast,
     ApiBetween,
     Capability,
+    Condition,
     Feature,
     FeatureAtLeast,
+    Named,
     Or,
     Release,
+    Requirement,
     conditions_in,
     features_in,
+    parse,
 )
 
 A, B, C = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
@@ -140,6 +145,9 @@ def test_levels_are_ints(level) -> None:
         (lambda: Feature(""), "a feature's name has"),
         (lambda: Feature("group version"), "a feature's name has"),
         (lambda: Feature("a>=1"), "a feature's name has"),
+        (lambda: Feature("a!b"), "a feature's name has"),
+        (lambda: Feature("a\0b"), "a feature's name has"),
+        (lambda: Feature("\ud800"), "a feature's name has"),
         (lambda: Api("TxnOfsetCommit"), "did you mean TxnOffsetCommit"),
         (lambda: Release("0.8"), "no broker of release '0.8' has been captured"),
     ],
@@ -157,6 +165,59 @@ def test_other_types_are_refused(mistake) -> None:
     """With a TypeError, as Python does."""
     with pytest.raises(TypeError):
         mistake()
+
+
+@pytest.mark.parametrize("kind", [And, Or])
+def test_a_combination_has_two_parts_or_more(kind: type[And | Or]) -> None:
+    """Of nothing it would hold always or never, and one part alone has a text without the combination."""
+    with pytest.raises(RequirementError, match=f"{kind.__name__} combines at least two requirements: give at least"):
+        kind(())
+    with pytest.raises(RequirementError, match="use its one part instead, at position 0 of "):
+        kind((A,))
+    assert kind((kind((A, B)),)) == kind((A, B))
+
+
+def test_a_requirement_nests_as_deep_as_its_text_may() -> None:
+    """One that nests deeper could be made, latched, and never be read again."""
+    deep = A
+    for level in range(51):
+        deep = deep | C if level % 2 else deep & B
+    assert parse(str(deep)) == deep
+    with pytest.raises(RequirementError, match="nests parentheses deeper than 50"):
+        deep | C
+
+
+@pytest.mark.parametrize("kind", [Requirement, Condition, Named])
+def test_what_is_common_to_all_requirements_is_no_requirement(kind: type) -> None:
+    """It has no text, and no view decides it."""
+    with pytest.raises(TypeError, match="abstract"):
+        kind()
+
+
+class Group(enum.StrEnum):
+    """Names as an app may hold them."""
+
+    VERSION = "group.version"
+
+
+class Kip(str, enum.Enum):  # noqa: UP042 - its members format as their names, unlike those of a StrEnum
+    """Names whose text is another one."""
+
+    GROUPS = "group.version"
+
+
+class Level(int, enum.Enum):
+    """Levels whose text is another one."""
+
+    NEW = 1
+
+
+@pytest.mark.parametrize("name", list(Group) + list(Kip))
+def test_names_and_levels_may_be_members_of_enums(name: str) -> None:
+    """The text holds their values."""
+    assert str(Feature(name) >= Level.NEW) == str(FeatureAtLeast(name, Level.NEW)) == "group.version>=1"
+    assert str(ApiAtLeast(Level.NEW, Level.NEW)) == "Fetch>=1"
+    assert str(Api(Level.NEW).between(Level.NEW, Level.NEW)) == "Fetch in 1..1"
 
 
 def test_handles_show_themselves() -> None:

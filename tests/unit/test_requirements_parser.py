@@ -7,12 +7,12 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import requirements
+from strategies import named, requirements
 
 from featuregate.catalog import captured_releases
 from featuregate.errors import RequirementError
 from featuregate.presets import all as all_presets
-from featuregate.requirements import Api, Feature, Release, Requirement, parse
+from featuregate.requirements import Api, Feature, Named, Release, Requirement, parse
 
 G, F, P = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 
@@ -53,6 +53,13 @@ def test_the_text_of_a_requirement_reads_as_an_equal_one(requirement: Requiremen
     """Latches and command lines rely on it."""
     assert parse(str(requirement)) == requirement
     assert str(parse(str(requirement))) == str(requirement)
+
+
+@given(requirements, named)
+def test_the_text_of_what_has_a_name_reads_as_what_the_name_stands_for(requirement: Requirement, name: Named) -> None:
+    """Also where it is combined with others."""
+    assert parse(str(requirement & name)) == requirement & name.requirement
+    assert parse(str(requirement | name)) == requirement | name.requirement
 
 
 @pytest.mark.parametrize("preset", all_presets())

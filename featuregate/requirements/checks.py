@@ -1,0 +1,40 @@
+"""What names and numbers a requirement may hold: those that its text can hold too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from featuregate.errors import RequirementError
+
+__all__ = ["MAX_LEVEL", "checked_api_key", "checked_name", "checked_number"]
+
+MAX_LEVEL: Final = 32767
+"""Levels and versions are int16 on the wire."""
+_NEVER_IN_A_NAME: Final = " ()&|<>=!:"
+
+
+def checked_name(name: object) -> str:
+    """Return a feature's name as a plain str, if the text of a requirement can hold it."""
+    if not isinstance(name, str):
+        raise TypeError(f"a feature is named by text, not by {name!r}")
+    if not name or not name.isprintable() or any(character in _NEVER_IN_A_NAME for character in name):
+        problem = (
+            f"a feature's name has at least one character, each can be printed, and none is a space or one of "
+            f"{_NEVER_IN_A_NAME[1:]}"
+        )
+        raise RequirementError(name, 0, problem)
+    return str.__str__(name)  # an enum's member shows its own name instead
+
+
+def checked_api_key(key: object) -> int:
+    """Return the key of an API as a plain int."""
+    return checked_number(key, "api:", lowest=0, what="an API key")
+
+
+def checked_number(number: object, before: str, *, lowest: int, what: str) -> int:
+    """Return a number, which stands behind ``before`` in the text of the requirement, as a plain int."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{what} is an int, not {number!r}")
+    if not lowest <= number <= MAX_LEVEL:
+        raise RequirementError(f"{before}{number}", len(before), f"{what} is from {lowest} to {MAX_LEVEL} here")
+    return int(number)

@@ -1,0 +1,79 @@
+"""What stands left of a comparison in Python: ``Feature("group.version") >= 1``, ``Api("Fetch").between(4, 11)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from featuregate.catalog import api_key, api_name
+from featuregate.errors import RequirementError, UnknownApi
+from featuregate.requirements.checks import checked_api_key, checked_name
+from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, FeatureAtLeast
+
+if TYPE_CHECKING:
+    from featuregate.requirements.language import Requirement
+
+__all__ = ["Api", "Feature"]
+
+
+class _Handle:
+    """What stands left of a comparison. It is no requirement yet."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # a handle is never a key, and == on it is refused
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise TypeError("brokers are never asked for exactly one level: write >= instead of == or !=")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(NO_TRUTH)
+
+    def __and__(self, other: object) -> NoReturn:
+        raise TypeError("& and | bind tighter than >=: put parentheses around each comparison")
+
+    __rand__ = __or__ = __ror__ = __and__
+
+
+class Feature(_Handle):
+    """A finalized feature, by its name: ``Feature("transaction.version") >= 2``.
+
+    Any name will do, because clusters may have features that are newer than our table.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = checked_name(name)
+
+    def __repr__(self) -> str:
+        return f"Feature({self.name!r})"
+
+    def __ge__(self, level: int) -> Requirement:
+        return FeatureAtLeast(self.name, level)
+
+
+class Api(_Handle):
+    """A Kafka API, by name or key: ``Api("TxnOffsetCommit") >= 3``, ``Api("Fetch").between(4, 11)``.
+
+    Raises
+    ------
+    RequirementError
+        No API has this name; the error shows close ones.
+    """
+
+    __slots__ = ("key",)
+
+    def __init__(self, api: str | int) -> None:
+        try:
+            self.key = checked_api_key(api_key(api))
+        except UnknownApi as error:
+            raise RequirementError(error.name, 0, str(error)) from error
+
+    def __repr__(self) -> str:
+        return f"Api({api_name(self.key)!r})"
+
+    def __ge__(self, version: int) -> Requirement:
+        return ApiAtLeast(self.key, version)
+
+    def between(self, lowest: int, highest: int) -> Requirement:
+        """Require that some version from ``lowest`` to ``highest``, which a client speaks, is served everywhere."""
+        return ApiBetween(self.key, lowest, highest)
