@@ -129,7 +129,9 @@ def _foresee(update: Update, standing: Standing, proposed: Mapping[str, int]) ->
 
 def _spoken(update: Update, standing: Standing, _: Mapping[str, int]) -> Iterator[_Says]:
     """Rule out what cannot be asked at all."""
-    if standing.speaks is None:
+    if standing.speaks is None and not any(node.answered for node in (*standing.brokers, *standing.controllers)):
+        yield _Says("unknown", "no node has answered, so nobody knows what the controller supports")
+    elif standing.speaks is None:
         yield _Says("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
     elif standing.speaks.max < _UPGRADE_TYPE_FROM:
         if update.upgrade_type != "upgrade":

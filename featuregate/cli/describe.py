@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import METADATA_VERSION, level_name, newest_level
 from featuregate.cli.asking import look, look_at_node
 from featuregate.cli.exits import FINE, CommandError
+from featuregate.cli.findings import outside_support
 from featuregate.cli.output import complain
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ def notes(view: View) -> Iterator[str]:
     some_only = sorted({name for broker in view.answering for name in broker.supported} - set(view.supported))
     if some_only:
         yield f"not every {view.role} supports {', '.join(some_only)}: see 'featuregate matrix'"
+    for name, brokers in outside_support(view).items():
+        where = ", ".join(broker.name for broker in brokers)
+        yield f"{name} is finalized at {level_name(name, view.finalized[name])}, which is not supported by {where}"
     if newer := newer_than_known(view):
         yield f"levels of {', '.join(newer)} go higher here than this featuregate knows: they are shown as numbers"
     for broker in view.missing:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from featuregate.answers import BrokerAnswer
     from featuregate.view import View
 
-__all__ = ["Finding", "Severity", "about_cluster", "about_roster", "worst_first"]
+__all__ = ["Finding", "Severity", "about_cluster", "about_roster", "outside_support", "worst_first"]
 
 Severity = Literal["error", "warning", "note"]
 _ORDER: Final[Mapping[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
@@ -65,7 +65,7 @@ def about_cluster(first: View, second: View) -> Iterator[Finding]:
     yield from _silent(second)
     yield from _mixed(second)
     yield from _not_everywhere(second)
-    yield from _finalized_beyond(second)
+    yield from _outside_support(second)
     yield from _upgrades(second)
     yield from _hidden(second)
     yield from _epochs(first, second)
@@ -146,20 +146,40 @@ def _not_everywhere(view: View) -> Iterator[Finding]:
             )
 
 
-def _finalized_beyond(view: View) -> Iterator[Finding]:
-    for name, level in sorted(view.finalized.items()):
-        short = [
-            b for b in view.answering if not b.hides_features and ((can := b.can_run(name)) is None or can.max < level)
-        ]
-        if short and view.epoch >= 0:
-            yield Finding(
-                severity="error",
-                code="finalized-beyond-support",
-                where=_names(short),
-                problem=f"{name} is finalized at {level_name(name, level)}, which these do not say that they can run.",
-                evidence=", ".join(f"{broker.name}: {_range(name, broker)}" for broker in short),
-                advice="run a release there that can, at least the one that the cluster was upgraded with",
-            )
+def outside_support(view: View) -> dict[str, list[BrokerAnswer]]:
+    """Return the features that are finalized below or above what brokers support, each with these brokers.
+
+    A broker that hides features from ApiVersions v3 (KAFKA-17011) counts for what it lists.
+    """
+    if view.epoch < 0:
+        return {}
+    outside = {
+        name: [broker for broker in view.answering if not _supports(broker, name, level)]
+        for name, level in sorted(view.finalized.items())
+    }
+    return {name: brokers for name, brokers in outside.items() if brokers}
+
+
+def _supports(broker: BrokerAnswer, name: str, level: int) -> bool:
+    supported = broker.can_run(name)
+    return broker.hides_features if supported is None else supported.min <= level <= supported.max
+
+
+def _outside_support(view: View) -> Iterator[Finding]:
+    for name, brokers in outside_support(view).items():
+        level = view.finalized[name]
+        lowest = [supported.min for broker in brokers if (supported := broker.can_run(name))]
+        below = len(lowest) == len(brokers) and level < min(lowest)
+        yield Finding(
+            severity="error",
+            code="finalized-below-support" if below else "finalized-beyond-support",
+            where=_names(brokers),
+            problem=f"{name} is finalized at {level_name(name, level)}, which these do not say that they can run.",
+            evidence=", ".join(f"{broker.name}: {_range(name, broker)}" for broker in brokers),
+            advice=f"raise the level to one that they support: featuregate upgrade --feature {name}={max(lowest)}"
+            if below
+            else "run a release there that can, at least the one that the cluster was upgraded with",
+        )
 
 
 def _upgrades(view: View) -> Iterator[Finding]:

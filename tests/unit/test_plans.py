@@ -25,6 +25,14 @@ def test_one_refusal_makes_the_whole_refused() -> None:
     assert plan(silent, fine).judgement == "unknown"
 
 
+def test_a_plan_over_silent_nodes_alone_is_unknown() -> None:
+    """That no node has answered does not mean that no node supports UpdateFeatures."""
+    silent = release_view("4.2.0", "4.2.0", silent=[1, 2], epoch=-1, finalized={})
+    made = plan(silent, (*upgrade({"share.version": 1}), *disable("group.version")))
+    assert {each.judgement for each in made.updates} == {"unknown"}
+    assert "no node has answered" in made.updates[0].text
+
+
 def test_what_opens_and_what_closes_is_named() -> None:
     """By the presets that need the feature."""
     assert plan(VIEW, disable("group.version")).closes == ("kip848",)

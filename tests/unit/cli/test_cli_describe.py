@@ -107,3 +107,11 @@ def test_a_note_names_a_silent_broker_and_why() -> None:
 def test_nothing_is_noted_where_all_agree() -> None:
     """Standard error stays empty, as upstream leaves it."""
     assert list(notes(view(able(1, supported=MODERN), able(2, supported=MODERN)))) == []
+
+
+def test_a_note_names_a_level_that_brokers_do_not_support() -> None:
+    """Below their range as well as above it; the row alone does not show it."""
+    seen = view(able(1, supported=MODERN, metadata_version=5), able(2, supported=MODERN, metadata_version=5))
+    assert list(notes(seen)) == [
+        "metadata.version is finalized at 3.3-IV1, which is not supported by broker 1 (b1:9092), broker 2 (b2:9092)"
+    ]

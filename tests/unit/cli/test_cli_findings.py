@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 from builders import broker, deaf, view
+from hypothesis import given
+from hypothesis import strategies as st
 
 from featuregate.answers import ApiRange, Failure, SupportedRange
-from featuregate.cli.findings import Finding, about_cluster, about_roster, worst_first
+from featuregate.cli.findings import Finding, about_cluster, about_roster, outside_support, worst_first
 
 
 def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: int = 29, **levels: int):
@@ -91,6 +93,29 @@ def test_finalized_above_what_a_broker_can_run_is_an_error() -> None:
     """It should not be able to be there at all."""
     finding = found(view(able(1, group=0, group_version=1), able(2, group_version=1)))["finalized-beyond-support"]
     assert (finding.severity, finding.where) == ("error", "broker 1 (b1:9092)")
+
+
+def test_finalized_below_the_lowest_level_that_a_broker_supports_is_an_error() -> None:
+    """As metadata.version 5 under brokers of 4.0 and newer, which support 7 and higher."""
+    finding = found(view(able(1, metadata_version=5, group_version=1), able(2, metadata_version=5, group_version=1)))[
+        "finalized-below-support"
+    ]
+    assert (finding.severity, finding.where) == ("error", "brokers 1-2")
+    assert finding.problem.startswith("metadata.version is finalized at 3.3-IV1")
+    assert finding.advice.endswith("featuregate upgrade --feature metadata.version=7")
+
+
+def test_a_broker_that_hides_features_is_judged_by_what_it_lists() -> None:
+    """metadata.version starts above 0, so ApiVersions v3 lists it."""
+    seen = view(replace(able(1, group=None, metadata_version=5), asked_version=3))
+    assert "finalized-below-support" in found(seen)
+
+
+@given(lowest=st.integers(0, 9), highest=st.integers(0, 9), level=st.integers(1, 9))
+def test_a_level_outside_the_supported_range_is_found_on_either_side(lowest: int, highest: int, level: int) -> None:
+    """And a level inside it is not."""
+    seen = view(replace(broker(1, a_version=level), supported={"a.version": SupportedRange(lowest, highest)}))
+    assert bool(outside_support(seen)) is not (lowest <= level <= highest)
 
 
 def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
