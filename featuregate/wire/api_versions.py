@@ -16,6 +16,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from featuregate.errors import RemoteWireError
 from featuregate.kafka_errors import UNSUPPORTED_VERSION
 from featuregate.wire.message import Request, Response
 from featuregate.wire.writers import FlexibleWriter
@@ -95,11 +96,16 @@ class ApiVersionsResponse(Response):
     def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
         """Read the answer to a request of version ``asked``, and say which version the body was.
 
-        Error 35 is looked for first: a broker that does not know the version that was asked answers in v0, the one
-        that everybody reads.
+        The error code is looked at first (KIP-35). A broker that does not know the version that was asked answers
+        error 35, and is to list the versions that it does know in v0. Not every one can: what follows the code in
+        librdkafka's mock cluster is no v0. The code alone says enough, so such a body counts as one that lists none.
         """
-        version = 0 if body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big") else asked
-        return cls.decode(version, body), version
+        if body[:2] != UNSUPPORTED_VERSION.to_bytes(2, "big"):
+            return cls.decode(asked, body), asked
+        try:
+            return cls.decode(0, body), 0
+        except RemoteWireError:
+            return cls(error_code=UNSUPPORTED_VERSION, api_ranges={}), 0
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:

@@ -12,9 +12,9 @@ Whoever carries the bytes feeds what was received, sends what is queued, and tak
             session.receive_eof()
 
 The rules are those of KIP-35 and KIP-511. API ranges hold for one connection, so each begins with ApiVersions, at the
-newest version that we speak. A broker that is older answers error 35 in v0, and is asked once more: at the version that
-it advertises, or at v0 where it advertises none. Nothing is ever guessed from silence: a wait that runs out is the
-carrier's to report, and sends nothing.
+newest version that we speak. A broker that is older answers error 35, and is asked once more, whatever follows that
+code: at the newest older version that it lists, or at v0 where none can be read. Nothing is ever guessed from silence:
+a wait that runs out is the carrier's to report, and sends nothing.
 
 Every error comes from `Session.next_event`. After a `RemoteWireError` the stream cannot be trusted, so the same error
 comes again; all that is left to do is to close the connection.
@@ -271,13 +271,10 @@ class Session:
             self._state = _State.READY
             self._frames.max_frame = self._max_frame
             return Negotiated(response, version)
-        if response.error_code == UNSUPPORTED_VERSION and not self._retried and asked > 0:
-            advertised = response.api_ranges.get(ApiVersionsRequest.API_KEY, (0, 0))
-            common = _newest_common(ApiVersionsRequest.VERSIONS, advertised)
-            if common is not None:
-                self._retried = True
-                self._queue(self._hello, common)
-                return None
+        if response.error_code == UNSUPPORTED_VERSION and not self._retried:
+            self._retried = True
+            self._queue(self._hello, _older_than(asked, response))
+            return None
         self._state = _State.OVER
         return Refused(broker_error(response.error_code, self._advice(response, asked)))
 
@@ -300,6 +297,12 @@ class Session:
                 "find the brokers again from the bootstrap list"
             )
         return f"the answer to ApiVersions v{asked}"
+
+
+def _older_than(refused: int, response: ApiVersionsResponse) -> int:
+    """Choose the version to ask after a refusal: the newest older one that is listed, or v0, which all shall know."""
+    ours = (ApiVersionsRequest.VERSIONS[0], refused - 1)
+    return _newest_common(ours, response.api_ranges.get(ApiVersionsRequest.API_KEY)) or 0
 
 
 def _newest_common(ours: tuple[int, int], theirs: tuple[int, int] | None) -> int | None:

@@ -190,6 +190,20 @@ def test_error_35_is_read_as_v0() -> None:
     assert (response.error_code, response.api_ranges, version) == (35, {18: (0, 3)}, 0)
 
 
+@given(after=st.binary(max_size=40))
+@example(after=bytes.fromhex("01 0012 0000 0002 00 00000000"))
+def test_invariant_6_error_35_is_known_whatever_follows_it(after: bytes) -> None:
+    """A body that is no v0 lists no version."""
+    response, version = ApiVersionsResponse.decode_answer(5, b"\0\x23" + after)
+    assert (response.error_code, version) == (35, 0)
+    try:
+        readable = ApiVersionsResponse.decode(0, b"\0\x23" + after)
+    except RemoteWireError:
+        assert response.api_ranges == {}
+    else:
+        assert response == readable
+
+
 @pytest.mark.parametrize("code", [0, 42, 129])
 def test_other_answers_are_read_as_asked(code: int) -> None:
     """42 and 129 come in the version that was asked, with an empty list."""

@@ -53,6 +53,28 @@ def test_topics_that_were_not_asked_for_are_refused() -> None:
         MetadataResponse.decode(1, body + bytes(20))
 
 
+MOCK = bytes.fromhex("00000000 02 00000001 02 61 00002384 00 00 02 63 00000000 01 00 00")
+"""Metadata v12 as librdkafka 2.16's mock cluster answers it, with shorter names."""
+
+
+def test_the_second_end_of_librdkafkas_mock_cluster_is_let_pass() -> None:
+    """Flexible versions of its Metadata end twice, with one byte each time."""
+    node = Node(node_id=1, host="a", port=9092)
+    expected = MetadataResponse(brokers=(node,), cluster_id="c", controller_id=0)
+    assert MetadataResponse.decode_answer(12, MOCK) == (expected, 12)
+    assert MetadataResponse.decode_answer(12, MOCK[:-1]) == (expected, 12)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [(12, MOCK + b"\0"), (12, MOCK[:-1] + b"\1"), (1, MetadataResponse(brokers=()).encode(1) + b"\0")],
+)
+def test_nothing_else_behind_an_answer_is_let_pass(version: int, body: bytes) -> None:
+    """Neither a third end, nor another byte, nor anything behind a version that has no such end."""
+    with pytest.raises(RemoteWireError, match="left over"):
+        MetadataResponse.decode_answer(version, body)
+
+
 def test_more_brokers_than_bytes_are_refused() -> None:
     """The count is compared with what is left."""
     with pytest.raises(RemoteWireError, match=r"brokers at byte 0: 2147483647 elements cannot fit into 8 bytes"):

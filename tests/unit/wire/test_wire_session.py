@@ -136,12 +136,12 @@ class TestNegotiating:
         assert answer(session, hello(), 0, 1) == Negotiated(hello(), 0)
 
     def test_the_retry_takes_no_version_that_we_do_not_speak(self) -> None:
-        """A broker that knows more is asked for what we know."""
+        """Nor the one that was just refused, though the broker lists it."""
         session = new()
         session.negotiate()
         asked(session)
         assert answer(session, hello(35, {18: (2, 9)}), 0, 0) is None
-        assert asked(session)[0][0].api_version == 5
+        assert asked(session)[0][0].api_version == 4
 
     def test_there_is_one_retry(self) -> None:
         """A broker that refuses what it advertised is not asked a third time."""
@@ -164,14 +164,27 @@ class TestNegotiating:
         assert "advertises none" in str(event.error)
 
     @pytest.mark.parametrize("theirs", [(6, 9), (3, 1), (-4, -1)])
-    def test_versions_that_never_meet_are_refused(self, theirs: tuple[int, int]) -> None:
-        """Too new, upside down or below zero."""
+    def test_invariant_6_a_list_without_an_older_version_falls_back_to_v0(self, theirs: tuple[int, int]) -> None:
+        """Too new, upside down or below zero: v0 is what every broker shall know."""
         session = new()
         session.negotiate()
-        event = answer(session, hello(35, {18: theirs}), 0, 0)
+        asked(session)
+        assert answer(session, hello(35, {18: theirs}), 0, 0) is None
+        assert asked(session)[0][0].api_version == 0
+        event = answer(session, hello(35, {18: theirs}), 0, 1)
         assert isinstance(event, Refused)
         assert (event.error.code, event.error.name) == (35, "UNSUPPORTED_VERSION")
-        assert f"advertises {theirs[0]} to {theirs[1]}" in str(event.error)
+        assert f"refused ApiVersions v0 and advertises {theirs[0]} to {theirs[1]}" in str(event.error)
+
+    def test_invariant_6_the_code_alone_tells_that_librdkafkas_mock_cluster_wants_v0(self) -> None:
+        """Its body, of librdkafka 2.16, is that of no version."""
+        session = new()
+        session.negotiate()
+        asked(session)
+        session.receive_data(frame(bytes(4) + bytes.fromhex("0023 01 0012 0000 0002 00 00000000")))
+        assert session.next_event() is None
+        assert [header.api_version for header, _ in asked(session)] == [0]
+        assert answer(session, hello(), 0, 1) == Negotiated(hello(), 0)
 
     def test_invalid_request_says_what_was_sent(self) -> None:
         """Software names and ids are all that it can be about."""
@@ -411,6 +424,23 @@ class TestEnding:
         correlation_id = session.send(MetadataRequest())
         brokers = tuple(Node(node_id=node_id, host="a" * 64, port=9092) for node_id in range(10_000))
         assert isinstance(answer(session, MetadataResponse(brokers=brokers), 12, correlation_id), Reply)
+
+
+@given(first=st.binary(max_size=60), second=st.binary(max_size=60))
+def test_invariant_6_error_35_is_asked_again_once_whatever_follows_it(first: bytes, second: bytes) -> None:
+    """The second time it is a refusal, and nothing more is sent."""
+    session = new()
+    session.negotiate()
+    asked(session)
+    session.receive_data(frame(bytes(4) + b"\0\x23" + first))
+    assert session.next_event() is None
+    [(header, _)] = asked(session)
+    assert 0 <= header.api_version < 5
+    session.receive_data(frame(header.correlation_id.to_bytes(4, "big") + b"\0\x23" + second))
+    event = session.next_event()
+    assert isinstance(event, Refused)
+    assert event.error.code == 35
+    assert session.data_to_send() == b""
 
 
 @given(chunks=st.lists(st.binary(max_size=60) | st.just(b"\0\0\0\x06\0\0\0\0\0\x23"), max_size=8), eof=st.booleans())
