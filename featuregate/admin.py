@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from featuregate.errors import BrokerError
     from featuregate.net.controller import AnswerLost
     from featuregate.net.survey import Roster
-    from featuregate.plans import Plan
+    from featuregate.plans import Plan, UnreadLatch
     from featuregate.requirements import Requirement
     from featuregate.updates import Update
     from featuregate.view import View
@@ -98,7 +98,7 @@ class Admin:
         updates: Iterable[Update],
         *,
         controllers: Mapping[str, Any] | str | Path | None = None,
-        latched: Mapping[str, Requirement] | None = None,
+        latched: Mapping[str, Requirement | UnreadLatch] | None = None,
     ) -> Plan:
         """Foresee what the controller would say, and whom it would hurt. Nothing is changed; no right is needed.
 
@@ -127,7 +127,7 @@ class Admin:
         updates: Iterable[Update],
         *,
         controllers: Mapping[str, Any] | str | Path | None = None,
-        latched: Mapping[str, Requirement] | None = None,
+        latched: Mapping[str, Requirement | UnreadLatch] | None = None,
     ) -> Plan:
         """:meth:`plan` for coroutines."""
         wanted = checked(updates)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from featuregate import presets
 from featuregate.catalog import METADATA_VERSION, close_to, features, level_name
 from featuregate.decisions import evaluate
+from featuregate.errors import RequirementError
 from featuregate.foresight import Standing, foresee
 from featuregate.requirements import features_in, parse
 from featuregate.updates import checked
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from featuregate.updates import Update
     from featuregate.view import View
 
-__all__ = ["Hurt", "Plan", "latched_in", "plan"]
+__all__ = ["Hurt", "Plan", "UnreadLatch", "latched_in", "plan"]
 
 
 class Hurt(NamedTuple):
@@ -36,6 +37,17 @@ class Hurt(NamedTuple):
     """Its text."""
     why: str
     """One line: what of it would not hold."""
+
+
+class UnreadLatch(NamedTuple):
+    """A latch, or a file of latches, that this release cannot read: whether its app would be hurt is unknown."""
+
+    gate: str
+    """The name of the gate, or of the file."""
+    requirement: str
+    """Its text; empty where the file as a whole cannot be read."""
+    why: str
+    """One line: what cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +68,16 @@ class Plan:
     """Latched clients, of those that were told of."""
     notes: tuple[str, ...]
     """What could not be seen, and other things to know, in sentences."""
+    unread: tuple[UnreadLatch, ...] = ()
+    """Latches that could not be read. An update that is not refused is ``unknown`` while there is one."""
 
     @property
     def judgement(self) -> Judgement:
-        """``accepted``: all of it; ``refused``: at least one is refused; else ``unknown``."""
+        """``accepted``: all of it, and every latch was read; ``refused``: at least one is refused; else ``unknown``."""
         found = {foresight.judgement for foresight in self.updates}
-        return "refused" if "refused" in found else "unknown" if "unknown" in found else "accepted"
+        if "refused" in found:
+            return "refused"
+        return "unknown" if "unknown" in found or self.unread else "accepted"
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -72,7 +88,7 @@ def plan(
     updates: Iterable[Update],
     *,
     controllers: View | None = None,
-    latched: Mapping[str, Requirement] | None = None,
+    latched: Mapping[str, Requirement | UnreadLatch] | None = None,
 ) -> Plan:
     """Foresee an update from what brokers, controllers or both said.
 
@@ -109,18 +125,23 @@ def plan(
         opens=tuple(sorted(after_open - before_open)),
         hurt=tuple(_hurt(seen, after, latched or {})),
         notes=tuple(_notes(brokers, controllers, wanted)),
+        unread=tuple(_unread(latched or {})),
     )
 
 
-def latched_in(kept: Kept) -> dict[str, Requirement]:
+def latched_in(kept: Kept) -> dict[str, Requirement | UnreadLatch]:
     """Return the gates that a durable latch holds open, as ``plan`` takes them.
 
     ``kept`` is what ``load()`` of a :class:`featuregate.FileShelf` gives. Of several latches by one name, each counts.
+    A latch whose requirement this release cannot parse, as one of a newer release, is an :class:`UnreadLatch`.
     """
-    found: dict[str, Requirement] = {}
+    found: dict[str, Requirement | UnreadLatch] = {}
     for latched in kept.gates.values():
         name = latched.gate if latched.gate not in found else f"{latched.gate} ({latched.requirement})"
-        found[name] = parse(latched.requirement)
+        try:
+            found[name] = parse(latched.requirement)
+        except RequirementError as error:
+            found[name] = UnreadLatch(name, latched.requirement, str(error))
     return found
 
 
@@ -147,8 +168,16 @@ def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
     }
 
 
-def _hurt(before: View, after: View, latched: Mapping[str, Requirement]) -> Iterator[Hurt]:
+def _unread(latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[UnreadLatch]:
     for name, requirement in latched.items():
+        if isinstance(requirement, UnreadLatch):
+            yield requirement._replace(gate=name)
+
+
+def _hurt(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[Hurt]:
+    for name, requirement in latched.items():
+        if isinstance(requirement, UnreadLatch):
+            continue
         decision = evaluate(after, requirement)
         # Whoever is hurt already is not hurt by this.
         if decision.verdict == "closed" and evaluate(before, requirement).verdict != "closed":
@@ -188,6 +217,8 @@ def _lines(made: Plan) -> Iterator[str]:
         yield f"  closes    {', '.join(made.closes)}"
     for hurt in made.hurt:
         yield f"  hurts     {hurt.gate}, which stays latched: {hurt.why}"
+    for gate, _, why in made.unread:
+        yield f"  unread    {gate}: {why}: whether this update would hurt it is unknown"
     for note in made.notes:
         yield f"  note      {note}"
 

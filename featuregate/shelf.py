@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileShelf", "Shelf", "document_of", "kept_from"]
+__all__ = ["FileShelf", "Shelf", "document_of", "kept_from", "kept_in"]
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -125,19 +125,43 @@ class _Damage(Exception):
     """A file does not hold what we write."""
 
 
+def kept_in(path: Path) -> Kept:
+    """Return what one file of a :class:`FileShelf` holds. The file stays as it is and where it is, damaged or not.
+
+    Raises
+    ------
+    ShelfError
+        The file cannot be read, does not parse, or was written by a newer featuregate; not for a missing file.
+    FileNotFoundError
+        There is no such file.
+    """
+    try:
+        return _parse(path)
+    except _Damage as damage:
+        raise ShelfError(path, f"damaged ({damage})") from damage
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ShelfError(path, error.strerror or str(error)) from error
+
+
 def _read(path: Path, cluster_id: str) -> Kept:
+    kept = _parse(path)
+    if kept.cluster_id != cluster_id:
+        raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+    return kept
+
+
+def _parse(path: Path) -> Kept:
     data = path.read_bytes()
     try:
         document = json.loads(data)
         version = document["schema_version"]
         if type(version) is int and version > SCHEMA_VERSION:
             raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
-        kept = kept_from(document)
+        return kept_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _Damage(f"{type(error).__name__}: {error}") from error
-    if kept.cluster_id != cluster_id:
-        raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
-    return kept
 
 
 def _read_or_set_aside(path: Path, cluster_id: str) -> Kept | None:

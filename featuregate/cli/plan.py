@@ -12,14 +12,15 @@ from featuregate.cli.exits import CLOSED, FINE, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
 from featuregate.cli.wanting import requirement_of
 from featuregate.cli.wishes import updates_of
-from featuregate.errors import ConfigError, FeatureGateError
-from featuregate.plans import latched_in, plan
-from featuregate.shelf import FileShelf, kept_from
+from featuregate.errors import ConfigError, FeatureGateError, ShelfError
+from featuregate.plans import UnreadLatch, latched_in, plan
+from featuregate.shelf import FileShelf, kept_in
 
 if TYPE_CHECKING:
     import argparse
 
     from featuregate.plans import Plan
+    from featuregate.ratchet import Kept
     from featuregate.requirements import Requirement
     from featuregate.view import View
 
@@ -44,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_as_json(made)))
     else:
         print("\n".join(map(printable, str(made).splitlines())))
-    if made.judgement == "unknown":
-        return UNKNOWN
-    return CLOSED if made.judgement == "refused" or made.hurt else FINE
+    if made.judgement == "refused" or made.hurt:
+        return CLOSED
+    return UNKNOWN if made.judgement == "unknown" else FINE
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:
@@ -63,20 +64,44 @@ def _controllers(args: argparse.Namespace, brokers: View) -> View:
     return view
 
 
-def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement]:
-    """Read the latches of apps: each place is the folder of a FileShelf, or one of its files."""
-    found: dict[str, Requirement] = {}
+def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
+    """Read the latches of apps: each place is the folder of a FileShelf, or one of its files.
+
+    A file that cannot be read is an `UnreadLatch` under its own name, and the others count.
+    """
+    found: dict[str, Requirement | UnreadLatch] = {}
     for place in places:
-        path = Path(place)
+        if cluster_id is None:
+            why = "the cluster has not told its id, so it is not known which of these latches are of this cluster"
+            found[place] = UnreadLatch(place, "", why)
+            continue
         try:
-            kept = FileShelf(path).load(cluster_id or "") if path.is_dir() else kept_from(json.loads(path.read_bytes()))
-        except OSError as error:
-            raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CommandError(f"argument --latches: {place}: this is no file of latches") from error
+            kept = _kept(Path(place), cluster_id)
+        except ShelfError as error:
+            found[error.place] = UnreadLatch(error.place, "", error.problem)
+            continue
         if kept is not None and kept.cluster_id == cluster_id:
             found |= {f"{name} ({place})": requirement for name, requirement in latched_in(kept).items()}
     return found
+
+
+def _kept(place: Path, cluster_id: str) -> Kept | None:
+    """Read a file, or the file of a cluster in a folder; None where the folder has none.
+
+    Raises `CommandError` for a place that is not there, `ShelfError` for what cannot be read.
+    """
+    try:
+        file = FileShelf(place).path(cluster_id) if place.is_dir() else place
+        kept = kept_in(file)
+    except FileNotFoundError as error:
+        if error.filename == str(place):
+            raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
+        return None
+    except OSError as error:
+        raise ShelfError(place, error.strerror or str(error)) from error
+    if file != place and kept.cluster_id != cluster_id:
+        raise ShelfError(file, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+    return kept
 
 
 def _as_json(made: Plan) -> dict[str, Any]:
@@ -99,5 +124,6 @@ def _as_json(made: Plan) -> dict[str, Any]:
         "opens": list(made.opens),
         "closes": list(made.closes),
         "hurt": [hurt._asdict() for hurt in made.hurt],
+        "unread": [unread._asdict() for unread in made.unread],
         "notes": list(made.notes),
     }

@@ -90,6 +90,18 @@ def test_a_latch_of_a_file_is_read_as_it_was_written() -> None:
     }
 
 
+def test_a_latch_that_this_release_cannot_parse_is_unread() -> None:
+    """The other latches count, and a plan that would be accepted is unknown."""
+    keys = [LatchKey("g", "group.version>=1"), LatchKey("new", "group.version~3")]
+    gates = {key: LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=1.0, epoch=5) for key in keys}
+    latched = latched_in(Kept(cluster_id="c", gates=gates))
+    made = plan(VIEW, disable("group.version"), latched=latched)
+    assert made.judgement == "unknown"
+    assert [hurt.gate for hurt in made.hurt] == ["g"]
+    assert [(unread.gate, unread.requirement) for unread in made.unread] == [("new", "group.version~3")]
+    assert plan(VIEW, upgrade({"group.version": 9}), latched=latched).judgement == "refused"
+
+
 def test_what_was_not_seen_is_noted() -> None:
     """A plan says what it does not know."""
     notes = plan(release_view("4.2.0", "4.2.0", silent=[2]), upgrade({"share.version": 1})).notes

@@ -397,15 +397,59 @@ def test_latches_are_read_from_the_folder_of_an_app_or_from_a_file(on: Run, tmp_
         assert ended.code == hurt
 
 
-@pytest.mark.parametrize("content", [None, "[]", "{", '{"schema_version": 1}'])
-def test_latches_that_cannot_be_read_are_named(on: Run, tmp_path: Path, content: str | None) -> None:
-    """Rather than be taken for none."""
+def test_a_place_without_latches_is_a_mistake_of_the_command_line(on: Run, tmp_path: Path) -> None:
+    """Rather than be taken for an app that has latched nothing."""
     file = tmp_path / "latches.json"
-    if content is not None:
-        file.write_text(content)
     ended = on("plan", "disable", "--feature", "group.version", "--latches", str(file))
-    assert ended.code == 64
-    assert f"argument --latches: {file}: " in ended.err
+    assert (ended.code, ended.err) == (64, f"featuregate: argument --latches: {file}: No such file or directory\n")
+
+
+DAMAGED = ["[]", "{", '{"schema_version": 1}', '{"schema_version": 99}']
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_a_latch_file_that_cannot_be_read_is_named_and_makes_the_plan_unknown(
+    on: Run, tmp_path: Path, content: str, *, as_folder: bool
+) -> None:
+    """What it holds is unknown. A plan moves no file, or the app would lose the latches in it."""
+    file = tmp_path / "scripted.json"
+    file.write_text(content)
+    ended = on("plan", "disable", "--feature", "group.version", "--latches", str(tmp_path if as_folder else file))
+    assert ended.code == 2
+    assert ended.out.startswith("unknown: 1 update of cluster scripted")
+    assert f"  unread    {file}: " in ended.out
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("scripted.json", content)]
+
+
+def test_a_latch_file_that_cannot_be_read_does_not_hide_the_others(on: Run, tmp_path: Path) -> None:
+    """An app that would be hurt is named beside it."""
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text("{")
+    places = ("--latches", str(damaged), "--latches", str(latches(tmp_path, "scripted")))
+    ended = on("plan", "disable", "--feature", "group.version", *places, "--output", "json")
+    said = json.loads(ended.out)
+    assert ended.code == 1
+    assert [hurt["gate"] for hurt in said["hurt"]] == [f"eos ({tmp_path / 'scripted.json'})"]
+    assert [unread["gate"] for unread in said["unread"]] == [str(damaged)]
+
+
+def test_a_latch_of_a_newer_release_is_named_with_its_file(on: Run, tmp_path: Path) -> None:
+    """This release cannot parse its requirement; the other latches of the file count."""
+    file = latches(tmp_path, "scripted")
+    file.write_text(file.read_text().replace("group.version>=1", "group.version~1"))
+    ended = on("plan", "upgrade", "--feature", "share.version=1", "--latches", str(file))
+    assert ended.code == 2
+    assert f"  unread    eos ({file}): " in ended.out
+    assert "of 'group.version~1'" in ended.out
+
+
+def test_latches_of_a_cluster_without_an_id_are_unknown(on: Run, tmp_path: Path) -> None:
+    """A listed roster asks for no id, so nobody knows which latches are of this cluster."""
+    place = latches(tmp_path, "scripted").parent
+    ended = on("plan", "upgrade", "--feature", "share.version=1", "--latches", str(place), "--roster", "listed")
+    assert ended.code == 2
+    assert f"  unread    {place}: the cluster has not told its id" in ended.out
 
 
 # ------------------------------------------------------------------ looking up
