@@ -24,12 +24,11 @@ from featuregate.plans import plan
 from featuregate.updates import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from featuregate.config import Settings
     from featuregate.errors import BrokerError
-    from featuregate.net.controller import AnswerLost
     from featuregate.net.survey import Roster
     from featuregate.plans import Plan, UnreadLatch
     from featuregate.requirements import Requirement
@@ -70,7 +69,8 @@ class Admin:
     timeout
         Seconds for one method, at the most.
     settle
-        Seconds for which a lost answer is looked for in what the brokers say, beyond the timeout.
+        Seconds for which a lost answer, or one that does not tell, is looked for in what the brokers say, beyond the
+        timeout.
 
     Raises
     ------
@@ -155,7 +155,9 @@ class Admin:
             The controller did not agree to all of it. From 4.0 on nothing was changed then; before, what it agreed to
             was: ``error.outcome`` says which.
         UpdateUncertain
-            The connection was lost while it was on its way, and reading back did not settle it.
+            The answer was lost on its way, or does not tell whether the levels were changed (REQUEST_TIMED_OUT,
+            UNKNOWN_SERVER_ERROR and the others of :func:`featuregate.kafka_errors.may_be_done`), and reading back did
+            not settle it.
         LocalWireError
             The cluster speaks nothing newer than UpdateFeatures v0, and this is a downgrade or a dry run: controllers
             ignore v0's flag. Nothing was sent.
@@ -243,24 +245,33 @@ class Admin:
         except AnswerLost as lost:
             if dry_run:
                 raise lost.cause from lost
-            return await self._settle(updates, lost)
+            return await self._settle(updates, None, str(lost.cause), lost)
         outcome = _outcome(response, roster, updates, dry_run=dry_run)
+        in_doubt = [one for one in outcome.features if one.open]
+        if in_doubt and not dry_run:
+            doubtful = [one.update for one in in_doubt]
+            outcome = await self._settle(doubtful, outcome, _answered(outcome), in_doubt[0].error)
         if not outcome.done:
             raise UpdateRefused(outcome)
         return outcome
 
-    async def _settle(self, updates: tuple[Update, ...], lost: AnswerLost) -> Outcome:
-        """Find out by looking whether an update was applied of which the answer was lost."""
+    async def _settle(
+        self, updates: Sequence[Update], said: Outcome | None, problem: str, cause: Exception | None
+    ) -> Outcome:
+        """Find out by looking whether updates were applied of which the answer was lost, or did not tell."""
         wanted = {update.feature: update.level for update in updates}
         try:
             view = await self._look_until(wanted, self._settle_seconds)
         except FeatureGateError as error:
-            raise UpdateUncertain(f"{lost.cause}; then {error}", wanted, dict.fromkeys(wanted)) from lost
+            raise UpdateUncertain(f"{problem}; then {error}", wanted, dict.fromkeys(wanted), said) from cause
         seen = {feature: view.level(feature) for feature in wanted}
         if seen != wanted:
-            raise UpdateUncertain(str(lost.cause), wanted, seen) from lost
-        features = tuple(FeatureOutcome(update=update, error=None) for update in updates)
-        return Outcome(cluster_id=view.cluster_id, dry_run=False, features=features, read_back=True)
+            raise UpdateUncertain(problem, wanted, seen, said) from cause
+        if said is None:
+            features = tuple(FeatureOutcome(update=update, error=None) for update in updates)
+            return Outcome(cluster_id=view.cluster_id, dry_run=False, features=features, read_back=True)
+        features = tuple(replace(one, error=None, answer=one.error) if one.open else one for one in said.features)
+        return replace(said, features=features, read_back=True)
 
 
 def _request(updates: tuple[Update, ...], timeout_ms: int, *, dry_run: bool) -> UpdateFeaturesRequest:
@@ -295,6 +306,14 @@ def _outcome(
         FeatureOutcome(update=update, error=errors.get(update.feature, _no_result(update))) for update in updates
     )
     return Outcome(cluster_id=roster.cluster_id, dry_run=dry_run, features=features)
+
+
+def _answered(outcome: Outcome) -> str:
+    """Say what the controller answered where that leaves something open: first the doubt, then what is known."""
+    doubts = dict.fromkeys(str(one.error).rstrip(".") for one in outcome.features if one.open)
+    known = [f"{one.update.feature} was changed" for one in outcome.features if one.done]
+    known += [f"{one.update.feature} was refused: {one.error}" for one in outcome.failures if not one.open]
+    return "; ".join([f"the controller answered {' and '.join(doubts)}", *known])
 
 
 def _error(code: int, message: str | None) -> BrokerError | None:

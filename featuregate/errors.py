@@ -9,7 +9,7 @@
     ├── ViewJsonError                 JSON that is no view; also a ValueError
     ├── InvalidUpdate                 no cluster can be asked for such levels; also a ValueError
     ├── UpdateRefused                 the controller did not agree to all levels; carries what became of each
-    ├── UpdateUncertain               the answer to an update was lost: it may or may not have been applied
+    ├── UpdateUncertain               no answer tells whether an update was applied: it may or may not have been
     ├── NotShown                      a broker does not show the levels in time; also a TimeoutError
     ├── WireError                     bytes and messages
     │   ├── LocalWireError            our fault: we asked for bytes that Kafka does not allow
@@ -151,16 +151,20 @@ class UpdateRefused(FeatureGateError):
 
 
 class UpdateUncertain(FeatureGateError):
-    """The answer to an update was lost, and reading back did not settle it: it may or may not have been applied.
+    """An update was sent, and neither its answer nor reading back tells whether it was applied: it may be or not.
 
-    ``problem`` says how it was lost, ``seen`` what reading back gave: the level of each feature, None for unknown.
+    ``problem`` says how the answer was lost or what it said, ``seen`` what reading back gave: the level of each feature
+    that is in doubt, None for unknown. ``outcome`` is what the controller answered, None where no answer came.
     """
 
-    def __init__(self, problem: str, wanted: Mapping[str, int], seen: Mapping[str, int | None]) -> None:
-        super().__init__(problem, dict(wanted), dict(seen))
+    def __init__(
+        self, problem: str, wanted: Mapping[str, int], seen: Mapping[str, int | None], outcome: Any = None
+    ) -> None:
+        super().__init__(problem, dict(wanted), dict(seen), outcome)
         self.problem = problem
         self.wanted = dict(wanted)
         self.seen = dict(seen)
+        self.outcome = outcome
 
     def __str__(self) -> str:
         levels = ", ".join(

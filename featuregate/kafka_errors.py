@@ -22,6 +22,7 @@ __all__ = [
     "KafkaError",
     "broker_error",
     "kafka_error",
+    "may_be_done",
 ]
 
 NONE: Final = 0
@@ -184,12 +185,26 @@ _TABLE: tuple[KafkaError, ...] = tuple(map(KafkaError._make, (
 )))
 # fmt: on
 
+_MAY_BE_DONE: Final = frozenset({-1, 7, 13, NOT_CONTROLLER, 96})
+
 KAFKA_ERRORS: Final[dict[int, KafkaError]] = {error.code: error for error in _TABLE}
 
 
 def kafka_error(code: int) -> KafkaError:
     """Look up a code; one that we do not know is not retriable and keeps its number in its name."""
     return KAFKA_ERRORS.get(code) or KafkaError(code, f"UNKNOWN_CODE_{code}", retriable=False)
+
+
+def may_be_done(code: int) -> bool:
+    """Say whether a change may have been carried out, or still be, although a controller answered with this code.
+
+    REQUEST_TIMED_OUT and UNKNOWN_SERVER_ERROR come back from a KRaft controller that has written a record and waits
+    for the quorum, NETWORK_EXCEPTION from a broker that forwards. NOT_CONTROLLER ends each write that waits when a
+    controller loses its leadership; its successor may still commit it (``QuorumController.renounce``).
+    FEATURE_UPDATE_FAILED comes from a controller that did not read back what it had written to ZooKeeper
+    (``KafkaController.processFeatureUpdates``). Of a code that is not in the table nobody knows.
+    """
+    return code in _MAY_BE_DONE or code not in KAFKA_ERRORS
 
 
 def broker_error(code: int, message: str | None = None) -> BrokerError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from featuregate.kafka_errors import may_be_done
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,11 +25,18 @@ class FeatureOutcome:
     update: Update
     error: BrokerError | None
     """Why it was refused; None where it was done, or in a dry run could be."""
+    answer: BrokerError | None = None
+    """What the controller answered where its answer did not tell, and the level was read from the brokers instead."""
 
     @property
     def done(self) -> bool:
         """Whether the controller agreed."""
         return self.error is None
+
+    @property
+    def open(self) -> bool:
+        """Whether the error leaves it open if the level was changed, as REQUEST_TIMED_OUT does."""
+        return self.error is not None and may_be_done(self.error.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +49,7 @@ class Outcome:
     features: tuple[FeatureOutcome, ...]
     """In the order in which they were asked for."""
     read_back: bool = False
-    """The answer was lost, and the levels were read from the brokers afterwards."""
+    """The answer was lost or did not tell, and the levels were read from the brokers afterwards."""
 
     @property
     def done(self) -> bool:

@@ -110,7 +110,7 @@ def _tell(verb: Verb, outcome: Outcome, updates: tuple[Update, ...], *, as_text:
             complain("it was done, and only the output is lost")
         raise
     if outcome.read_back:
-        complain("no answer came, so the brokers were asked: they show it")
+        complain("no answer settled it, so the brokers were asked: they show it")
     if errors:
         raise CommandError(" ".join([failed(updates, errors), *advice(outcome)]), CLOSED)
 

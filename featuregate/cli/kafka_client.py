@@ -28,12 +28,14 @@ from featuregate.errors import (
     NetError,
     UnsupportedVersion,
     UpdateRefused,
+    UpdateUncertain,
 )
 from featuregate.net.dial import RESOLVING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from featuregate.outcomes import Outcome
     from featuregate.updates import Update
     from featuregate.view import View
 
@@ -94,15 +96,18 @@ class Client:
         return view_of_node(Settings.parse(self._config, total_timeout=UPDATE_SECONDS), node_id)
 
     def update(self, updates: tuple[Update, ...], *, dry_run: bool) -> dict[str, str]:
-        """Change levels, or try to; return the words of those that were refused, by feature."""
+        """Change levels, or try to; return the controller's words where they are an error, by feature.
+
+        As in upstream they are printed whatever they leave open. What the brokers show goes to standard error.
+        """
         try:
-            if dry_run:
-                self._admin.dry_run(updates)
-            else:
-                self._admin.update(updates)
+            outcome = self._admin.dry_run(updates) if dry_run else self._admin.update(updates)
         except UpdateRefused as refused:
-            return {one.update.feature: one.error.message or one.error.name for one in refused.outcome.failures}
+            return _errors_of(refused.outcome)
         except FeatureGateError as error:
+            if isinstance(error, UpdateUncertain) and error.outcome is not None:
+                _log(error)
+                return _errors_of(error.outcome)
             if _leads_nowhere(error):
                 raise _no_client(error) from error
             _log(error)
@@ -111,7 +116,14 @@ class Client:
             if not dry_run:
                 tell("kafka-features-py: interrupted: the update may or may not have been applied; see 'describe'")
             raise
-        return {}
+        return _errors_of(outcome)
+
+
+def _errors_of(outcome: Outcome) -> dict[str, str]:
+    if outcome.read_back:
+        tell("kafka-features-py: no answer settled it, so the brokers were asked: they show it")
+    errors = {one.update.feature: one.error or one.answer for one in outcome.features}
+    return {feature: error.message or error.name for feature, error in errors.items() if error is not None}
 
 
 def _properties(name: str | None) -> dict[str, str]:

@@ -34,7 +34,10 @@ R = TypeVar("R", bound="Response")
 
 
 class AnswerLost(Exception):
-    """The request was sent, and no answer that can be read came back: it may or may not have been carried out."""
+    """The request was sent, and no answer that tells came back: it may or may not have been carried out.
+
+    ``cause`` is what came instead: a `NetError`, an answer that does not parse, or NOT_CONTROLLER to the end.
+    """
 
     def __init__(self, roster: Roster, cause: FeatureGateError) -> None:
         super().__init__(str(cause))
@@ -48,32 +51,38 @@ async def ask_controller(
     """Find the controller, send it a request, and give its answer, whose error code is for the caller to judge.
 
     Where it has moved (NOT_CONTROLLER), or the node that was named cannot be reached, the next one is looked for until
-    ``deadline``, a time of the running loop. ``make`` is given the milliseconds that the controller may take.
+    ``deadline``, a time of the running loop. ``make`` is given the milliseconds that the controller may take. Kafka's
+    own client, too, sends a request again after NOT_CONTROLLER.
 
     Raises
     ------
     DiscoveryError
         Nobody tells who the controller is.
     AnswerLost
-        The request was sent, and its answer was lost.
+        The request was sent, and its answer was lost; or every answer was NOT_CONTROLLER.
     FeatureGateError
-        Nothing was sent: no version in common, no authentication, no connection in time; or NOT_CONTROLLER to the end.
+        Nothing was sent: no version in common, no authentication, no connection in time.
     """
     known: Roster | None = None
+    moved: AnswerLost | None = None
     pause = _FIRST_PAUSE
     while True:
-        roster = (await find(settings, known, deadline)).roster
         try:
-            response = await _ask(settings, roster, make, deadline)
+            known = (await find(settings, known, deadline)).roster
+            response = await _ask(settings, known, make, deadline)
         except NetError as error:
-            problem: FeatureGateError = error
+            problem: Exception = error
+        except FeatureGateError as error:
+            if moved is None:
+                raise
+            raise moved from error
         else:
             if error_code(response) != NOT_CONTROLLER:
-                return response, roster
-            problem = broker_error(NOT_CONTROLLER, "the controller is not where the cluster says that it is")
-        known = roster
+                return response, known
+            text = "the controller is not where the cluster says that it is"
+            problem = moved = AnswerLost(known, broker_error(NOT_CONTROLLER, text))
         if _left(deadline) <= pause:
-            raise problem
+            raise moved or problem
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -116,11 +116,37 @@ def test_the_controller_that_has_moved_is_found_though_the_bootstrap_broker_is_g
 
 
 def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: ScriptedCluster) -> None:
-    """The error is Kafka's own."""
+    """A dry run ends with Kafka's own error."""
     cluster.says = lambda *_: NOT_CONTROLLER
     with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
-        Admin(cluster.bootstrap, timeout=0.6).update(GROUP)
+        Admin(cluster.bootstrap, timeout=0.6).dry_run(GROUP)
     assert 1 < len(cluster.heard) < 20
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_an_update_that_only_met_not_controller_is_settled_by_looking(cluster: ScriptedCluster, *, gone: bool) -> None:
+    """A controller that loses its leadership says so of a record that its successor may still commit."""
+    spoken = cluster.nodes[1].api_ranges[18]
+    timer = threading.Timer(1.0 if gone else 0.0, let_nodes_speak, (cluster, spoken))
+
+    def resign(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
+        cluster.agree(request, node)
+        if gone:
+            let_nodes_speak(cluster, (0, -1))
+        if len(cluster.heard) == 1:
+            timer.start()
+        return NOT_CONTROLLER
+
+    cluster.says = resign
+    outcome = Admin(cluster.bootstrap, timeout=0.6, settle=30).update(upgrade({"share.version": 7}))
+    timer.join()
+    assert (outcome.done, outcome.read_back) == (True, True)
+
+
+def let_nodes_speak(cluster: ScriptedCluster, versions: tuple[int, int]) -> None:
+    """Let every node serve these versions of ApiVersions; with ``(0, -1)`` it answers nobody."""
+    for node in cluster.nodes.values():
+        node.api_ranges[18] = versions
 
 
 def test_a_controller_that_cannot_be_reached_is_looked_for_again(cluster: ScriptedCluster) -> None:
@@ -160,14 +186,13 @@ def test_before_4_0_each_feature_stands_by_itself(cluster: ScriptedCluster) -> N
     assert done == {"a": True, "b": False}
 
 
-def test_a_feature_without_a_result_is_not_done(cluster: ScriptedCluster) -> None:
-    """In the words of Kafka's own client."""
+def test_a_feature_without_a_result_is_in_doubt(cluster: ScriptedCluster) -> None:
+    """In the words of Kafka's own client; what the brokers show settles it."""
     cluster.speak(0, 1)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a"),))
-    with pytest.raises(UpdateRefused) as caught:
-        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
-    (failure,) = caught.value.outcome.failures
-    assert failure.error.message == "The controller response did not contain a result for feature b"
+    with pytest.raises(UpdateUncertain, match="did not contain a result for feature b; a was changed") as caught:
+        Admin(cluster.bootstrap, settle=0.2).update(upgrade({"a": 1, "b": 2}))
+    assert caught.value.wanted == {"b": 2}
 
 
 def test_the_word_none_of_a_result_is_no_error(cluster: ScriptedCluster) -> None:
@@ -246,6 +271,91 @@ def test_a_lost_answer_is_settled_by_reading_back(cluster: ScriptedCluster, *, a
     assert len(cluster.heard) == 1
 
 
+TELLS_NOTHING = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    7: "REQUEST_TIMED_OUT",
+    13: "NETWORK_EXCEPTION",
+    96: "FEATURE_UPDATE_FAILED",
+    999: "UNKNOWN_CODE_999",
+}
+
+
+@pytest.mark.parametrize("as_results", [False, True])
+@pytest.mark.parametrize("code", TELLS_NOTHING)
+@pytest.mark.parametrize("applied", [True, False])
+def test_an_answer_that_does_not_tell_is_settled_by_reading_back(
+    cluster: ScriptedCluster, code: int, *, applied: bool, as_results: bool
+) -> None:
+    """The controller may have written the record and waited in vain for the quorum: that is no refusal."""
+
+    def fail(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
+        if applied:
+            cluster.agree(request, node)
+        results = (FeatureResult(feature="share.version", error_code=code),)
+        return UpdateFeaturesResponse(results=results) if as_results else UpdateFeaturesResponse(error_code=code)
+
+    if as_results:
+        cluster.speak(0, 1)
+    cluster.says = fail
+    admin = Admin(cluster.bootstrap, settle=20.0 if applied else 0.2)
+    if applied:
+        outcome = admin.update(upgrade({"share.version": 7}))
+        assert (outcome.done, outcome.read_back) == (True, True)
+        assert outcome.features[0].answer.name == TELLS_NOTHING[code]
+    else:
+        with pytest.raises(UpdateUncertain, match=f"the controller answered {TELLS_NOTHING[code]}") as caught:
+            admin.update(upgrade({"share.version": 7}))
+        assert caught.value.seen == {"share.version": cluster.nodes[1].finalized["share.version"]}
+        assert caught.value.outcome.features[0].error.code == code
+    assert len(cluster.heard) == 1
+
+
+def test_only_the_features_that_are_in_doubt_are_read_back(cluster: ScriptedCluster) -> None:
+    """Before 4.0 each has a result of its own: one was changed, one was refused, one timed out and was changed."""
+    cluster.speak(0, 1)
+
+    def answer(*_: object) -> UpdateFeaturesResponse:
+        cluster.apply({"share.version": 7})
+        results = (
+            FeatureResult(feature="a"),
+            FeatureResult(feature="b", error_code=95, error_message="no"),
+            FeatureResult(feature="share.version", error_code=7),
+        )
+        return UpdateFeaturesResponse(results=results)
+
+    cluster.says = answer
+    with pytest.raises(UpdateRefused) as caught:
+        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2, "share.version": 7}))
+    outcome = caught.value.outcome
+    assert {one.update.feature: one.done for one in outcome.features} == {"a": True, "b": False, "share.version": True}
+    assert outcome.read_back
+
+
+def test_what_is_known_is_told_beside_what_is_in_doubt(cluster: ScriptedCluster) -> None:
+    """One error names all three, and is one line."""
+    cluster.speak(0, 1)
+    results = (
+        FeatureResult(feature="a"),
+        FeatureResult(feature="b", error_code=95, error_message="no"),
+        FeatureResult(feature="c", error_code=7),
+    )
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
+    with pytest.raises(UpdateUncertain) as caught:
+        Admin(cluster.bootstrap, settle=0.2).update(upgrade({"a": 1, "b": 2, "c": 3}))
+    assert str(caught.value) == (
+        "the update may or may not have been applied: the controller answered REQUEST_TIMED_OUT (error 7): "
+        "The request timed out; a was changed; b was refused: INVALID_UPDATE_VERSION (error 95): no. "
+        "Read back: c is 0 (wanted 3). Look again with 'featuregate describe' before you repeat it"
+    )
+
+
+def test_a_dry_run_that_timed_out_has_nothing_to_settle(cluster: ScriptedCluster) -> None:
+    """Nothing was changed; the controller did not agree."""
+    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=7)
+    with pytest.raises(UpdateRefused, match="REQUEST_TIMED_OUT"):
+        Admin(cluster.bootstrap).dry_run(GROUP)
+
+
 def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCluster) -> None:
     """The whole cluster went with it."""
 
@@ -263,16 +373,11 @@ def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCl
 def test_a_lost_answer_is_looked_for_while_nobody_answers(cluster: ScriptedCluster) -> None:
     """As where the cluster is restarted: who is asked again is there later."""
     spoken = cluster.nodes[1].api_ranges[18]
-
-    def answer_to_nobody(versions: tuple[int, int]) -> None:
-        for node in cluster.nodes.values():
-            node.api_ranges[18] = versions
-
-    timer = threading.Timer(0.5, answer_to_nobody, (spoken,))
+    timer = threading.Timer(0.5, let_nodes_speak, (cluster, spoken))
 
     def lose(request: UpdateFeaturesRequest, node: ScriptedNode) -> str:
         cluster.agree(request, node)
-        answer_to_nobody((0, -1))
+        let_nodes_speak(cluster, (0, -1))
         timer.start()
         return HANG_UP
 

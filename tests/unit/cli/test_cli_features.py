@@ -574,6 +574,41 @@ def test_the_drop_in_never_says_that_nothing_was_sent_where_something_was(cluste
     assert refused["a"].startswith("the update may or may not have been applied: ")
 
 
+@pytest.mark.parametrize("applied", [True, False])
+def test_the_drop_in_prints_an_answer_that_does_not_tell_as_upstream_does(
+    cluster: ScriptedCluster, capsys: pytest.CaptureFixture[str], *, applied: bool
+) -> None:
+    """Standard error says what the brokers show."""
+
+    def time_out(request: object, node: object) -> UpdateFeaturesResponse:
+        if applied:
+            cluster.agree(request, node)  # type: ignore[arg-type]  # as it was called
+        return UpdateFeaturesResponse(error_code=7)
+
+    cluster.says = time_out
+    client = Client({"bootstrap.servers": cluster.bootstrap}, settle=20.0 if applied else 0.2)
+    assert client.update(upgrade({"share.version": 7}), dry_run=False) == {"share.version": "The request timed out."}
+    said = capsys.readouterr().err
+    assert ("they show it" if applied else "the update may or may not have been applied") in said
+
+
+def test_an_answer_that_does_not_tell_is_no_failure_where_the_brokers_show_the_level(
+    on: Run, cluster: ScriptedCluster
+) -> None:
+    """Our own command tells what is so."""
+
+    def time_out(request: object, node: object) -> UpdateFeaturesResponse:
+        cluster.agree(request, node)  # type: ignore[arg-type]  # as it was called
+        return UpdateFeaturesResponse(error_code=7)
+
+    cluster.says = time_out
+    assert on("upgrade", "--feature", "share.version=7") == (
+        0,
+        "share.version was upgraded to 7.\n",
+        "featuregate: no answer settled it, so the brokers were asked: they show it\n",
+    )
+
+
 def test_a_cluster_that_is_too_old_is_told_in_upstreams_words(drop_in: Run, cluster: ScriptedCluster) -> None:
     """With its name of the API."""
     for node in cluster.nodes.values():
