@@ -139,9 +139,10 @@ def _properties(name: str | None) -> dict[str, str]:
 
 def _demand_ports(name: str, addresses: str) -> None:
     """Refuse an address without a port, for which upstream has no default. Raises `ConfigError`."""
-    for address in addresses.split(","):
-        if address.strip() and not _WITH_PORT.match(address.strip()):
-            raise ConfigError(name, f"{address.strip()!r} has no port")
+    parts = [stripped for part in addresses.split(",") if (stripped := part.strip())]
+    for at, address in enumerate(parts, 1):
+        if not _WITH_PORT.match(address):
+            raise ConfigError(name, f"address {at} of {len(parts)} has no port")
 
 
 def _no_client(error: FeatureGateError) -> CommandError:

@@ -14,7 +14,7 @@ from featuregate.cli.argparse4j import HelpWanted, Mistake, parse
 from featuregate.cli.exits import BROKEN_PIPE, CLOSED, FINE, INTERRUPTED, CommandError
 from featuregate.cli.kafka_help import help_text
 from featuregate.cli.looking_up import dependencies, dependency_lines, mapping_lines
-from featuregate.cli.output import OUTPUT_ERRORS, discard_output, tell
+from featuregate.cli.output import OUTPUT_ERRORS, discard_output, tell, without_userinfo
 from featuregate.cli.told import failed, lines
 from featuregate.cli.wishes import DEPRECATED, Wish, updates_of, warns
 from featuregate.errors import FeatureGateError
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # as it is where the process was started with it closed
                 sys.stdout.flush()
     except Mistake as mistake:
-        tell(f"Command line error: {mistake}. Type --help for help.")
+        tell(f"Command line error: {without_userinfo(str(mistake))}. Type --help for help.")
     except (CommandError, FeatureGateError) as error:
         tell(str(error))
     except KeyboardInterrupt:

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ["OUTPUT_ERRORS", "PROGRAM", "complain", "discard_output", "printable", "tell", "wants_colour"]
+__all__ = [
+    "OUTPUT_ERRORS",
+    "PROGRAM",
+    "complain",
+    "discard_output",
+    "printable",
+    "tell",
+    "wants_colour",
+    "without_userinfo",
+]
 
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What befalls output. Whatever else commands do that may raise OSError, they turn into errors of ours."""
+_USERINFO: Final = re.compile(r"(['\"])[^'\"]*@|\S*@")
+"""As far back as a quote begins, or as the white space ends."""
 
 
 def complain(problem: str) -> None:
     """Print one line on standard error, whatever the text is made of."""
-    tell(f"{PROGRAM}: {printable(' '.join(problem.split()))}")
+    tell(f"{PROGRAM}: {printable(' '.join(without_userinfo(problem).split()))}")
 
 
 def tell(line: str) -> None:
@@ -36,6 +48,11 @@ def discard_output() -> None:
 def printable(text: str) -> str:
     """Show what a terminal would obey rather than print: texts of brokers end up here."""
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
+
+
+def without_userinfo(problem: str) -> str:
+    """Hide what stands before an @: an argument that belongs nowhere may be ``user:password@host:9092``."""
+    return _USERINFO.sub(r"\1<hidden>@", problem)
 
 
 def wants_colour(stream: TextIO) -> bool:

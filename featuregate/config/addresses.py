@@ -16,7 +16,8 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z0-9_.\-]+)://(?P<rest>.*)", re.DOTALL)
 _BRACKETED = re.compile(r"\[(?P<host>[^\[\]]*)\](?::(?P<port>.*))?", re.DOTALL)
-_NEVER_IN_A_HOST = re.compile(r"[\s/\\@\[\]#?\"']|[\x00-\x1f\x7f]")
+_HOST = re.compile(r"[\w.\-]+")
+"""A name in any script, or an IPv4 address; nothing that looks like a query, a path or a property."""
 
 
 class Address(NamedTuple):
@@ -35,51 +36,70 @@ def parse_bootstrap(key: str, text: str, protocol: str) -> tuple[Address, ...]:
     A port that is left out is 9092, as in librdkafka. IPv6 literals take brackets: ``[::1]:9093``; without a port
     they may stand bare. A listener name in front, as in ``PLAINTEXT://host:9092``, is dropped; one that names
     another security protocol than ``protocol`` is an error.
+
+    Errors count the addresses instead of repeating one: what is no address may hold a password, as in
+    ``user:password@host:9092``.
     """
-    parts = [part.strip() for part in text.split(",")]
-    addresses = dict.fromkeys(_parse_one(key, part, protocol) for part in parts if part)
-    if not addresses:
+    parts = [stripped for part in text.split(",") if (stripped := part.strip())]
+    if not parts:
         raise ConfigError(key, "names no broker: give host:port, or several with commas between them")
-    return tuple(addresses)
+    places = [f"address {at} of {len(parts)}" for at in range(1, len(parts) + 1)] if len(parts) > 1 else ["the address"]
+    read = (_Part(key, place, part).address(protocol) for place, part in zip(places, parts, strict=True))
+    return tuple(dict.fromkeys(read))
 
 
-def _parse_one(key: str, part: str, protocol: str) -> Address:
-    rest = part
-    if scheme := _SCHEME.fullmatch(part):
-        rest = scheme["rest"].rstrip("/")
-        named = scheme["scheme"].upper()
-        if named in PROTOCOLS and named != protocol:
-            raise ConfigError(key, f"{part!r} asks for {named}, but security.protocol is {protocol}")
-    host, port = _split(key, part, rest)
-    if not host or _NEVER_IN_A_HOST.search(host):
-        raise ConfigError(key, f"{part!r} has no usable host: give host:port, or [::1]:9092 for an IPv6 address")
-    return Address(host, _port(key, part, port))
+class _Part(NamedTuple):
+    """One address of a list, as text."""
 
+    key: str
+    place: str
+    text: str
 
-def _split(key: str, part: str, rest: str) -> tuple[str, str | None]:
-    if bracketed := _BRACKETED.fullmatch(rest):
-        if not _is_ipv6(bracketed["host"]):
-            raise ConfigError(key, f"{part!r} has something in brackets that is no IPv6 address")
-        return bracketed["host"], bracketed["port"]
-    if rest.count(":") > 1:
-        if not _is_ipv6(rest):
-            raise ConfigError(key, f"{part!r} is not host:port; an IPv6 address with a port is written [::1]:9092")
-        return rest, None
-    host, colon, port = rest.partition(":")
-    return host, port if colon else None
+    def address(self, protocol: str) -> Address:
+        """Read it."""
+        rest = self.text
+        if scheme := _SCHEME.fullmatch(rest):
+            rest = scheme["rest"].rstrip("/")
+            named = scheme["scheme"].upper()
+            if named in PROTOCOLS and named != protocol:
+                raise self.wrong(f"asks for {named}, but security.protocol is {protocol}")
+        if "@" in rest:
+            raise self.wrong("holds a user name or a password: give host:port, and credentials as sasl.* properties")
+        host, port = self.split(rest)
+        if not (_HOST.fullmatch(host) or _is_ipv6(host)):
+            raise self.wrong("has no usable host: give host:port, or [::1]:9092 for an IPv6 address")
+        return Address(host, DEFAULT_PORT if port is None else self.port(port))
+
+    def split(self, rest: str) -> tuple[str, str | None]:
+        """Split host and port; None where there is no port."""
+        if bracketed := _BRACKETED.fullmatch(rest):
+            if not _is_ipv6(bracketed["host"]):
+                raise self.wrong("has something in brackets that is no IPv6 address")
+            return bracketed["host"], bracketed["port"]
+        if rest.count(":") > 1:
+            if not _is_ipv6(rest):
+                raise self.wrong("is not host:port; an IPv6 address with a port is written [::1]:9092")
+            return rest, None
+        host, colon, port = rest.partition(":")
+        return host, port if colon else None
+
+    def port(self, text: str) -> int:
+        """Read a port."""
+        if not (text.isascii() and text.isdigit() and len(text) <= len("65535") and int(text) in _PORTS):
+            raise self.wrong("has a port that is no number from 1 to 65535")
+        return int(text)
+
+    def wrong(self, problem: str) -> ConfigError:
+        """Make the error, without the text."""
+        return ConfigError(self.key, f"{self.place} {problem}")
 
 
 def _is_ipv6(text: str) -> bool:
+    literal, percent, zone = text.partition("%")
+    if percent and not _HOST.fullmatch(zone):
+        return False
     try:
-        IPv6Address(text)
+        IPv6Address(literal)
     except ValueError:
         return False
     return True
-
-
-def _port(key: str, part: str, text: str | None) -> int:
-    if text is None:
-        return DEFAULT_PORT
-    if not (text.isascii() and text.isdigit() and len(text) <= len("65535") and int(text) in _PORTS):
-        raise ConfigError(key, f"{part!r} has a port that is no number from 1 to 65535")
-    return int(text)

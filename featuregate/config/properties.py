@@ -1,4 +1,7 @@
-"""One configuration as the app has it, read by the rules of the table in `keys`."""
+"""One configuration as the app has it, read by the rules of the table in `keys`.
+
+No error repeats a value: what is wrong with it may be that it holds a password.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from featuregate.config.keys import KEYS, Key
-from featuregate.config.secrets import Secret
+from featuregate.config.secrets import Secret, is_path
 from featuregate.errors import ConfigError
 
 __all__ = ["Properties", "read_properties"]
@@ -84,7 +87,7 @@ class Properties:
         found = by_lower.get(value.strip().lower()) if isinstance(value, str) else None
         if found is None:
             allowed = ", ".join(choice or "(empty)" for choice in key.choices)
-            raise ConfigError(self.spelling(name), f"{value!r} is none of: {allowed}")
+            raise ConfigError(self.spelling(name), f"its value is none of: {allowed}")
         return found
 
     def flag(self, name: str) -> bool:
@@ -92,7 +95,7 @@ class Properties:
         value = self._value(name)
         text = (_BY_NAME[name].default if value is None else str(value)).strip().lower()
         if text not in _TRUE | _FALSE:
-            raise ConfigError(self.spelling(name), f"{value!r} is none of: true, false")
+            raise ConfigError(self.spelling(name), "its value is none of: true, false")
         return text in _TRUE
 
     def seconds(self, name: str) -> float | None:
@@ -105,7 +108,8 @@ class Properties:
         except ValueError:
             milliseconds = 0
         if not 1 <= milliseconds <= _WEEK_MS:
-            raise ConfigError(self.spelling(name), f"{value!r} is no whole number of milliseconds from 1 to {_WEEK_MS}")
+            problem = f"its value is no whole number of milliseconds from 1 to {_WEEK_MS}"
+            raise ConfigError(self.spelling(name), problem)
         return milliseconds / 1000
 
     def function(self, name: str) -> Callable[..., Any] | None:
@@ -150,9 +154,14 @@ def read_properties(path: Path) -> dict[str, str]:
     """
     import javaproperties  # noqa: PLC0415 - most configurations are no files
 
+    named = repr(str(path)) if is_path(str(path)) else "the file"
     try:
         return javaproperties.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise ConfigError("config", f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError("config", f"{str(path)!r} is no .properties file in UTF-8: {error}") from None
+        problem = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        problem = f"is not in UTF-8: see byte {error.start}"
+    except ValueError:  # javaproperties' only one, which repeats what stands there
+        problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
+    # Out here, so that the error carries neither of those: both hold text of the file.
+    raise ConfigError("config", f"{named} {problem}")

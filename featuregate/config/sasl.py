@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["MECHANISMS", "Callback", "ClientCredentials", "Sasl", "TokenSource", "UnsecuredToken", "read_sasl"]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_OTHERS = ("GSSAPI", "AWS_MSK_IAM")
+"""Mechanisms that we do not speak, and know by name: any other word may be a password in the wrong place."""
+_ENDPOINT = re.compile(r"https?://([\w.\-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
+_JAVA_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_][\w$]*)+")
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -40,12 +45,18 @@ class Callback:
 class ClientCredentials:
     """An OAuth 2 endpoint that gives a token for a client id and a secret (RFC 6749, section 4.4)."""
 
-    endpoint: str
+    endpoint: str = field(repr=False)
+    """Not shown, since its query may hold a key; see `place`."""
     client_id: str
     client_secret: Secret
     scope: str | None = None
     extensions: Pairs = ()
     ca_location: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The endpoint without its query, for people."""
+        return re.split(r"[?#]", self.endpoint, maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +110,7 @@ def _read(properties: Properties) -> Sasl:
     said = properties.text("sasl.mechanism")
     mechanism = (said or "GSSAPI").upper()
     if mechanism not in MECHANISMS:
-        what = repr(said) if said else "not set, which means GSSAPI, and that"
+        what = "is not set, which means GSSAPI, and GSSAPI" if not said else mechanism if mechanism in _OTHERS else "it"
         raise _Missing(key, f"{what} is not supported: use one of {', '.join(MECHANISMS)}")
     login = _login(properties)
     if mechanism == "OAUTHBEARER":
@@ -147,7 +158,8 @@ def _token_source(properties: Properties, login: Login | None) -> TokenSource:
     if "unsecuredLoginStringClaim_sub" in options:
         return _unsecured_login(properties.spelling("sasl.jaas.config"), options)
     handler = properties.text("sasl.login.callback.handler.class")
-    because = f" ({handler} is a Java class, which Python cannot run)" if handler else ""
+    named = handler if handler and _JAVA_CLASS.fullmatch(handler) else "the callback handler"
+    because = f" ({named} is a Java class, which Python cannot run)" if handler else ""
     raise _Missing(
         properties.spelling("sasl.mechanism"),
         f"OAUTHBEARER has no token{because}: give oauth_cb or sasl.oauthbearer.token.endpoint.url",
@@ -167,13 +179,13 @@ def _client_credentials(properties: Properties, options: dict[str, str]) -> Clie
     properties.choice("sasl.oauthbearer.grant.type")
     url_key = properties.spelling("sasl.oauthbearer.token.endpoint.url")
     endpoint = properties.text("sasl.oauthbearer.token.endpoint.url") or ""
-    if not endpoint.lower().startswith(("https://", "http://")):
-        raise ConfigError(url_key, "is no http or https address")
-    if "@" in endpoint.split("/")[2]:
+    if "@" in endpoint:
         raise ConfigError(
             url_key,
             "holds a user name or a password: give sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
         )
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise ConfigError(url_key, "is no http or https address")
     client_id = properties.text("sasl.oauthbearer.client.id") or options.get("clientId")
     secret = properties.secret("sasl.oauthbearer.client.secret") or Secret(options.get("clientSecret", ""))
     if not client_id:

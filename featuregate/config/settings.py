@@ -113,7 +113,7 @@ def _source(roster: str) -> RosterSource:
     for source in get_args(RosterSource):
         if roster == source:
             return cast("RosterSource", source)
-    raise ConfigError("roster", f"{roster!r} is none of: {', '.join(get_args(RosterSource))}")
+    raise ConfigError("roster", f"must be one of: {', '.join(get_args(RosterSource))}")
 
 
 def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Address, ...]]:
@@ -133,7 +133,7 @@ def _seconds(name: str, given: float | None, said: float | None, default: float)
     if given is None:
         return default if said is None else said
     if type(given) not in {int, float} or not 0 < given < float("inf"):
-        raise ConfigError(name, f"{given!r} is no number of seconds above 0")
+        raise ConfigError(name, "must be a number of seconds above 0")
     return float(given)
 
 
@@ -141,5 +141,5 @@ def _whole(name: str, given: int | None, default: int, lowest: int, highest: int
     if given is None:
         return default
     if type(given) is not int or not lowest <= given <= highest:
-        raise ConfigError(name, f"{given!r} is no whole number from {lowest} to {highest}")
+        raise ConfigError(name, f"must be a whole number from {lowest} to {highest}")
     return given

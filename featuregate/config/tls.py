@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from featuregate.config.secrets import Secret
 
 __all__ = ["Material", "Tls", "read_tls"]
-
-_SHOWN = 200
-"""Characters of a path in an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +96,7 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
     if "-----BEGIN " in location:  # a key may follow, so the text is not repeated
         raise ConfigError(key, "is PEM text, where the path of a file belongs: see ssl.ca.pem and its like")
     if not _is_there(Path(location), or_folder=name == "ssl.ca.location"):
-        raise ConfigError(key, f"there is no file {location[:_SHOWN]!r}")
+        raise ConfigError(key, f"there is no file {location!r}" if is_path(location) else "there is no such file")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)
 
 

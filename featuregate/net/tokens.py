@@ -97,22 +97,26 @@ class TokenFetcher:
     def _call(self, source: Callback) -> BearerToken:
         """Run confluent-kafka's callback: ``(token, expiry[, principal, extensions])``, the expiry since 1970."""
         try:
-            token, expiry, *rest = source.function(source.config)
-            extensions = dict(rest[1] if len(rest) > 1 else {})
-            value, until = str(token), self._until(float(expiry) - self._now())
+            given = source.function(source.config)
         except Exception as error:
             # The text of the app's error may hold anything, so only its type is told; the cause has the rest.
             raise ConfigError("oauth_cb", f"gave no (token, expiry): it failed with {type(error).__name__}") from error
-        return BearerToken(Secret(value), until, tuple((str(name), str(text)) for name, text in extensions.items()))
+        try:
+            token, expiry, *rest = given
+            extensions = dict(rest[1] if len(rest) > 1 else {})
+            value, until = str(token), self._until(float(expiry) - self._now())
+        except Exception as error:  # noqa: BLE001 - whatever it gave; the error may hold the token, if the two are swapped
+            problem = f"gave no (token, expiry): reading it failed with {type(error).__name__}"
+        else:
+            return BearerToken(Secret(value), until, tuple((str(name), str(text)) for name, text in extensions.items()))
+        raise ConfigError("oauth_cb", problem)
 
     def _ask(self, source: ClientCredentials, timeout: float) -> BearerToken:
         """Ask the endpoint, as RFC 6749 section 4.4 says."""
         answer = _post(source, timeout)
         token = answer.get("access_token")
         if not isinstance(token, str) or not token:
-            raise AuthenticationFailed(
-                source.endpoint, "OAUTHBEARER", "the token endpoint's answer has no access_token"
-            )
+            raise AuthenticationFailed(source.place, "OAUTHBEARER", "the token endpoint's answer has no access_token")
         lifetime = answer.get("expires_in")
         known = isinstance(lifetime, int | float | str) and str(lifetime).isdecimal()
         return BearerToken(Secret(token), self._until(float(str(lifetime)) if known else 0), source.extensions)
@@ -142,7 +146,7 @@ async def fetch_token(source: TokenSource, within: float, fetcher: TokenFetcher 
 
 
 def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
-    where = source.endpoint if isinstance(source, ClientCredentials) else "oauth_cb"
+    where = source.place if isinstance(source, ClientCredentials) else "oauth_cb"
     return TimedOut(where, "waiting for a token", f"no answer within {seconds:g} s")
 
 
@@ -164,7 +168,8 @@ def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
             return _answer(source, response)
     except (requests.RequestException, OSError) as error:
         problem = f"the token endpoint cannot be reached: {type(error).__name__}"
-        raise AuthenticationFailed(source.endpoint, "OAUTHBEARER", problem) from error
+    # Out here, so that the error does not carry that one, which holds the whole address with its query.
+    raise AuthenticationFailed(source.place, "OAUTHBEARER", problem)
 
 
 def _utf8(text: str) -> str:
@@ -201,7 +206,7 @@ def _refused(source: ClientCredentials, status: int, answer: Any) -> FeatureGate
         what = ": ".join(shown(str(answer[name])) for name in ("error", "error_description") if answer.get(name))
     else:
         what = "and no JSON object" if status == _OK else "and nothing that says why"
-    return AuthenticationFailed(source.endpoint, "OAUTHBEARER", f"the token endpoint said {status}: {what}")
+    return AuthenticationFailed(source.place, "OAUTHBEARER", f"the token endpoint said {status}: {what}")
 
 
 def _encoded(part: dict[str, Any]) -> str:

@@ -35,6 +35,11 @@ def test_a_bare_ipv6_literal_is_a_host_without_port():
     assert addresses("::1") == (Address("::1", 9092),)
 
 
+def test_a_name_in_any_script_is_a_host():
+    """Resolvers know how to spell it for DNS."""
+    assert addresses("bücher.example:1,my_broker") == (Address("bücher.example", 1), Address("my_broker", 9092))
+
+
 def test_a_zone_of_an_ipv6_literal_stays_with_the_host():
     """Link-local addresses are of no use without their interface."""
     assert addresses("[fe80::1%eth0]:9092") == (Address("fe80::1%eth0", 9092),)
@@ -47,8 +52,8 @@ def test_a_listener_name_in_front_is_dropped():
 
 def test_a_scheme_that_contradicts_the_protocol_is_an_error():
     """An SSL listener that is spoken to in plain text never answers."""
-    with pytest.raises(ConfigError, match=r"bootstrap\.servers: 'SSL://a:9093' asks for SSL, but security"):
-        Settings.parse("SSL://a:9093")
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: address 2 of 2 asks for SSL, but security"):
+        Settings.parse("b:9092,SSL://a:9093")
 
 
 def test_an_address_that_is_named_twice_is_asked_once():
@@ -75,6 +80,9 @@ def test_an_address_that_is_named_twice_is_asked_once():
         "a/b:1",
         "[]:1",
         "u@h",
+        "[fe80::1%a;b]:9092",
+        "a;b=c:9092",
+        "a?b=c",
     ],
 )
 def test_what_is_no_address_is_an_error_that_names_the_key(text):

@@ -113,6 +113,33 @@ def test_an_endpoint_that_gives_no_token_is_told_without_the_secret(endpoint, cl
     assert fetcher.fetch(SOURCE, 5)
 
 
+@pytest.mark.parametrize(
+    "answer", [{"status": 500}, {"status": 200, "json": {}}, {"body": requests.ConnectionError(f"{URL}?code=hunter2")}]
+)
+def test_invariant_9_the_query_of_an_endpoint_is_not_told(endpoint, clock, answer):
+    """Some endpoints take a key in it. The errors of requests repeat it."""
+    endpoint.post(f"{URL}?code=hunter2", **answer)
+    source = replace(SOURCE, endpoint=f"{URL}?code=hunter2")
+    with pytest.raises(AuthenticationFailed, match=URL) as caught:
+        TokenFetcher(clock).fetch(source, 5)
+    assert "hunter2" not in f"{source!r} {all_of(caught.value)}"
+
+
+def all_of(error):
+    """What anybody can read in an error and in those behind it."""
+    behind = [all_of(other) for other in (error.__cause__, error.__context__) if other is not None]
+    return [str(error), repr(error), error.args, getattr(error, "__notes__", []), behind]
+
+
+@pytest.mark.parametrize("given", [(1.0, "hunter2"), ("hunter2", 1.0, None, ["hunter2"]), "hunter2"])
+def test_invariant_9_a_callback_that_gives_something_else_is_told_without_it(clock, given):
+    """Such as the token where the expiry belongs: what fails to read it repeats it."""
+    source = Callback(function=lambda _: given, config="")
+    with pytest.raises(ConfigError, match="reading it failed with ValueError") as caught:
+        TokenFetcher(clock).fetch(source, 5)
+    assert "hunter2" not in str(all_of(caught.value))
+
+
 def test_a_secret_in_any_script_is_sent(endpoint, clock):
     """In UTF-8; requests would take it for Latin-1, and fail with an error that holds it."""
     endpoint.post(URL, json={"access_token": "t"})

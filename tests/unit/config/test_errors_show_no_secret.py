@@ -1,0 +1,154 @@
+"""No error about the configuration repeats a value, since what is wrong with it may be that it holds a password."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from featuregate.config import KEYS, Settings
+from featuregate.config.properties import read_properties
+from featuregate.config.secrets import is_path
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SECRET = "hunter2"
+
+BASES: list[dict[str, object]] = [
+    {"bootstrap.servers": "a:9092", "security.protocol": protocol, **more}
+    for protocol, more in [
+        ("PLAINTEXT", {}),
+        ("SSL", {}),
+        ("SASL_PLAINTEXT", {"sasl.mechanism": "PLAIN", "sasl.username": "app", "sasl.password": "pw"}),
+        ("SASL_SSL", {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://id.example"}),
+        ("SASL_SSL", {"sasl.mechanism": "OAUTHBEARER", "enable.sasl.oauthbearer.unsecure.jwt": "true"}),
+        ("SASL_SSL", {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc"}),
+    ]
+]
+PASTED = [
+    "{}",
+    "app:{}",
+    "app:{}@host:9092",
+    "app:p@{}@host:9092",
+    "app:{},x@host:9092",
+    "host:9092,app:{}",
+    "host:{}:9092",
+    "[{}]:9092",
+    "[fe80::1%{};]:9092",
+    "SASL_SSL://app:{}@host",
+    "PLAINTEXT://{}:x",
+    "SSL://{}",
+    "host;password={}",
+    "host:9092?password={}",
+    "https://app:{}@id.example/token",
+    "https:///app:{}@id.example",
+    "https://id.example:x/{}",
+    "ftp://id.example/{}",
+    "s3://key:{}@bucket/ca.pem",
+    "https://app:{}/ca.pem",
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj{}==",
+    "-----BEGIN PRIVATE KEY----- {}",
+    "{}\udcff",
+    "a.ScramLoginModule required username=app password={}",
+    "a.ScramLoginModule required username=app password={};",
+    "a.ScramLoginModule {} username=app;",
+    "a.ScramLoginModule required password='{};",
+    "a.ScramLoginModule required password {};",
+    "{}.OAuthBearerLoginModule required clientSecret={};",
+    "principal= lifeSeconds={}",
+    "principal=x lifeSeconds={}",
+    "key={},{}",
+    "{}, {}",
+]
+"""What people paste where something else belongs."""
+
+
+def everything_of(error: BaseException, seen: tuple[BaseException, ...] = ()) -> Iterator[str]:
+    """Yield all that anybody can read in an error, and in those behind it."""
+    yield from (str(error), repr(error), repr(error.args), *getattr(error, "__notes__", ()))
+    for behind in (error.__cause__, error.__context__):
+        if behind is not None and behind not in seen:
+            yield from everything_of(behind, (*seen, error))
+
+
+def parsed(config: Any, **options: Any) -> Settings | None:
+    """Read a configuration; where that is an error, it must hold no secret."""
+    try:
+        return Settings.parse(config, **options)
+    except ConfigError as caught:
+        error = caught
+    assert SECRET not in "\n".join(everything_of(error))
+    return None
+
+
+names = st.sampled_from([(key, spelling) for key in KEYS for spelling in key.spellings])
+wild = st.text(alphabet=":@?#[]%,;= \\\"'x9\n\0\udcffé", max_size=6)
+values = (
+    st.sampled_from(PASTED).map(lambda pasted: pasted.format(SECRET, SECRET))
+    | st.builds(lambda before, after: f"{before}{SECRET}{after}", wild, wild)
+    | st.sampled_from([[SECRET], {"a": SECRET}, SECRET.encode()])
+)
+
+
+@given(base=st.sampled_from(BASES), named=names, value=values, listed=st.booleans(), spark=st.booleans())
+@example(base=BASES[0], named=(KEYS[0], "bootstrap.servers"), value="user:hunter2@host:9092", listed=False, spark=False)
+def test_invariant_9_no_property_is_repeated_by_an_error(
+    base: dict[str, object], named: tuple[Any, str], value: object, *, listed: bool, spark: bool
+) -> None:
+    """Whatever was put into whichever of them, in both spellings; nor are secrets shown where it is right."""
+    key, name = named
+    config = {**base, "sasl.oauthbearer.client.id": "app", name: value}
+    settings = parsed(
+        {f"kafka.{key}": value for key, value in config.items()} if spark else config,
+        roster="listed" if listed else "ask",
+    )
+    if settings is not None and key.kind == "secret":
+        assert SECRET not in repr(settings)
+
+
+@given(value=values.filter(lambda value: isinstance(value, str)))
+def test_invariant_9_a_bootstrap_list_is_not_repeated_by_an_error(value: str) -> None:
+    """Where it is all that is given."""
+    parsed(value)
+
+
+@pytest.mark.parametrize("option", ["roster", "connect_timeout", "request_timeout", "total_timeout", "max_frame"])
+def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
+    """They may come from a configuration too."""
+    assert parsed("a:9092", **{option: SECRET}) is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"sasl.password=hunter2\xff", b"sasl.password=\\u00zz hunter2", b"sasl.password=hunter2\\u12hunter2"]
+)
+def test_invariant_9_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_path: Path, content: bytes) -> None:
+    """The errors of those who decode it hold all of it."""
+    path = tmp_path / "client.properties"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"client\.properties") as caught:
+        read_properties(path)
+    assert SECRET not in "\n".join(everything_of(caught.value))
+
+
+def test_invariant_9_an_address_where_the_path_of_a_file_belongs_is_not_repeated(tmp_path: Path) -> None:
+    """Path() takes any text."""
+    assert parsed(tmp_path / "app:hunter2@host:9092") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["/etc/ssl/ca", "ca.pem", "./certs/my ca.crt", "~/client.properties", "../a+b/c_d.p12"]
+)
+def test_a_path_is_shown(text: str) -> None:
+    """Most errors about files are slips in their names."""
+    assert is_path(text)
+
+
+@pytest.mark.parametrize("text", ["hunter2", "", "a@b.pem", "s3://b/ca.pem", "MIIEvQIBADANBgkq", "/a" * 101, "a\n.pem"])
+def test_what_may_be_no_path_is_not_shown(text: str) -> None:
+    """A key, a password or a URL."""
+    assert not is_path(text)
