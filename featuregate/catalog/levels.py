@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.catalog.apis import close_to
 from featuregate.catalog.data import load
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = [
     "is_safe_downgrade",
     "level_name",
     "level_named",
+    "metadata_level_named",
     "metadata_levels",
     "newest_level",
     "release_levels",
@@ -111,6 +113,22 @@ def level_named(version: str) -> MetadataLevel | None:
     release = ".".join(version.split(".")[:2])
     found = [level for level in metadata_levels().values() if version == level.name or release == level.release]
     return found[-1] if found else None
+
+
+def metadata_level_named(name: str) -> MetadataLevel:
+    """Return the ``metadata.version`` of this name, such as ``3.3-IV3``.
+
+    Raises
+    ------
+    LookupError
+        No level has this name; the text shows the nearest names.
+    """
+    known = {level.name: level for level in metadata_levels().values()}
+    if name in known:
+        return known[name]
+    near = [each for each in reversed(known) if known[each].release == name] or close_to(name, known)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"names go from {min(known)} to {list(known)[-1]}"
+    raise LookupError(f"no {METADATA_VERSION} is called {name!r}; {hint} (write the number of a newer one)")
 
 
 def release_levels(metadata_level: int) -> Mapping[str, int]:

@@ -103,7 +103,7 @@ def _add_levels(parser: argparse.ArgumentParser, what: str) -> None:
         "--feature",
         metavar="NAME=LEVEL",
         action="append",
-        help=f"a feature to {what}, such as group.version=1; may be repeated",
+        help=f"a feature to {what}, such as group.version=1 or metadata.version=4.2-IV1; may be repeated",
     )
     parser.add_argument("--metadata", metavar="VERSION", help="deprecated: the metadata.version, such as 3.9-IV0")
     _add_release(parser, f"{what} every feature to")

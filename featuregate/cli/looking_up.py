@@ -59,7 +59,7 @@ def dependencies(text: str, *, newer: bool) -> Dependencies:
 
     ``newer``: levels that are too new for kafka-features are looked up in our own table. Raises `CommandError`.
     """
-    name, level = name_and_level(text)
+    name, level = name_and_level(text, newer=newer)
     table = tool_table()
     if name == METADATA_VERSION:
         if table.metadata_level(level) is None and not (newer and level > table.newest and level in metadata_levels()):

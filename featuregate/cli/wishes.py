@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, level_named, release_levels, tool_table
+from featuregate.catalog import METADATA_VERSION, level_named, metadata_level_named, release_levels, tool_table
 from featuregate.cli.exits import CLOSED, CommandError
 from featuregate.errors import InvalidUpdate
 from featuregate.updates import Update, checked
@@ -41,7 +41,7 @@ class Wish(NamedTuple):
     release_version: str | None = None
     unsafe: bool = False
     newer: bool = False
-    """Whether releases count that are newer than the table of kafka-features."""
+    """Whether that counts which kafka-features does not know: newer releases, and ``metadata.version=3.9-IV0``."""
 
     @property
     def upgrade_type(self) -> UpgradeType:
@@ -87,7 +87,7 @@ def _updates(wish: Wish) -> Iterator[Update]:
     if wish.metadata is not None:
         yield Update(METADATA_VERSION, levels_at(wish.metadata, newer=wish.newer)[METADATA_VERSION], kind)
     for text in wish.features:
-        name, level = (text, 0) if wish.verb == "disable" else name_and_level(text)
+        name, level = (text, 0) if wish.verb == "disable" else name_and_level(text, newer=wish.newer)
         yield Update(name, level, kind)
 
 
@@ -107,12 +107,20 @@ def levels_at(version: str, *, newer: bool) -> dict[str, int]:
     return {METADATA_VERSION: level, **table.defaults(level)}
 
 
-def name_and_level(text: str) -> tuple[str, int]:
-    """Read ``name=level``; what stands after the first equals sign is the level. Raises `CommandError`."""
+def name_and_level(text: str, *, newer: bool) -> tuple[str, int]:
+    """Read ``name=level``; what stands after the first equals sign is the level. Raises `CommandError`.
+
+    ``newer``: a level of ``metadata.version`` may be given by its name, which kafka-features does not know.
+    """
     name, equals, number = text.partition("=")
     if not equals:
         raise CommandError(f"Can't parse feature=level string {text}: equals sign not found.", CLOSED)
     name, number = name.strip(_BLANK), number.strip(_BLANK)
+    if newer and name == METADATA_VERSION and "." in number:
+        try:
+            return name, metadata_level_named(number).level
+        except LookupError as error:
+            raise CommandError(f"Can't parse feature=level string {text}: {error.args[0]}", CLOSED) from error
     if not _SHORT.fullmatch(number) or int(number) not in _SHORTS:
         problem = f"Can't parse feature=level string {text}: unable to parse {number} as a short."
         raise CommandError(problem, CLOSED)

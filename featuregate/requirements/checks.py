@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from featuregate.catalog import METADATA_VERSION, metadata_level_named
 from featuregate.errors import RequirementError
 
-__all__ = ["MAX_LEVEL", "checked_api_key", "checked_name", "checked_number"]
+__all__ = ["MAX_LEVEL", "checked_api_key", "checked_name", "checked_number", "numbered"]
 
 MAX_LEVEL: Final = 32767
 """Levels and versions are int16 on the wire."""
@@ -38,3 +39,17 @@ def checked_number(number: object, before: str, *, lowest: int, what: str) -> in
     if not lowest <= number <= MAX_LEVEL:
         raise RequirementError(f"{before}{number}", len(before), f"{what} is from {lowest} to {MAX_LEVEL} here")
     return int(number)
+
+
+def numbered(feature: str, level: int | str) -> int:
+    """Return a level as its number, which is how requirements hold and print it: ``3.3-IV3`` is 7.
+
+    Only the levels of ``metadata.version`` have names.
+    """
+    if not isinstance(level, str) or feature != METADATA_VERSION:
+        return level  # type: ignore[return-value]  # a text is refused with every other thing that is no number
+    try:
+        return metadata_level_named(level).level
+    except LookupError as error:
+        before = f"{feature}>="
+        raise RequirementError(f"{before}{level}", len(before), str(error.args[0])) from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import RequirementError, UnknownApi
-from featuregate.requirements.checks import checked_api_key, checked_name
+from featuregate.requirements.checks import checked_api_key, checked_name, numbered
 from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, FeatureAtLeast
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ class _Handle:
 class Feature(_Handle):
     """A finalized feature, by its name: ``Feature("transaction.version") >= 2``.
 
-    Any name will do, because clusters may have features that are newer than our table.
+    Any name will do, because clusters may have features that are newer than our table. A level of
+    ``metadata.version`` may be given by its name, ``Feature("metadata.version") >= "3.3-IV3"``. The requirement holds
+    and prints its number, ``metadata.version>=7``, so that a latch does not depend on the spelling.
     """
 
     __slots__ = ("name",)
@@ -47,8 +49,8 @@ class Feature(_Handle):
     def __repr__(self) -> str:
         return f"Feature({self.name!r})"
 
-    def __ge__(self, level: int) -> Requirement:
-        return FeatureAtLeast(self.name, level)
+    def __ge__(self, level: int | str) -> Requirement:
+        return FeatureAtLeast(self.name, numbered(self.name, level))
 
 
 class Api(_Handle):

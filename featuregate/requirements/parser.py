@@ -6,6 +6,7 @@
     all         = one, { "&", one } ;
     one         = "(", requirement, ")" | condition ;
     condition   = feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
+                | "metadata.version", ">=", name     (* metadata.version>=3.3-IV3, which is metadata.version>=7 *)
                 | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
                 | api, "in", number, "..", number    (* Fetch in 4..11 *)
                 | "release", ">=", number, ".", number ;
@@ -20,7 +21,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
 
-from featuregate.catalog import API_NAMES, api_key, close_to, features
+from featuregate.catalog import API_NAMES, METADATA_VERSION, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements.handles import Api, Feature
 from featuregate.requirements.language import MAX_DEPTH, And, Or, Release
@@ -37,6 +38,8 @@ T = TypeVar("T")
 _TOKEN: Final = re.compile(r"\s*(>=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+)")
 _RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
+_NAME: Final = re.compile(r"[0-9]+[.]")
+"""How the name of a level begins: ``3.3-IV3``."""
 _RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
 _SPELLED: Final = {"&&": "&", "and": "&", "AND": "&", "||": "|", "or": "|", "OR": "|"}
 
@@ -128,6 +131,8 @@ class _Parser:
             return self.between(handle, name)
         self.expect(">=")
         level = self.take()
+        if isinstance(handle, Feature) and handle.name == METADATA_VERSION and _NAME.match(level.text):
+            return self.build(lambda: handle >= level.text, level)
         if not _NUMBER.fullmatch(level.text):
             self.fail(level, f"expected a number, not {level.text!r}" if level.text else "expected a number")
         return self.build(lambda: handle >= int(level.text), level)

@@ -28,6 +28,7 @@ async def look() -> fg.View:
 
 
 # Requirements combine into requirements.
+named_level: fg.Requirement = fg.Feature("metadata.version") >= "3.3-IV3"
 requirement: fg.Requirement = (fg.Feature("group.version") >= 1) & (fg.Api("Fetch") >= 12) | fg.Release("3.9")
 between: fg.Requirement = fg.Api("Fetch").between(4, 11)
 assert_type(fg.parse("group.version>=1"), fg.Requirement)

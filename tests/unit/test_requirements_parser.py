@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import named, requirements
 
-from featuregate.catalog import captured_releases
+from featuregate.catalog import MetadataLevel, captured_releases, metadata_levels
 from featuregate.errors import RequirementError
 from featuregate.presets import all as all_presets
 from featuregate.requirements import Api, Feature, Named, Release, Requirement, parse
@@ -40,6 +40,42 @@ G, F, P = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 def test_texts_read(text: str, means: Requirement) -> None:
     """``&`` binds tighter than ``|``; spaces, parentheses and the case of APIs do not matter."""
     assert parse(text) == means
+
+
+@pytest.mark.parametrize("level", metadata_levels().values(), ids=lambda level: level.name)
+def test_the_name_of_a_metadata_version_is_its_number(level: MetadataLevel) -> None:
+    """In text and in code; the text that latches are kept by has the number, whatever the spelling was."""
+    by_name = parse(f"metadata.version >= {level.name}")
+    assert by_name == parse(f"feature:metadata.version>={level.name}") == (Feature("metadata.version") >= level.name)
+    assert by_name == parse(f"metadata.version>={level.level}")
+    assert str(by_name) == f"metadata.version>={level.level}"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("3.3-IV9", "did you mean 3.3-IV3 or 3.3-IV2 or 3.3-IV1?"),
+        ("3.3-iv3", "did you mean 3.3-IV3 or "),
+        ("4.2", "did you mean 4.2-IV1 or 4.2-IV0?"),
+        ("77.7-IV7", "names go from 3.0-IV1 to 4.4-IV2"),
+    ],
+)
+def test_a_name_that_no_metadata_version_has_is_refused_with_near_ones(name: str, near: str) -> None:
+    """A release is none: it may have several levels."""
+    with pytest.raises(RequirementError) as caught:
+        parse(f"Fetch>=4 & metadata.version>={name}")
+    assert f"no metadata.version is called '{name}'; {near}" in caught.value.problem
+    assert (caught.value.position, "\n" in str(caught.value)) == (len("Fetch>=4 & metadata.version>="), False)
+    with pytest.raises(RequirementError, match=r"did you mean|names go from"):
+        _ = Feature("metadata.version") >= name
+
+
+def test_only_levels_of_metadata_version_have_names() -> None:
+    """Those of other features are numbers."""
+    with pytest.raises(RequirementError, match=r"expected a number, not .3\.3-IV3."):
+        parse("group.version>=3.3-IV3")
+    with pytest.raises(TypeError, match="a finalized level is an int"):
+        _ = Feature("group.version") >= "3.3-IV3"
 
 
 def test_a_release_reads() -> None:

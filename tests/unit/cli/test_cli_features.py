@@ -102,6 +102,45 @@ def test_what_was_refused_is_told_with_the_controllers_words(
     )
 
 
+def test_our_commands_know_levels_of_metadata_version_by_name(on: Run, cluster: ScriptedCluster) -> None:
+    """As they are printed; so do plans, lookups and requirements."""
+    assert on("upgrade", "--feature", "metadata.version=3.3-IV3") == (0, "metadata.version was upgraded to 7.\n", "")
+    assert on("downgrade", "--feature", "metadata.version = 4.2-IV0", "--yes").code == 0
+    assert [heard.request.updates[0].max_version_level for heard in cluster.heard] == [7, 28]
+    assert (
+        "metadata.version: 28 (4.2-IV0) -> 27 (4.1-IV1)"
+        in on("plan", "downgrade", "--feature", "metadata.version=4.1-IV1").out
+    )
+    assert on("feature-dependencies", "--feature", "metadata.version=3.9-IV0").out == (
+        "metadata.version=21 (3.9-IV0) has no dependencies.\n"
+    )
+    assert on("check", "metadata.version>=4.2-IV0").code == 0
+    assert on("check", "metadata.version>=4.2-IV1").code == 1
+
+
+@pytest.mark.parametrize("argv", [["upgrade"], ["downgrade"], ["plan", "upgrade"], ["feature-dependencies"]])
+def test_an_unknown_name_of_a_level_is_one_line_with_near_names(
+    on: Run, cluster: ScriptedCluster, argv: list[str]
+) -> None:
+    """And nothing is sent."""
+    ended = on(*argv, "--feature", "metadata.version=3.3-IV7")
+    assert ended.err == (
+        "featuregate: Can't parse feature=level string metadata.version=3.3-IV7: no metadata.version is called "
+        "'3.3-IV7'; did you mean 3.3-IV3 or 3.3-IV2 or 3.3-IV1? (write the number of a newer one)\n"
+    )
+    assert (ended.code, cluster.heard) == (64 if argv[0] == "plan" else 1, [])
+
+
+@pytest.mark.parametrize("command", ["upgrade", "feature-dependencies"])
+def test_the_drop_in_knows_no_names_of_levels(drop_in: Run, command: str) -> None:
+    """As kafka-features does not."""
+    assert drop_in("--bootstrap-server", "h:1", command, "--feature", "metadata.version=3.3-IV3") == (
+        1,
+        "",
+        "Can't parse feature=level string metadata.version=3.3-IV3: unable to parse 3.3-IV3 as a short.\n",
+    )
+
+
 def test_partial_success_is_told_feature_by_feature(on: Run, cluster: ScriptedCluster) -> None:
     """As clusters before 4.0 do it."""
     cluster.speak(0, 1)
