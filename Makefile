@@ -17,7 +17,7 @@ MAKEFLAGS += --no-builtin-rules
 help: ## list these targets
 	@echo "featuregate: run one of these with 'make TARGET'; each sets up $(VENV) by itself"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  PYTHON=python3.12 picks the interpreter, VENV=... where it goes; CONTRIBUTING.md tells the rest."
 
@@ -47,6 +47,16 @@ test: lint docs java ## everything: check, docs, tests against real brokers, cov
 .PHONY: bench
 bench: $(READY) java ## measure ourselves beside our peers; writes docs/benchmarks*.md
 	$(BIN)/python benchmarks/run.py
+
+MINUTES ?= 60
+
+.PHONY: soak
+soak: $(READY) java ## real faults with random seeds for MINUTES=60 (ONLY="Spark sink", SEED=42); writes docs/soak.*
+	PYTHONPATH=tests $(BIN)/python -m soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+
+.PHONY: soak-table
+soak-table: $(READY) ## write docs/soak.md anew from docs/soak.jsonl, after a cause was noted there
+	PYTHONPATH=tests $(BIN)/python -m soak --table
 
 .PHONY: docs
 docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors

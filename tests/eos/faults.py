@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
+from eos.counts import Counts
 from eos.pipes import BOUND
 
 if TYPE_CHECKING:
@@ -18,10 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Faults", "Kind", "Line", "until"]
 
-Kind = Literal["kill", "pause", "restart", "broker"]
+logger = logging.getLogger("eos")
 
-PROGRESS = 100
-"""Inputs that a line has to bring out after each fault, before the next one."""
+Kind = Literal["kill", "pause", "restart", "broker", "silence"]
+
+NAMES: dict[Kind, str] = {
+    "kill": "a member is killed",
+    "pause": "a member is paused until the group has given it up",
+    "restart": "a member is restarted",
+    "broker": "a broker is killed",
+    "silence": "a broker is silent",
+}
+"""The kinds of harm, as a soak counts them."""
 
 
 def until(what: str, condition: Callable[[], bool], timeout: float = BOUND) -> None:
@@ -66,9 +76,11 @@ class Line:
 class Faults:
     """Does harm to the members of all lines, and to the brokers under them."""
 
-    def __init__(self, kafka: LocalKafka, lines: list[Line], seed: int) -> None:
+    def __init__(self, kafka: LocalKafka, lines: list[Line], seed: int, *, progress: int) -> None:
+        """Each line has to bring out ``progress`` inputs after a fault, before the next one."""
         self.seed = seed
-        self.count = 0
+        self._progress = progress
+        self.counts = Counts([line.ledger for line in lines], *(kafka.node(node).version for node in kafka.nodes))
         self._kafka = kafka
         self._lines = lines
         self._random = random.Random(seed)
@@ -78,6 +90,7 @@ class Faults:
     def note(self, text: str) -> None:
         """Write down what happens, and when."""
         self._log.append(f"{time.monotonic() - self._began:6.1f} s  {text}")
+        logger.info(self._log[-1])
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -91,7 +104,7 @@ class Faults:
     def tell(self) -> str:
         """Say what was done, how to do it again, and how far each line came."""
         ledgers = "\n".join(f"{line.pipe.group}: {line.ledger.glance()}" for line in self._lines)
-        return "\n".join([f"{self.count} faults, seed {self.seed}", *self._log, ledgers])
+        return "\n".join([f"{self.counts.survived.total()} faults survived, seed {self.seed}", *self._log, ledgers])
 
     # ------------------------------------------------------------ harm
 
@@ -106,11 +119,13 @@ class Faults:
         self.end_harm()
         if kind == "broker":
             self.kill_broker()
+        elif kind == "silence":
+            self.silence_broker()
         else:
-            self._harm_a_member(kind)
-        self.count += 1
+            kind = self._harm_a_member(kind)
+        self.counts.fault(NAMES[kind])
 
-    def _harm_a_member(self, kind: Kind) -> None:
+    def _harm_a_member(self, kind: Kind) -> Kind:
         line = self._random.choice(self._lines)
         app = self._random.choice(line.fleet.running)
         if (kind == "pause" and len(line.fleet.running) < 2) or (kind == "restart" and app.status is None):
@@ -127,6 +142,7 @@ class Faults:
             line.down.append(app)
             if len(line.fleet.running) == 0 or self._random.random() < 0.5:
                 line.revive()
+        return kind
 
     def kill_broker(self, node: int | None = None) -> None:
         """Kill a broker while a transaction is open, and start it again when the lines go on without it."""
@@ -138,6 +154,22 @@ class Faults:
         self.go_on()
         self._kafka.start(node)
         self.note(f"broker {node} is back")
+
+    def silence_broker(self) -> None:
+        """Stop a broker with all its connections open, and resume it when the lines go on without it."""
+        node = self._random.choice(self._kafka.nodes)
+        self.note(f"broker {node}, {self._kafka.node(node).version}, falls silent")
+        self._kafka.pause(node)
+        self.go_on()
+        self._kafka.resume(node)
+        self.note(f"broker {node} is heard again")
+
+    def roll(self, node: int, version: str) -> None:
+        """Restart a broker in another release, newer or older; the caller lets the lines go on."""
+        self.note(f"broker {node} is restarted in {version}")
+        self._kafka.roll(node, version)
+        self.counts.kafka = list(dict.fromkeys([*self.counts.kafka, version]))
+        self.counts.fault("a broker is restarted in another release")
 
     # ------------------------------------------------------------ and its end
 
@@ -165,4 +197,5 @@ class Faults:
         for line in self._lines:
             line.fleet.check()
             ledger = line.ledger
-            ledger.wait_for(min(ledger.different + PROGRESS, ledger.planned), 2 * BOUND)
+            ledger.wait_for(min(ledger.different + self._progress, ledger.planned), 2 * BOUND)
+        self.counts.went_on()

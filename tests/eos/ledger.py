@@ -221,12 +221,12 @@ class Ledger:
         Whoever writes must have been stopped, or the end moves on.
         """
         self._at_end(timeout, self._all_out)
-        return self._balance()
+        return self.compare()
 
     def settled(self, timeout: float = BOUND) -> Balance:
         """Compare as soon as the reader is at the end of the outputs, though inputs may have been lost."""
         assert self._at_end(timeout), f"a transaction of {self.pipe.sink} stayed open for {timeout:.0f} s"
-        return self._balance()
+        return self.compare()
 
     def _at_end(self, timeout: float, and_also: Callable[[], bool] = lambda: True) -> bool:
         until = time.monotonic() + timeout
@@ -241,7 +241,8 @@ class Ledger:
     def _all_out(self) -> bool:
         return self.fed == self._serial and self.different >= self.fed
 
-    def _balance(self) -> Balance:
+    def compare(self) -> Balance:
+        """Compare what went in with what has come out by now."""
         inputs = self._inputs()
         with self._moved:
             return Balance(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
@@ -82,6 +82,12 @@ class Pipe:
             return any(name.startswith(client_id) for name in self.members().values())
         except KafkaException:
             return None
+
+    def committed(self) -> dict[int, int]:
+        """Ask for the offset from which the group goes on, of each partition of the input topic that has one."""
+        admin = AdminClient(dict(self.client))
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)], request_timeout=BOUND)
+        return {each.partition: each.offset for each in asked[self.group].result(BOUND).topic_partitions}
 
 
 def provenance(message: Message) -> list[tuple[str, bytes]]:

@@ -1,7 +1,7 @@
 """Groups of app processes under load, while brokers are rolled and killed, and members killed, paused and restarted.
 
-``EOS_ROUNDS`` makes the runs longer. The seed of the faults is that of the test run, which its first lines tell;
-``--log-cli-level=INFO`` shows what came in and out.
+``EOS_ROUNDS`` makes the runs longer, and ``EOS_RATE`` the load heavier. The seed of the faults is that of the test run,
+which its first lines tell; ``--log-cli-level=INFO`` shows what came in and out.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from featuregate.testing import LocalKafka
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from eos.faults import Kind
     from eos.fleets import App
-
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 logger = logging.getLogger("eos")
 
 ROUNDS = int(os.environ.get("EOS_ROUNDS", "2"))
 """How often each kind of harm is done once the cluster is rolled."""
-RATE = 150.0
+RATE = float(os.environ.get("EOS_RATE", "150"))
 """Inputs a second and group: the load is there from the first fault to the last."""
 INPUTS = 25_000
 """Inputs of each group in a run, at least: what the load has not brought comes at once, at its end."""
+EVERY_KIND: tuple[Kind, ...] = ("kill", "pause", "restart", "broker", "silence")
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900 + 200 * ROUNDS)]
 
 MARKERS_LOST = {"4.2.0"}
 """Releases whose coordinators write transaction markers in a version that brokers of the release before do not know
@@ -56,7 +58,7 @@ def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Itera
             for member in ("one", "two"):
                 line.fleet.start(member, consumer=consumer)
             found.append(line)
-        faults = Faults(kafka, found, seed)
+        faults = Faults(kafka, found, seed, progress=round(RATE))
         running.enter_context(faults.told())
         with ExitStack() as load:
             for line in found:
@@ -65,12 +67,26 @@ def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Itera
         for line in found:
             line.ledger.feed(max(0, INPUTS - line.ledger.planned))
         for line in found:
-            line.ledger.wait_for(line.ledger.planned, 3 * BOUND)
+            with what_is_missing(line):
+                line.ledger.wait_for(line.ledger.planned, 3 * BOUND)
             line.fleet.stop()
-            balance = line.ledger.balance(BOUND)
-            assert balance.exactly_once, balance
+        balances = {line.pipe.group: line.ledger.balance(BOUND) for line in found}
+        faults.counts.balanced(*balances.values())
+        survived = faults.counts.survived
+        logger.info("%s; %d faults in all groups, seed %d: %s", balances, survived.total(), seed, dict(survived))
+        assert all(balance.exactly_once for balance in balances.values()), balances
+        for line in found:
             assert line.fleet.steps_back() == []
-            logger.info("%s: %s; %d faults in all groups, seed %d", line.pipe.group, balance, faults.count, seed)
+
+
+@contextmanager
+def what_is_missing(line: Line) -> Iterator[None]:
+    """Tell lost inputs from late ones: what has not come out though the group has committed a later offset is lost."""
+    try:
+        yield
+    except AssertionError as failure:
+        failure.add_note(f"{line.ledger.compare()}; the group has committed {line.pipe.committed()}")
+        raise
 
 
 def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pytest.Config) -> None:
@@ -82,7 +98,7 @@ def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pyte
     ):
         latched(groups)
         for _ in range(ROUNDS):
-            faults.strike("kill", "pause", "restart", "broker")
+            faults.strike(*EVERY_KIND)
         faults.heal()
 
 
@@ -103,12 +119,11 @@ def test_a_rolling_upgrade_under_load_loses_and_doubles_nothing(
                 (faults.harm if new in MARKERS_LOST else faults.strike)(kind)
             for line in groups:
                 assert (line.fleet.first_told("model", "v2") is None) == (old == "2.4.1")
-            faults.note(f"roll node {node} to {new}")
-            kafka.roll(node, new)
+            faults.roll(node, new)
         faults.go_on()
         latched(groups)
         for _ in range(ROUNDS):
-            faults.strike("kill", "pause", "restart", "broker")
+            faults.strike(*EVERY_KIND)
         faults.heal()
         go_back(kafka, groups, faults, old)
         faults.strike("kill", "restart")
@@ -118,19 +133,14 @@ def test_a_rolling_upgrade_under_load_loses_and_doubles_nothing(
             line.fleet.stop()
             for app in line.fleet.apps:
                 app.start()
+        faults.counts.fault("every member is restarted")
         faults.go_on()
 
 
 def go_back(kafka: LocalKafka, groups: list[Line], faults: Faults, old: str) -> None:
-    """Silence a broker; then let one go back to the old release, or lower a feature that was raised."""
-    node = kafka.nodes[0]
-    faults.note(f"broker {node} falls silent")
-    kafka.pause(node)
-    faults.go_on()
-    kafka.resume(node)
+    """Let a broker go back to the old release, or lower a feature that was raised."""
     if old == "2.4.1":
-        faults.note(f"broker {node} goes back to {old}")
-        kafka.roll(node, old)
+        faults.roll(kafka.nodes[0], old)
         for line in groups:
             until("every member sees it", lambda line=line: all(held(app) for app in line.fleet.apps))
     else:
@@ -138,6 +148,7 @@ def go_back(kafka: LocalKafka, groups: list[Line], faults: Faults, old: str) -> 
         kafka.finalize({"metadata.version": 29, "transaction.version": 2})
         faults.go_on()
         kafka.downgrade({"transaction.version": 0})
+        faults.counts.fault("a feature is lowered")
     faults.go_on()
 
 

@@ -1,7 +1,7 @@
 """The Kafka sink under all the harm that a Spark cluster and its brokers know, and Spark's own sink beside it.
 
 ``SINK_FAULTS=24 pytest tests/live/spark/test_sink_faults.py --log-cli-level=INFO`` is the long run: every kind of
-harm three times. On other days there are a few, chosen by the seed.
+harm three times. On other days there are a few, chosen by the seed of the test run, which its first lines tell.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import itertools
 import logging
 import os
 import random
-import secrets
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from eos.counts import Counts
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from streams.driving import Driving
@@ -27,17 +27,20 @@ from featuregate.testing import LocalKafka
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(2400)]
-
 logger = logging.getLogger("sink.faults")
 
+KAFKA = "4.2.0"
 FAULTS = int(os.environ.get("SINK_FAULTS", "3"))
 ROWS = 8_750
 """For each fault."""
-RATE = 400.0
+RATE = float(os.environ.get("SINK_RATE", "400"))
 """Inputs for each second: less than the job can bear, so that what piled up while it was down goes down again."""
-PROGRESS = 6000
+PER_BATCH = 3000
+PROGRESS = 2 * PER_BATCH
 """So many inputs have to come out after each fault, before the next one: two batches, so the harmed one too."""
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(2100 + 100 * FAULTS)]
+
 SETTINGS = {
     "spark.task.maxFailures": "8",
     "spark.cores.max": "2",
@@ -50,7 +53,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0", nodes=3) as cluster:
+    with LocalKafka(KAFKA, nodes=3) as cluster:
         yield cluster
 
 
@@ -62,6 +65,7 @@ class Harm:
         self.ledger = ledger
         self.job = job
         self.chance = random.Random(seed)
+        self.counts = Counts([ledger], KAFKA)
         self.done: list[str] = []
         self.kinds: dict[str, Callable[[], None]] = {
             "a task fails": self.task,
@@ -82,6 +86,7 @@ class Harm:
             with suppress(psutil.NoSuchProcess):  # whoever was to be harmed ended by itself in this moment
                 self.kinds[kind]()
                 self.done.append(kind)
+                self.counts.fault(kind)
             self.go_on()
             logger.info("%d: %s: survived in %.1f s", len(self.done), kind, time.monotonic() - began)
 
@@ -89,6 +94,7 @@ class Harm:
         """Wait until more has come out; a supervisor starts the driver again where it ended."""
         goal = self.ledger.different + PROGRESS
         self.until(lambda: self.ledger.different >= goal, "more comes out")
+        self.counts.went_on()
 
     def until(self, done: Callable[[], bool], what: str, timeout: float = 3 * BOUND) -> None:
         """Wait for something, and see that the job runs meanwhile."""
@@ -140,13 +146,13 @@ class Harm:
         self.kafka.start(node)
 
 
-def test_each_row_is_there_once_whatever_happens(kafka: LocalKafka) -> None:
+def test_each_row_is_there_once_whatever_happens(pytestconfig: pytest.Config, kafka: LocalKafka) -> None:
     """Tasks that fail, workers, executors, drivers and brokers that die, and workers that stand still for a while."""
-    seed = int(os.environ.get("SINK_SEED", secrets.randbits(31)))
+    seed = int(pytestconfig.option.hypothesis_seed)
     pipe = Pipe.on(kafka, "sink", partitions=4)
     with (
         Ledger(pipe) as ledger,
-        Driving(pipe, master="local-cluster[2,1,1024]", slots=4, per_batch=3000, settings=SETTINGS) as job,
+        Driving(pipe, master="local-cluster[2,1,1024]", slots=4, per_batch=PER_BATCH, settings=SETTINGS) as job,
     ):
         harm = Harm(kafka, ledger, job, seed)
         logger.info("seed %d", seed)
@@ -157,6 +163,7 @@ def test_each_row_is_there_once_whatever_happens(kafka: LocalKafka) -> None:
         harm.until(lambda: ledger.different >= ledger.fed, "all has come out", 10 * BOUND)
         job.kill()
         balance = ledger.settled(3 * BOUND)
+        harm.counts.balanced(balance)
         logger.info("seed %d: %s; %d faults, %d lives of the driver", seed, balance, len(harm.done), job.lives)
         assert balance.exactly_once, f"seed {seed}: {balance}; {harm.done}"
         assert len(harm.done) >= FAULTS * 7 // 8, "now and then whoever was to be harmed ended by itself"

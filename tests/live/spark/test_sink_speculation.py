@@ -1,13 +1,18 @@
-"""Speculative execution: Spark starts a twin of a task that stands still, on another host, and both write the slot."""
+"""Speculative execution: Spark starts a twin of a task that stands still, on another host, and both write the slot.
+
+``SINK_TWINS`` says for how many tasks, one after the other.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from eos.counts import Counts
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from streams.driving import Driving
@@ -21,9 +26,13 @@ if TYPE_CHECKING:
 
     from psutil import Process
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
+TWINS = int(os.environ.get("SINK_TWINS", "1"))
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900 + 100 * TWINS)]
 
 logger = logging.getLogger("sink.speculation")
+
+KAFKA = "4.2.0"
 
 ADDRESSES = ("127.0.0.1", "127.0.0.2")
 PER_BATCH = 12_000
@@ -42,7 +51,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0") as cluster:
+    with LocalKafka(KAFKA) as cluster:
         yield cluster
 
 
@@ -81,16 +90,21 @@ def test_a_task_and_its_twin_write_each_row_once(kafka: LocalKafka, hosts: Hosts
     ):
         ledger.feed_now(PER_BATCH)
         until(job, lambda: ledger.different == ledger.fed, "the first batch is out")  # and its workers are warm
-        ledger.feed_now(2 * PER_BATCH)
-        worker = job.busy_worker()
-        worker.suspend()
-        until(job, lambda: ledger.different == ledger.fed, "twins have written what the stopped worker was to write")
-        assert is_stopped(worker)
-        worker.resume()
-        ledger.feed_now(PER_BATCH)
-        until(job, lambda: ledger.different == ledger.fed, "it goes on")
+        counts = Counts([ledger], KAFKA)
+        for _ in range(TWINS):
+            ledger.feed_now(2 * PER_BATCH)
+            worker = job.busy_worker()
+            worker.suspend()
+            until(job, lambda: ledger.different == ledger.fed, "twins have written what the stopped worker had to")
+            assert is_stopped(worker)
+            worker.resume()
+            ledger.feed_now(PER_BATCH)
+            counts.fault("a task has a speculative twin")
+            until(job, lambda: ledger.different == ledger.fed, "it goes on")
+            counts.went_on()
         job.kill()
         balance = ledger.settled(3 * BOUND)
+        counts.balanced(balance)
     logger.info("%s", balance)
     assert balance.exactly_once, balance
 

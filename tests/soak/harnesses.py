@@ -1,0 +1,63 @@
+"""The fault harnesses that a soak runs: each is one live test, made longer by its environment."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["HARNESSES", "Harness"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Harness:
+    """A live test. ``bound`` is the number of seconds after which a run of it is ended and counts as failed.
+
+    ``settings`` are environment variables; a variable that is set already keeps its value.
+    """
+
+    name: str
+    test: str
+    bound: float
+    settings: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ("confluent-kafka",)
+    """The packages whose versions the ledger keeps."""
+
+    @property
+    def file_name(self) -> str:
+        """The name without spaces."""
+        return "-".join(re.findall(r"[\w.]+", self.name))
+
+
+ROLLING = "tests/live/confluent/test_rolling_upgrades.py::"
+UPGRADE = ROLLING + "test_a_rolling_upgrade_under_load_loses_and_doubles_nothing"
+SPARK = ("confluent-kafka", "pyspark")
+LONG = {"EOS_ROUNDS": "8", "EOS_RATE": "400"}
+
+HARNESSES = (
+    Harness(
+        name="switch, every group protocol",
+        test=ROLLING + "test_groups_of_every_protocol_survive_members_and_brokers",
+        bound=3600,
+        settings=LONG,
+    ),
+    Harness(
+        name="Spark sink",
+        test="tests/live/spark/test_sink_faults.py::test_each_row_is_there_once_whatever_happens",
+        bound=3600,
+        settings={"SINK_FAULTS": "16", "SINK_RATE": "600"},
+        libraries=SPARK,
+    ),
+    Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=3600, settings=LONG),
+    Harness(
+        name="Spark sink, speculation",
+        test="tests/live/spark/test_sink_speculation.py::test_a_task_and_its_twin_write_each_row_once",
+        bound=1800,
+        settings={"SINK_TWINS": "6"},
+        libraries=SPARK,
+    ),
+    Harness(name="switch, 2.4 to 2.8", test=f"{UPGRADE}[2.4.1-2.8.2]", bound=3600, settings=LONG),
+)

@@ -1,0 +1,55 @@
+"""The ledger of all runs: a file with one line of JSON for each run, oldest first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Run", "append", "read"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run of a harness: what it counted, with which seed, on what, and why it failed.
+
+    ``inputs`` and ``outputs`` are messages, ``seconds`` the duration. ``lost``, ``duplicated`` and ``changed`` are
+    numbers of inputs, None where the run ended before inputs and outputs were compared. ``failure`` is None for a run
+    that passed. ``note`` is written by hand, where the cause of a failure is known.
+    """
+
+    time: str
+    commit: str
+    harness: str
+    seed: int
+    inputs: int
+    outputs: int
+    faults: dict[str, int]
+    lost: int | None
+    duplicated: int | None
+    changed: int | None
+    seconds: int
+    versions: dict[str, str] = field(default_factory=dict)
+    failure: str | None = None
+    note: str = ""
+
+    @property
+    def has_balance(self) -> bool:
+        """Whether inputs and outputs were compared."""
+        return self.lost is not None
+
+
+def append(ledger: Path, run: Run) -> None:
+    """Add a run."""
+    with ledger.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(run)) + "\n")
+
+
+def read(ledger: Path) -> list[Run]:
+    """Read all runs; none where there is no ledger yet."""
+    if not ledger.exists():
+        return []
+    return [Run(**json.loads(line)) for line in ledger.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,162 @@
+"""One run of a harness: a real pytest process on a small test."""
+
+from __future__ import annotations
+
+import sys
+from subprocess import run
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from soak.harnesses import HARNESSES, Harness
+from soak.reports import Report
+from soak.running import MARK, ROOT, judged, one_line, run_harness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = '{"inputs": 5, "outputs": 5, "faults": {"a broker is killed": 1}, "lost": 0, "duplicated": 0, "changed": 0}'
+PASSES = f"""
+    import os
+    from pathlib import Path
+
+    def test_it(pytestconfig):
+        print("seed", pytestconfig.option.hypothesis_seed, os.environ["LENGTH"])
+        Path(os.environ["SOAK_REPORTS"]).write_text('{GOOD}\\n')
+"""
+FAILS = """
+    def test_it():
+        raise AssertionError("no 5 inputs came out: /tmp/of/mine")
+"""
+SKIPS = """
+    import pytest
+
+    def test_it():
+        pytest.skip("no Java")
+"""
+DIES = """
+    import os
+
+    def test_it():
+        os._exit(7)
+"""
+HANGS = """
+    import os
+    import subprocess
+    import sys
+    import time
+    from pathlib import Path
+
+    def test_it():
+        # A process group of its own, as Spark's Python workers have, and stopped, as a paused one is.
+        sleeps = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], process_group=0)
+        sleeps.send_signal(19)
+        Path(os.environ["SOAK_REPORTS"]).write_text('{"inputs": 9, "outputs": 3}\\n{"inputs": 1')
+        Path(os.environ["STARTED"]).write_text(os.environ["SOAK_RUN"])
+        time.sleep(300)
+"""
+
+
+@pytest.fixture
+def harness(tmp_path: Path):
+    """Make a harness of a test."""
+
+    def make(text: str, *, bound: float = 60, **settings: str) -> Harness:
+        file = tmp_path / "test_small.py"
+        file.write_text(dedent(text))
+        return Harness(name="small", test=str(file), bound=bound, settings=settings)
+
+    return make
+
+
+def of_run(mark: str) -> list[psutil.Process]:
+    """The processes of a run that still are there."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_a_run_gives_the_harness_its_seed_and_settings_and_returns_its_report(harness) -> None:
+    """The balance is what the harness wrote, not what it printed."""
+    ended = run_harness(harness(PASSES, LENGTH="long"), 42, lambda _: None)
+    assert ended.failure is None, ended.output
+    assert ended.report == Report(
+        inputs=5, outputs=5, faults={"a broker is killed": 1}, lost=0, duplicated=0, changed=0
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        (FAILS, "failure: AssertionError: no 5 inputs came out: <path>"),
+        (SKIPS, "skipped: no Java"),
+        (DIES, "pytest ended with 7 and without a verdict"),
+    ],
+)
+def test_a_run_that_fails_says_why(harness, text: str, failure: str) -> None:
+    """A harness that was skipped or that died has proved nothing either."""
+    assert run_harness(harness(text), 42, lambda _: None).failure == failure
+
+
+@pytest.mark.slow
+def test_a_run_ends_at_its_bound_with_what_it_reported_so_far(harness, tmp_path: Path) -> None:
+    """Its output says where it stood; a report that is half written is left out."""
+    ended = run_harness(harness(HANGS, bound=5, STARTED=str(tmp_path / "mark")), 42, lambda _: None)
+    assert ended.failure == "no end within 5 s"
+    assert ended.report == Report(inputs=9, outputs=3)
+    assert "time.sleep(300)" in ended.output
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_leaves_no_process_behind(harness, tmp_path: Path) -> None:
+    """Not even one that is stopped, in a process group of its own."""
+    mark = tmp_path / "mark"
+
+    def interrupt(_: Report) -> None:
+        if mark.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_harness(harness(HANGS, STARTED=str(mark)), 42, interrupt)
+    assert of_run(mark.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("report", "left", "failure"),
+    [
+        (Report(lost=0, duplicated=0, changed=0), [], None),
+        (Report(), [], "the harness passed without a balance"),
+        (Report(lost=1, duplicated=0, changed=0), [], "the harness passed with 1 lost, 0 duplicated, 0 changed"),
+        (Report(lost=0, duplicated=2, changed=0), [], "the harness passed with 0 lost, 2 duplicated, 0 changed"),
+        (Report(lost=0, duplicated=0, changed=3), [], "the harness passed with 0 lost, 0 duplicated, 3 changed"),
+        (Report(lost=0, duplicated=0, changed=0), ["java"], "the harness left processes behind: java"),
+    ],
+)
+def test_a_harness_that_passes_is_judged_by_its_balance(report: Report, left: list[str], failure: str | None) -> None:
+    """Nothing lost, nothing duplicated, nothing changed, and nothing left behind."""
+    assert judged(report, left) == failure
+
+
+def test_a_failure_is_one_line_without_the_paths_of_a_machine() -> None:
+    """The ledger is published."""
+    assert one_line("it failed in /home/me/x.py: 1/2\nmore") == "it failed in <path>: 1/2"
+    assert len(one_line("x" * 1000)) == 300
+    assert one_line("") == "no message"
+
+
+@pytest.mark.slow
+def test_every_harness_is_a_test_that_exists() -> None:
+    """Pytest finds each of them by its name."""
+    tests = [harness.test for harness in HARNESSES]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *tests]
+    done = run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert all(test in done.stdout for test in tests)
