@@ -127,9 +127,11 @@ class Faults:
 
     def _harm_a_member(self, kind: Kind) -> Kind:
         line = self._random.choice(self._lines)
-        app = self._random.choice(line.fleet.running)
-        if (kind == "pause" and len(line.fleet.running) < 2) or (kind == "restart" and app.status is None):
-            kind = "kill"  # somebody has to take over from a paused one; one that has just begun cannot stop nicely
+        at_work = [app for app in line.fleet.running if app.status is not None and app.status["status"] == "ok"]
+        app = self._random.choice(at_work or line.fleet.running)
+        if (kind == "pause" and len(line.fleet.running) < 2) or (kind != "kill" and not at_work):
+            # Another member has to take over from a paused one, and one that has just begun has nothing to give up.
+            kind = "kill"
         self.note(f"{kind} {app.name}, which has told {app.status}")
         if kind == "pause":
             app.pause()
