@@ -46,9 +46,10 @@ class Ended:
     output: str
 
 
-def run_harness(harness: Harness, seed: int, watch: Callable[[Report], None]) -> Ended:
+def run_harness(harness: Harness, seed: int, watch: Callable[[Report], None], *, linger: float = LINGER) -> Ended:
     """Run a harness to its end, or to its bound; ``watch`` is called with its report twice a second.
 
+    Processes of the run that have not ended ``linger`` seconds after pytest make it a failure, and are killed.
     Whoever interrupts this (KeyboardInterrupt) waits until the run has stopped what it had started.
     """
     family = Family("soak")
@@ -56,7 +57,7 @@ def run_harness(harness: Harness, seed: int, watch: Callable[[Report], None]) ->
         folder = family.folder
         with started(family, harness, seed) as (child, mark):
             ended = _watched(child, harness.bound, lambda: watch(last_report(folder / "reports")))
-            left = left_behind(mark)
+            left = left_behind(mark, linger) if ended else []
         report = last_report(folder / "reports")
         if not ended:
             failure: str | None = f"no end within {harness.bound:g} s"
@@ -109,9 +110,9 @@ def _watched(child: Child, bound: float, look: Callable[[], None]) -> bool:
     return False
 
 
-def left_behind(mark: str) -> list[str]:
+def left_behind(mark: str, linger: float) -> list[str]:
     """Wait for the processes of a run to end by themselves, and name those that do not."""
-    _, left = psutil.wait_procs(marked(mark), LINGER)
+    _, left = psutil.wait_procs(marked(mark), linger)
     return [process.name() for process in left]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from subprocess import run
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -49,13 +50,25 @@ HANGS = """
     from pathlib import Path
 
     def test_it():
-        # A process group of its own, as Spark's Python workers have, and stopped, as a paused one is.
-        sleeps = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], process_group=0)
-        sleeps.send_signal(19)
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
         Path(os.environ["SOAK_REPORTS"]).write_text('{"inputs": 9, "outputs": 3}\\n{"inputs": 1')
         Path(os.environ["STARTED"]).write_text(os.environ["SOAK_RUN"])
         time.sleep(300)
 """
+
+
+LEAVES = (
+    PASSES
+    + """
+        import subprocess
+        import sys
+
+        sleeps = [sys.executable, "-c", "import time; time.sleep(300)"]
+        child = subprocess.Popen(sleeps, start_new_session=True, stdout=subprocess.DEVNULL)
+        child.returncode = 0  # so that nobody warns of it
+        Path(os.environ["STARTED"]).write_text(os.environ["SOAK_RUN"])
+"""
+)
 
 
 @pytest.fixture
@@ -109,15 +122,33 @@ def test_a_run_that_fails_says_why(harness, text: str, failure: str) -> None:
 @pytest.mark.slow
 def test_a_run_ends_at_its_bound_with_what_it_reported_so_far(harness, tmp_path: Path) -> None:
     """Its output says where it stood; a report that is half written is left out."""
-    ended = run_harness(harness(HANGS, bound=5, STARTED=str(tmp_path / "mark")), 42, lambda _: None)
-    assert ended.failure == "no end within 5 s"
+    mark = tmp_path / "mark"
+    began = time.monotonic()
+
+    def wait_for_the_test(_: Report) -> None:
+        while not mark.exists():
+            assert time.monotonic() < began + 120
+            time.sleep(0.05)
+
+    ended = run_harness(harness(HANGS, bound=1, STARTED=str(mark)), 42, wait_for_the_test)
+    assert ended.failure == "no end within 1 s"
     assert ended.report == Report(inputs=9, outputs=3)
     assert "time.sleep(300)" in ended.output
 
 
 @pytest.mark.slow
+def test_a_harness_that_leaves_a_process_behind_has_failed_and_the_process_is_killed(harness, tmp_path: Path) -> None:
+    """The next run is to have the machine for itself."""
+    mark = tmp_path / "mark"
+    ended = run_harness(harness(LEAVES, LENGTH="long", STARTED=str(mark)), 42, lambda _: None, linger=0.5)
+    assert ended.failure is not None
+    assert ended.failure.startswith("the harness left processes behind: python"), ended.output
+    assert of_run(mark.read_text()) == []
+
+
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_no_process_behind(harness, tmp_path: Path) -> None:
-    """Not even one that is stopped, in a process group of its own."""
+    """Not even one in a session of its own, which outlives pytest."""
     mark = tmp_path / "mark"
 
     def interrupt(_: Report) -> None:
