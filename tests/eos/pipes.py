@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BOUND", "QUIET", "SHORT_GROUPS", "Input", "Pipe", "came_from", "provenance"]
 
-BOUND = 60.0
-"""Seconds that anything may take which usually takes less than one."""
+BOUND = float(os.environ.get("EOS_BOUND", "60"))
+"""Seconds that anything may take which usually takes less than one; a busy machine may need more."""
 
 SILENT = logging.getLogger("eos.silent")
 SILENT.addHandler(logging.NullHandler())

@@ -35,7 +35,9 @@ class Harness:
 ROLLING = "tests/live/confluent/test_rolling_upgrades.py::"
 UPGRADE = ROLLING + "test_a_rolling_upgrade_under_load_loses_and_doubles_nothing"
 SPARK = ("confluent-kafka", "pyspark")
-LONG = {"EOS_ROUNDS": "8", "EOS_RATE": "400"}
+PATIENT = {"EOS_BOUND": "180"}
+"""A soak goes on beside other work, and a busy machine is no failure."""
+LONG = {"EOS_ROUNDS": "8", "EOS_RATE": "400", **PATIENT}
 
 HARNESSES = (
     Harness(
@@ -48,7 +50,7 @@ HARNESSES = (
         name="Spark sink",
         test="tests/live/spark/test_sink_faults.py::test_each_row_is_there_once_whatever_happens",
         bound=3600,
-        settings={"SINK_FAULTS": "16", "SINK_RATE": "600"},
+        settings={"SINK_FAULTS": "16", "SINK_RATE": "600", **PATIENT},
         libraries=SPARK,
     ),
     Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=3600, settings=LONG),
@@ -56,7 +58,7 @@ HARNESSES = (
         name="Spark sink, speculation",
         test="tests/live/spark/test_sink_speculation.py::test_a_task_and_its_twin_write_each_row_once",
         bound=1800,
-        settings={"SINK_TWINS": "6"},
+        settings={"SINK_TWINS": "6", **PATIENT},
         libraries=SPARK,
     ),
     Harness(name="switch, 2.4 to 2.8", test=f"{UPGRADE}[2.4.1-2.8.2]", bound=3600, settings=LONG),
