@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import FeatureGateError
-from featuregate_spark import FeatureSession
+from featuregate_spark import FeatureSession, cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,7 +108,7 @@ def main() -> int:
                 pass
             query.stop()
     except (FeatureGateError, StreamingQueryException) as error:
-        print(f"exactly_once: {error}", file=sys.stderr)
+        print(f"exactly_once: {cause_of(error, spark) or error}", file=sys.stderr)
         return 1
     finally:
         spark.stop()

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
         PinDamaged,
         PinError,
         SinkError,
+        TransactionTimedOut,
         WriteFailed,
         WrongCheckpoint,
         WrongColumns,
+        WrongPython,
         WrongSession,
     )
+    from featuregate_spark.failures import cause_of
     from featuregate_spark.listener import FeatureListener
     from featuregate_spark.options import OptionAdvice, OptionState, kafka_options, with_kafka_options
     from featuregate_spark.session import FeatureSession
@@ -42,10 +45,13 @@ __all__ = [
     "PinError",
     "SinkError",
     "Snapshot",
+    "TransactionTimedOut",
     "WriteFailed",
     "WrongCheckpoint",
     "WrongColumns",
+    "WrongPython",
     "WrongSession",
+    "cause_of",
     "kafka_options",
     "with_kafka_options",
 ]
@@ -59,11 +65,14 @@ _ROOMS = {
         "PinDamaged",
         "PinError",
         "SinkError",
+        "TransactionTimedOut",
         "WriteFailed",
         "WrongCheckpoint",
         "WrongColumns",
+        "WrongPython",
         "WrongSession",
     ),
+    "failures": ("cause_of",),
     "listener": ("FeatureListener",),
     "options": ("OptionAdvice", "OptionState", "kafka_options", "with_kafka_options"),
     "session": ("FeatureSession",),

@@ -7,8 +7,9 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from featuregate_spark.errors import PinDamaged, PinError, WrongCheckpoint
+from featuregate_spark.errors import PinDamaged, PinError, WrongCheckpoint, WrongPython
 from featuregate_spark.events import Pinned
+from featuregate_spark.failures import cause_of
 from featuregate_spark.pins import BatchPin, next_pin
 
 if TYPE_CHECKING:
@@ -78,7 +79,13 @@ class PinnedBatches:
         """Pin the batch, and process it."""
         spark = df.sparkSession
         pin = self._pin(spark, batch_id)
-        self._function(df, batch_id, pin.snapshot)
+        try:
+            self._function(df, batch_id, pin.snapshot)
+        except Exception as error:
+            cause = cause_of(error, spark)
+            if isinstance(cause, WrongPython) and cause is not error:
+                raise cause from error
+            raise
         self._forget(batch_id - int(str(spark.conf.get("spark.sql.streaming.minBatchesToRetain"))))
 
     def _pin(self, spark: SparkSession, batch_id: int) -> BatchPin:

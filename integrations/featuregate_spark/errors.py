@@ -5,6 +5,7 @@
     featuregate.FeatureGateError
     └── FeatureSparkError          the base of what follows
         ├── WrongSession           this session's kind of Spark cannot do it; the text says what can
+        ├── WrongPython            the Python of Spark's workers cannot run featuregate
         ├── PinError               the pin of a micro-batch could not be read or written
         │   ├── PinDamaged         it is there, and does not parse
         │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
@@ -14,6 +15,7 @@
             ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
             ├── MemoryLost         what the query has committed is not known any more
             └── WriteFailed        Kafka did not take the rows, and the transaction was aborted
+                └── TransactionTimedOut    the transaction of a slot was open for longer than transaction.timeout.ms
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ __all__ = [
     "PinDamaged",
     "PinError",
     "SinkError",
+    "TransactionTimedOut",
     "WriteFailed",
     "WrongCheckpoint",
     "WrongColumns",
+    "WrongPython",
     "WrongSession",
 ]
 
@@ -41,6 +45,10 @@ class FeatureSparkError(FeatureGateError):
 
 class WrongSession(FeatureSparkError):
     """A session of this kind cannot do it, one of Spark Connect for example; the text says what can."""
+
+
+class WrongPython(FeatureSparkError):
+    """The Python of Spark's workers cannot run featuregate: ``PYSPARK_PYTHON`` names it, the text what it lacks."""
 
 
 class PinError(FeatureSparkError):
@@ -77,3 +85,7 @@ class MemoryLost(SinkError):
 
 class WriteFailed(SinkError):
     """Kafka did not take the rows; the transaction was aborted, and Spark may try the task again."""
+
+
+class TransactionTimedOut(WriteFailed):
+    """The transaction of a slot was open for longer than ``transaction.timeout.ms``, and Kafka aborted it."""

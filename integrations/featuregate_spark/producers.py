@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from featuregate_spark.errors import WriteFailed
+from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.memories import QUIET, words_of
 from featuregate_spark.slots import text_of
 
@@ -32,6 +32,9 @@ _log = logging.getLogger("featuregate.spark.producers")
 _ROOM_SECONDS: Final = 0.01
 _CLOSE_SECONDS: Final = 3.0
 _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+_TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
+"""Librdkafka's default."""
 
 
 class Replaced(Exception):
@@ -52,6 +55,7 @@ class SlotProducer:
     def __init__(self, slot: Slot) -> None:
         self._slot = slot
         self._first_refused: str | None = None
+        self._began: float | None = None
         ours = {
             "transactional.id": slot.transactional_id,
             "on_delivery": self._delivered,
@@ -82,6 +86,7 @@ class SlotProducer:
 
     def begin(self) -> None:
         """Begin the transaction."""
+        self._began = time.monotonic()
         self._producer.begin_transaction()
 
     def send(
@@ -146,13 +151,31 @@ class SlotProducer:
                 self._producer.abort_transaction(self._slot.batch.timeout)
             except KafkaException as failure:
                 if failure.args[0].name() in _FENCED and isinstance(error, WriteFailed):
-                    raise Replaced(f"{error}: {words_of(failure)}") from failure
-                _log.warning(
-                    "%s: the transaction was not aborted, and ends by its timeout: %s", self._slot, words_of(failure)
-                )
+                    error = Replaced(f"{error}: {words_of(failure)}")
+                else:
+                    _log.warning(
+                        "%s: the transaction was not aborted, and ends by its timeout: %s",
+                        self._slot,
+                        words_of(failure),
+                    )
+        if isinstance(error, Replaced):
+            raise self._timed_out(error) or error
         if self._first_refused is not None and isinstance(error, WriteFailed):
             raise WriteFailed(f"{error}; {self._first_refused}") from error
         raise error
+
+    def _timed_out(self, fenced: Replaced) -> TransactionTimedOut | None:
+        """Say that the coordinator may have fenced this producer, because of the transaction's age."""
+        limit = int(self._slot.batch.producer.get(_TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS))
+        taken = 0.0 if self._began is None else time.monotonic() - self._began
+        if taken * 1000 < limit:
+            return None
+        return TransactionTimedOut(
+            f"{self._slot}: its transaction was open for {taken:.1f} s, longer than {_TRANSACTION_TIMEOUT}={limit}, so "
+            "Kafka aborted it and fenced its producer; none of its rows count. Set a longer one in "
+            "kafka_sink(producer={...}), up to the brokers' transaction.max.timeout.ms, or let a slot write less: "
+            f"more slots, or smaller batches (maxOffsetsPerTrigger of the source). Kafka said: {fenced}"
+        )
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         """Keep what was said of the first record that did not arrive: the others follow from it."""

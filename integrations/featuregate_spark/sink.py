@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from featuregate.errors import ConfigError
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
+from featuregate_spark.failures import cause_of
 from featuregate_spark.kinds import is_classic
 from featuregate_spark.memories import partitions_of
 from featuregate_spark.settling import settled_memories
@@ -136,6 +137,8 @@ class KafkaSink:
             The batch cannot be written as it is; nothing of it was.
         WriteFailed
             Kafka did not take a part of it. A replay writes what is missing.
+        WrongPython
+            The Python of Spark's workers cannot run the sink.
         """
         began = time.monotonic()
         rows = _columns(df, self._topic, self._by)
@@ -290,14 +293,20 @@ def _run(rows: DataFrame, batch: Batch, by: Sequence[str]) -> list[Row]:
     """Lead each row to its slot, and let one task write each slot."""
     keys, slots = list(by) or ["__slot_key"], batch.layout.slots
     names = [name for name in _TYPES if f"__{name}" in rows.columns]
-    told = (
+    writing = (
         _slotted(rows, by, names)
         .repartition(slots, *keys)
         .withColumn("slot", f.pmod(f.hash(*keys), f.lit(slots)).cast("int"))
         .select("slot", *[f.col(f"__{name}").alias(name) for name in (*names, "here")])
         .mapInArrow(SlotTask(batch), WRITTEN)
-        .collect()
     )
+    try:
+        told = writing.collect()
+    except Exception as error:
+        cause = cause_of(error, rows.sparkSession)
+        if cause is None:
+            raise
+        raise cause from error
     if sorted(row["slot"] for row in told) != list(range(slots)):
         raise WriteFailed(
             f"batch {batch.batch_id}: {len(told)} tasks have told of {slots} slots; a replay writes what is missing"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_spark.errors import NotReplayable, WriteFailed
+from featuregate_spark.errors import NotReplayable, TransactionTimedOut, WriteFailed
 from featuregate_spark.memories import LOOK_SECONDS, PAUSE, Memories
 from featuregate_spark.producers import Replaced, SlotProducer
 from featuregate_spark.slots import Slot, is_done, is_written
@@ -55,6 +55,8 @@ def write_slot(slot: Slot, rows: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
     ------
     WriteFailed
         Kafka did not take the rows. Nothing of them counts, or all of it: the next attempt will find out.
+    TransactionTimedOut
+        The transaction was open for longer than ``transaction.timeout.ms``, and nobody else has written the slot.
     MemoryLost
         The slot has committed a later batch.
     """
@@ -64,6 +66,10 @@ def write_slot(slot: Slot, rows: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
             rows_written, bytes_written, skipped = _write(slot, memories, rows)
         except Replaced as replaced:
             _stand_aside(slot, memories, replaced)
+            rows_written, bytes_written, skipped = 0, 0, True
+        except TransactionTimedOut:
+            if not _is_done_now(slot, memories):
+                raise
             rows_written, bytes_written, skipped = 0, 0, True
     told = [slot.number], [rows_written], [bytes_written], [skipped], [time.monotonic() - began]
     types = (pa.int32(), pa.int64(), pa.int64(), pa.bool_(), pa.float64())
@@ -133,10 +139,16 @@ def _stand_aside(slot: Slot, memories: Memories, replaced: Replaced) -> None:
     """Wait for the attempt that took this one's id: if this one failed, Spark would begin another against it."""
     deadline = time.monotonic() + slot.batch.timeout
     while time.monotonic() < deadline:
-        try:
-            if is_done(memories.read([slot.number], LOOK_SECONDS)[slot.number], slot.batch.batch_id):
-                return
-        except WriteFailed as unread:
-            _log.info("%s", unread)  # its transaction is open, or a broker is on its way
+        if _is_done_now(slot, memories):
+            return
         time.sleep(PAUSE)
     raise WriteFailed(f"{replaced}, and the other attempt has not committed within {slot.batch.timeout:g} s")
+
+
+def _is_done_now(slot: Slot, memories: Memories) -> bool:
+    """Say whether the slot has committed this batch; not where that cannot be read now."""
+    try:
+        return is_done(memories.read([slot.number], LOOK_SECONDS)[slot.number], slot.batch.batch_id)
+    except WriteFailed as unread:
+        _log.info("%s", unread)  # a transaction holds the memory, or a broker is on its way
+        return False

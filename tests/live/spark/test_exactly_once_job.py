@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
+import sysconfig
+import venv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,17 +34,21 @@ def kafka() -> Iterator[LocalKafka]:
         yield cluster
 
 
-def command(*arguments: str) -> list[str]:
-    """Run the job with two cores, as ``spark-submit`` would."""
-    settings = {
+def settings() -> dict[str, str]:
+    """Give Spark two cores, and its Kafka connector."""
+    return {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": f"{spark_connector(CONNECTOR)}/*",
     }
-    options = " ".join(f"--conf '{name}={value}'" for name, value in settings.items())
+
+
+def command(*arguments: str, workers: str = sys.executable) -> list[str]:
+    """Run the job as a script, which begins a JVM of its own."""
+    options = " ".join(f"--conf '{name}={value}'" for name, value in settings().items())
     environment = {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": workers,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": f"{options} pyspark-shell",
     }
@@ -81,6 +86,14 @@ def test_the_job_goes_on_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tm
         family.close()
 
 
+def told_in_a_line(job: Child) -> str:
+    """Wait until a job has given up; return what it said."""
+    assert job.wait(4 * BOUND), job.last_lines(40)
+    assert job.exit_code == 1, job.last_lines(40)
+    (line,) = (line for line in job.log.read_text().splitlines() if line.startswith("exactly_once: "))
+    return line
+
+
 def test_what_is_wrong_is_told_in_a_line(tmp_path: Path, kafka: LocalKafka) -> None:
     """A topic that is not there; the exit code is 1."""
     pipe = Pipe.on(kafka, "nowhere")
@@ -91,11 +104,51 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path: Path, kafka: LocalKafka) -> N
         with Ledger(pipe) as ledger:
             ledger.feed_now(1)
             job = family.start(command(*arguments, "--checkpoint", str(tmp_path / "checkpoint")), log=log)
-            until = time.monotonic() + 2 * BOUND
-            while job.exit_code is None and time.monotonic() < until:
-                job.wait(1)
-        assert job.exit_code == 1, job.last_lines(40)
-        assert "exactly_once: " in job.last_lines(40)
-        assert "topic 'nowhere' cannot be written" in job.last_lines(40)
+            assert told_in_a_line(job).startswith("exactly_once: topic 'nowhere' cannot be written: ")
+    finally:
+        family.close()
+
+
+@pytest.fixture
+def without_featuregate(tmp_path: Path) -> Path:
+    """Make a Python that has all that is installed here, except for featuregate."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    for each in Path(sysconfig.get_path("purelib")).iterdir():
+        if "featuregate" not in each.name and each.suffix != ".pth":
+            (packages / each.name).symlink_to(each)
+    # Whoever tests a working copy may have named it in PYTHONPATH, which workers inherit.
+    (packages / "no_working_copy.pth").write_text(
+        "import os, sys; "
+        "sys.path[:] = [each for each in sys.path if not {'featuregate', 'featuregate_spark'} & "
+        "{*(os.listdir(each) if os.path.isdir(each) else ())}]\n"
+    )
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def test_workers_without_featuregate_are_told_in_a_line(
+    tmp_path: Path, kafka: LocalKafka, without_featuregate: Path
+) -> None:
+    """Which Python they run, what it lacks, and which variable names it."""
+    pipe = Pipe.on(kafka, "other-python")
+    family = Family("job")
+    try:
+        arguments = [
+            "--bootstrap",
+            pipe.bootstrap,
+            "--input",
+            pipe.source,
+            "--output",
+            pipe.sink,
+            "--query",
+            pipe.group,
+        ]
+        arguments += ["--checkpoint", str(tmp_path / "checkpoint")]
+        with Ledger(pipe) as ledger:
+            ledger.feed_now(1)
+            job = family.start(command(*arguments, workers=str(without_featuregate)), log=family.folder / "job.log")
+            line = told_in_a_line(job)
+        assert f"Spark's workers run '{without_featuregate}' (PYSPARK_PYTHON), which has no module 'featureg" in line
+        assert "set PYSPARK_PYTHON to a Python that has the same version and packages on each node" in line
     finally:
         family.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from eos.pipes import BOUND, Pipe
 
 from featuregate.testing import LocalKafka
-from featuregate_spark import MemoryLost, WriteFailed
+from featuregate_spark import MemoryLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.settling import settled_memories
 from featuregate_spark.slots import Batch, Layout, Memory, Slot, text_of
 from featuregate_spark.writer import write_slot
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 SLOTS = 2
+AT_ONCE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 100}
+"""Lets the coordinator abort a transaction as soon as it has timed out; by default it looks every 10 s."""
 
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0") as cluster:
+    with LocalKafka("4.2.0", properties=AT_ONCE) as cluster:
         yield cluster
 
 
@@ -192,3 +196,60 @@ def test_a_slot_that_another_driver_wrote_in_its_own_layout_is_told(kafka: Local
     with pytest.raises(MemoryLost, match="two drivers run this query"):
         write_slot(Slot(batch, 0), iter([rows_of(Slot(batch, 0), b"a", b"b")]))
     assert values_in(kafka, batch) == [b"a"]
+
+
+class Slow:
+    """Rows of which the second part comes when Kafka has aborted the transaction of the first."""
+
+    def __init__(self, batch: Batch, *parts: pa.RecordBatch) -> None:
+        self._batch = batch
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield self._parts[0]
+        until = time.monotonic() + BOUND
+        while not self._is_aborted():
+            assert time.monotonic() < until, "the transaction was not aborted"
+        yield from self._parts[1:]
+
+    def _is_aborted(self) -> bool:
+        try:
+            committed, written = self._end("read_committed"), self._end("read_uncommitted")
+        except KafkaException:  # a partition that was just made may have no leader yet
+            return False
+        return 0 < committed == written
+
+    def _end(self, isolation: str) -> int:
+        config = {**self._batch.connection, "group.id": "ends", "isolation.level": isolation}
+        with Consumer(config) as consumer:
+            return int(consumer.get_watermark_offsets(TopicPartition(self._batch.memory_topic, 0), BOUND)[1])
+
+
+@pytest.mark.parametrize("rest", [0, 1], ids=["no_more_rows", "more_rows"])
+def test_a_slot_that_outlives_its_transaction_says_which_property_to_raise(kafka: LocalKafka, rest: int) -> None:
+    """At once, and with how long it took: nobody has taken its id, so that there is nobody to wait for."""
+    batch = batch_of(kafka, f"slow-{rest}")
+    batch = replace(batch, producer={**batch.producer, "transaction.timeout.ms": 1500, "linger.ms": 0})
+    slot = Slot(batch, 0)
+    rows = Slow(batch, rows_of(slot, b"a"), *[rows_of(slot, b"b")] * rest)
+    with pytest.raises(TransactionTimedOut) as refused:
+        write_slot(slot, iter(rows))
+    assert re.search(r"was open for [\d.]+ s, longer than transaction\.timeout\.ms=1500", str(refused.value))
+    assert "maxOffsetsPerTrigger" in str(refused.value)
+    assert not values_in(kafka, batch)
+    assert told(write_slot(slot, iter([rows_of(slot, b"a", b"b")]))) == (2, False), "the next attempt is free"
+
+
+def test_a_slot_that_outlived_its_transaction_and_was_written_by_its_twin_is_written(kafka: LocalKafka) -> None:
+    """Spark has begun a twin meanwhile: the late one ends as if it had written."""
+    batch = batch_of(kafka, "slow-twin")
+    slow = replace(batch, producer={**batch.producer, "transaction.timeout.ms": 1500, "linger.ms": 0})
+    slot = Slot(slow, 0)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield from Slow(slow, rows_of(slot, b"a"))
+        assert told(write_slot(Slot(batch, 0), iter([rows_of(slot, b"a", b"b")]))) == (2, False)
+        yield rows_of(slot, b"b")
+
+    assert told(write_slot(slot, rows())) == (0, True)
+    assert values_in(kafka, batch) == [b"a", b"b"]

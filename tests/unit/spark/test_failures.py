@@ -1,0 +1,96 @@
+"""What ended a job, found in the text that Spark makes of it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from featuregate.errors import ConfigError
+from featuregate_spark import FeatureSparkError, MemoryLost, TransactionTimedOut, WriteFailed, WrongPython, cause_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK = cast("SparkSession", SimpleNamespace(sparkContext=SimpleNamespace(pythonExec="/usr/bin/python3")))
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "pyspark.zip/pyspark/serializers.py", line 473, in loads
+    return cloudpickle.loads(obj, encoding=encoding)
+{line}
+
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
+"""
+QUERY = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] \
+An error occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the Python \
+Proxy. Return Message: Traceback (most recent call last):
+  File "writer.py", line 61, in write_slot
+featuregate_spark.errors.WriteFailed: of the worker
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+{line}
+
+\tat py4j.Protocol.getReturnValue(Protocol.java:476) SQLSTATE: 39000
+"""
+
+
+@pytest.mark.parametrize("text", [WORKER, QUERY], ids=["of_a_task", "of_a_query"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("errors.WriteFailed", WriteFailed),
+        ("errors.TransactionTimedOut", TransactionTimedOut),
+        ("memories.Unanswered", WriteFailed),
+        ("slots.NotWhole", MemoryLost),
+        ("errors.OfANewerRelease", FeatureSparkError),
+    ],
+)
+def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: type[FeatureSparkError]) -> None:
+    """As what it was when it was raised; the last one where one is the cause of another."""
+    line = f"featuregate_spark.{name}: slot 3 of 4 of query 'copies', batch 7: no answer"
+    found = cause_of(RuntimeError(text.format(line=line)), SPARK)
+    assert type(found) is kind
+    assert str(found) == "slot 3 of 4 of query 'copies', batch 7: no answer"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ModuleNotFoundError: No module named 'featuregate_spark'", "has no module 'featuregate_spark'"),
+        ("ModuleNotFoundError: No module named 'confluent_kafka'", "has no module 'confluent_kafka'"),
+        ("PySparkImportError: [X] PyArrow >= 11.0.0 must be installed; it was not found", "has no pyarrow that is new"),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
+            f"is Python 3.9, and this driver is Python {platform.python_version()}",
+        ),
+    ],
+)
+def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, said: str) -> None:
+    """With the variable that chose it, and what to set it to."""
+    found = cause_of(RuntimeError(WORKER.format(line=line)), SPARK)
+    assert isinstance(found, WrongPython)
+    words = str(found)
+    assert "\n" not in words
+    assert f"Spark's workers run '/usr/bin/python3' (PYSPARK_PYTHON), which {said}" in words
+    assert sys.executable in words
+    assert "install featuregate[spark] there" in words
+
+
+@pytest.mark.parametrize("text", ["", "No module named 'pandas'", WORKER.format(line="ValueError: x")])
+def test_what_is_not_ours_is_left_to_spark(text: str) -> None:
+    """An app's own error is no business of ours; nor is a module that the driver lacks."""
+    assert cause_of(ValueError(text), SPARK) is None
+
+
+def test_an_error_of_ours_is_its_own_cause() -> None:
+    """It needs no translation."""
+    error = ConfigError("slots", "must be 1 or more")
+    assert cause_of(error, SPARK) is error
