@@ -1,7 +1,7 @@
 """An exactly-once Spark job, small and complete: copies a topic, whatever happens to tasks, drivers and brokers.
 
-Each record keeps its key and value, and says in headers where it came from. SIGTERM stops the job; started again with
-the same checkpoint and query name, it goes on where it was, and writes nothing twice.
+Each record keeps its key and value, and says in headers where it came from. SIGTERM or SIGINT stops the job; started
+again with the same checkpoint and query name, it goes on where it was, and writes nothing twice.
 
 .. code-block:: console
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import FeatureGateError
-from featuregate_spark import FeatureSession, cause_of
+from featuregate_spark import FeatureSession, StopSignals, cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,15 +30,16 @@ if TYPE_CHECKING:
 
 HELP = """\
 Copy a topic by a streaming query, exactly once: for readers of committed data each record is there once, though tasks
-are tried again, drivers die and brokers restart. SIGTERM stops it; what it was writing comes first when it is started
-again with the same --checkpoint and --query.\
+are tried again, drivers die and brokers restart. SIGTERM and SIGINT stop it, sent to spark-submit or to the Python
+driver; what it was writing comes first when it is started again with the same --checkpoint and --query.\
 """
 EXAMPLE = """\
 example:
   spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 examples/spark_job/exactly_once.py \\
       --bootstrap localhost:9092 --input orders --output copies --checkpoint /var/lib/copies --query copies
 
-exit codes: 0 stopped by a signal, 1 it cannot go on (standard error says why), 2 wrong usage\
+exit codes: 0 stopped by a signal, 1 it cannot go on (standard error says why), 2 wrong usage; a signal before Spark has
+begun, and SIGKILL, end it with 128 and the signal's number\
 """
 
 
@@ -90,28 +90,36 @@ def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQue
     return writing.trigger(processingTime=f"{options.trigger_ms} milliseconds").start()
 
 
+def run(spark: SparkSession, options: argparse.Namespace, stop: StopSignals) -> None:
+    """Copy until a signal arrives."""
+    with FeatureSession(spark, options.bootstrap) as features:
+        query = start(features, options)
+        try:
+            # In short steps: Python handles no signal while Java waits.
+            while not stop.received and not query.awaitTermination(0.2):
+                pass
+        except StreamingQueryException:
+            if not stop.received:  # a signal to every process of the job ends the query's workers, too
+                raise
+        query.stop()
+
+
 def main() -> int:
     """Run until a signal comes, and say why where it cannot."""
     options = parse_arguments()
     logging.basicConfig(level=logging.ERROR, format="%(asctime)s %(message)s")
     if options.verbose:
         logging.getLogger("featuregate").setLevel(logging.INFO)
-    stopping: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, _frame: stopping.append(received))
-    spark = SparkSession.builder.appName(options.query).getOrCreate()
-    try:
-        with FeatureSession(spark, options.bootstrap) as features:
-            query = start(features, options)
-            # In short steps: a signal is not heard while Java waits.
-            while not stopping and not query.awaitTermination(0.2):
-                pass
-            query.stop()
-    except (FeatureGateError, StreamingQueryException) as error:
-        print(f"exactly_once: {cause_of(error, spark) or error}", file=sys.stderr)
-        return 1
-    finally:
-        spark.stop()
+    with StopSignals() as stop:
+        spark = SparkSession.builder.appName(options.query).getOrCreate()
+        stop.attach(spark)
+        try:
+            run(spark, options, stop)
+        except (FeatureGateError, StreamingQueryException) as error:
+            print(f"exactly_once: {cause_of(error, spark) or error}", file=sys.stderr)
+            return 1
+        finally:
+            spark.stop()
     return 0
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from featuregate_spark.session import FeatureSession
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.source import KafkaFeatures
+    from featuregate_spark.stopping import StopSignals
 
 __all__ = [
     "FeatureListener",
@@ -45,6 +46,7 @@ __all__ = [
     "PinError",
     "SinkError",
     "Snapshot",
+    "StopSignals",
     "TransactionTimedOut",
     "WriteFailed",
     "WrongCheckpoint",
@@ -78,6 +80,7 @@ _ROOMS = {
     "session": ("FeatureSession",),
     "snapshot": ("Snapshot",),
     "source": ("KafkaFeatures",),
+    "stopping": ("StopSignals",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import sysconfig
 import venv
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pyspark
 import pytest
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
@@ -55,6 +58,15 @@ def command(*arguments: str, workers: str = sys.executable) -> list[str]:
     return ["env", *[f"{name}={value}" for name, value in environment.items()], sys.executable, str(JOB), *arguments]
 
 
+def submitted(*arguments: str) -> list[str]:
+    """Run the job with ``spark-submit``: the JVM is the parent, and the Python driver is its child."""
+    home = Path(pyspark.__file__).parent
+    told = [part for name, value in settings().items() for part in ("--conf", f"{name}={value}")]
+    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
+    given = [f"{name}={value}" for name, value in environment.items()]
+    return ["env", *given, str(home / "bin" / "spark-submit"), *told, str(JOB), *arguments]
+
+
 def end_at_once(job: Child) -> None:
     """Kill the driver, its JVM and its workers in one moment."""
     everybody = psutil.Process(job.pid).children(recursive=True)
@@ -81,6 +93,41 @@ def test_the_job_goes_on_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tm
             second.ask_to_end()
             assert second.wait(BOUND), second.last_lines(40)
             assert second.exit_code == 0, second.last_lines(40)
+        assert balance.exactly_once, balance
+    finally:
+        family.close()
+
+
+def processes_of(job: Child, whom: str) -> list[psutil.Process]:
+    """Give the processes of a submitted job that a supervisor may signal."""
+    jvm = psutil.Process(job.pid)
+    alive = [child for child in jvm.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+    (driver,) = (child for child in alive if str(JOB) in child.cmdline())
+    return {"jvm": [jvm], "driver": [driver], "everybody": [jvm, *alive]}[whom]
+
+
+def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka, tmp_path: Path) -> None:
+    """At the JVM, as from Kubernetes; at the driver; at all processes, as from systemd. The next one goes on."""
+    pipe = Pipe.on(kafka, "submitted", partitions=2)
+    arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
+    arguments += ["--checkpoint", str(tmp_path / "checkpoint"), "--query", pipe.group, "--max-per-batch", "500"]
+    family = Family("job")
+    stops = [("jvm", signal.SIGTERM), ("driver", signal.SIGTERM), ("everybody", signal.SIGTERM), ("jvm", signal.SIGINT)]
+    try:
+        with Ledger(pipe) as ledger:
+            ledger.feed_now(20_000)
+            for whom, number in stops:
+                job = family.start(submitted(*arguments), log=family.folder / f"{whom}-{number.name}.log")
+                ledger.wait_for(ledger.different + 1, 4 * BOUND)
+                for each in processes_of(job, whom):
+                    with contextlib.suppress(psutil.NoSuchProcess):  # a worker, which may end at any time
+                        each.send_signal(number)
+                assert job.wait(BOUND), job.last_lines(40)
+                assert job.exit_code == 0, (whom, number, job.last_lines(40))
+            last = family.start(submitted(*arguments), log=family.folder / "last.log")
+            balance = ledger.balance(4 * BOUND)
+            last.ask_to_end()
+            assert last.wait(BOUND), last.last_lines(40)
         assert balance.exactly_once, balance
     finally:
         family.close()

@@ -1,0 +1,109 @@
+"""Signals that ask a job to stop, wherever they arrive: at the Python driver, or at the JVM that runs it.
+
+Under ``spark-submit`` the JVM is the process that a supervisor sees, and the Python driver is its child. A JVM that
+gets SIGTERM stops Spark in its shutdown hooks, below the running query, and exits with 143 whatever the driver does. So
+the JVM's own handler is replaced by one that tells the driver.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from featuregate_spark.kinds import is_classic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["StopSignals"]
+
+logger = logging.getLogger("featuregate.spark")
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopSignals:
+    """Notes SIGTERM and SIGINT, so that a job can stop its queries and exit by itself.
+
+    Make it in the main thread, before the SparkSession, and attach the session once it is there. The process is not
+    ended by these signals while the block runs.
+
+    .. code-block:: python
+
+        with StopSignals() as stop:
+            spark = SparkSession.builder.getOrCreate()
+            stop.attach(spark)
+            ...
+            while not stop.received and not query.awaitTermination(0.2):
+                pass
+            query.stop()
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        """The number of the first signal that arrived, at either process; None before."""
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Self:
+        self._listen_in_python()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def attach(self, spark: SparkSession) -> None:
+        """Also note signals that are sent to this session's JVM. On Spark Connect there is none at hand.
+
+        PySpark takes SIGINT when it begins a SparkContext; it is taken back here.
+        """
+        self._listen_in_python()
+        if is_classic(spark):
+            self._listen_in_java(spark)
+
+    def _listen_in_python(self) -> None:
+        for number in _SIGNALS:
+            before = signal.signal(number, lambda received, _frame: self._receive(received))
+            self._undo.append(lambda number=number, before=before: signal.signal(number, before))  # type: ignore[misc]
+
+    def _listen_in_java(self, spark: SparkSession) -> None:
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - Spark Connect needs none
+        from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - see above
+
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way to the JVM
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        java = gateway.jvm.sun.misc
+        handler = _JavaHandler(self._receive)
+
+        def undo(name: Any, before: Any) -> None:
+            try:
+                java.Signal.handle(name, before)
+            except (Py4JError, OSError) as error:
+                logger.debug("the JVM is gone, and its handler of %s with it: %r", name, error)
+
+        for number in _SIGNALS:
+            name = java.Signal(number.name.removeprefix("SIG"))
+            before = java.Signal.handle(name, handler)
+            self._undo.append(lambda name=name, before=before: undo(name, before))  # type: ignore[misc]
+
+    def _receive(self, received: int) -> None:
+        self.received = self.received or received
+
+
+class _JavaHandler:
+    """What the JVM calls when it gets a signal, in a thread of its own."""
+
+    def __init__(self, receive: Callable[[int], None]) -> None:
+        self._receive = receive
+
+    def handle(self, received: Any) -> None:
+        """Note the signal."""
+        self._receive(received.getNumber())
+
+    class Java:
+        """Py4J's way to say which interface this is."""
+
+        implements: Final = ["sun.misc.SignalHandler"]
