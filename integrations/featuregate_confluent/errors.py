@@ -14,6 +14,7 @@
         │   ├── InstanceTaken      another member has this one's group.instance.id, for now
         │   └── TakeoverTimedOut   the offsets of new partitions did not settle in time
         ├── TransformFailed        the app's transform raised; nothing of its batch counts
+        ├── RoundTooLong           one message alone takes longer than max.poll.interval.ms or transaction.timeout.ms
         ├── MirrorError            the topic that mirrors the latch cannot be used
         │   └── MirrorUnread       it could not be read now: no broker answered in time
         └── SwitchFatal            going on would not help: rights, settings, another process of this name
@@ -37,6 +38,7 @@ __all__ = [
     "MirrorUnread",
     "ModelRefused",
     "MustRejoin",
+    "RoundTooLong",
     "SettingsContradict",
     "SwitchError",
     "SwitchFatal",
@@ -110,6 +112,36 @@ class TakeoverTimedOut(MustRejoin):
 
 class TransformFailed(SwitchError):
     """The app's transform raised. Nothing of its batch counts; the cause is ``__cause__``."""
+
+
+class RoundTooLong(SwitchError):
+    """One message alone takes longer than a limit, so that it can never be committed.
+
+    Attributes
+    ----------
+    where : str
+        The message: ``topic[partition]@offset``.
+    seconds : float
+        How long the app's code took for it, the last time.
+    limit : str
+        The property of the consumer or the producer, and its value: ``max.poll.interval.ms=300000``.
+    times : int
+        How many rounds in a row had one message only, outlived the limit and were lost.
+    """
+
+    def __init__(self, *, where: str, seconds: float, limit: str, times: int) -> None:
+        super().__init__(where, seconds, limit, times)
+        self.where = where
+        self.seconds = seconds
+        self.limit = limit
+        self.times = times
+
+    def __str__(self) -> str:
+        name = self.limit.partition("=")[0]
+        return (
+            f"the message {self.where} alone took {self.seconds:.1f} s, longer than {self.limit} allows, {self.times} "
+            f"times in a row, and was never committed: raise {name}, or make the transform faster"
+        )
 
 
 class MirrorError(SwitchError):

@@ -24,6 +24,8 @@ __all__ = [
     "Refused",
     "Rejoining",
     "RolledBack",
+    "RoundOutlived",
+    "RoundResized",
     "Stopped",
     "SwitchEvent",
     "SwitchHook",
@@ -107,6 +109,34 @@ class Poisoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOutlived:
+    """A round took longer than a limit and was lost for it: its messages come again, at most half as many at once."""
+
+    messages: int
+    seconds: float
+    """Of the app's code."""
+    limit: str
+    """The property and its value: ``max.poll.interval.ms=300000`` or ``transaction.timeout.ms=10000``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundResized:
+    """Rounds are cut, because messages take long; or, where ``messages`` is ``most``, rounds are no longer cut.
+
+    Told once for each such change. ``health()["round_size"]`` is the gauge that follows every round.
+    """
+
+    messages: int
+    """In the next round, at the most."""
+    most: int
+    """``batch_size``, or what the app asks for."""
+    message_seconds: float
+    """That a message is expected to take."""
+    limit: str
+    """The property, and its value, that the size comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejoining:
     """A member leaves the group and joins it again."""
 
@@ -124,7 +154,18 @@ class Stopped:
 
 
 SwitchEvent = (
-    ModelChanged | LatchRead | TookOver | Committed | RolledBack | Fenced | Refused | Poisoned | Rejoining | Stopped
+    ModelChanged
+    | LatchRead
+    | TookOver
+    | Committed
+    | RolledBack
+    | Fenced
+    | Refused
+    | Poisoned
+    | RoundOutlived
+    | RoundResized
+    | Rejoining
+    | Stopped
 )
 
 _BARE = re.compile(r"[!#-&(-<>-~]+")
@@ -136,6 +177,8 @@ _LEVELS: dict[type, int] = {
     Fenced: logging.WARNING,
     Refused: logging.WARNING,
     Poisoned: logging.WARNING,
+    RoundOutlived: logging.WARNING,
+    RoundResized: logging.WARNING,
     Rejoining: logging.WARNING,
 }
 

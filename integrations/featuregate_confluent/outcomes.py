@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.patience import Patience
     from featuregate_confluent.producers import Producers
     from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.rounds import Rounds
     from featuregate_confluent.standing import Standing
     from featuregate_confluent.transaction import Transaction
 
@@ -44,7 +45,7 @@ class Outcomes:
         mirror: Mirror | None,
         tell: Callable[[SwitchEvent], None],
         slot: str,
-        transaction_seconds: float,
+        rounds: Rounds,
     ) -> None:
         self._ownership = ownership
         self._producers = producers
@@ -53,7 +54,9 @@ class Outcomes:
         self._mirror = mirror
         self._tell = tell
         self._slot = slot
-        self.transaction_seconds = transaction_seconds
+        self.rounds = rounds
+        """Measures how long the app's code takes."""
+        self.transaction_seconds = rounds.limits.transaction
         """After so long brokers end a transaction (``transaction.timeout.ms``)."""
         self.callers = Callers()
         """Make the calls that need a bound of ours, and go on while the app's code does."""

@@ -74,9 +74,12 @@ RecordLike: TypeAlias = "Record | tuple[str, Data] | tuple[str, Data, Data] | tu
 class Transform(Protocol):
     """The app's code: messages in, records out.
 
-    It is called within the transaction, once for each batch: of one partition in the models with a producer for each,
-    else of all. It may be called again with messages that it has had before, whose records then did not count: it
-    should have no effect but what it returns.
+    It is called once for each batch: of one partition in the models with a producer for each, else of all. The
+    transaction of its records begins when it has returned. It may be called again with messages that it has had before,
+    whose records then did not count: it should have no effect but what it returns.
+
+    How many messages a batch has follows the seconds that the transform takes, because a round must end within the
+    consumer's ``max.poll.interval.ms``.
     """
 
     def __call__(self, messages: Sequence[Message], /) -> Iterable[RecordLike]:
@@ -107,7 +110,8 @@ class ExactlyOnceProcessor:
         What happens to a batch that the transform raises at: ``"raise"`` aborts it and ends :meth:`run` with
         :class:`~featuregate_confluent.errors.TransformFailed`; a :class:`DeadLetter` goes on without the messages.
     batch_size
-        Messages in one round, at the most.
+        Messages in one round, at the most. A round has fewer where messages take long: see
+        :meth:`ProducerSwitch.round_size`.
     linger
         Seconds to wait for a round to fill.
     switch
@@ -171,6 +175,8 @@ class ExactlyOnceProcessor:
         ------
         TransformFailed
             The transform raised, and ``poison`` is ``"raise"``.
+        RoundTooLong
+            The transform takes longer than ``max.poll.interval.ms`` for one message.
         ModelRefused, UnknownMark, MirrorError, SwitchFatal
             This member must not take part as it is; the message says what to do.
         """
@@ -236,7 +242,7 @@ class ExactlyOnceProcessor:
             self._switch.leave()
 
     def _round(self) -> None:
-        messages = self._switch.consume(self._batch_size, self._linger)
+        messages = self._switch.consume(self._switch.round_size(self._batch_size), self._linger)
         if self._switch.generation >= 0:
             self._state = "ok"
         committed = self._switch.committed
@@ -247,11 +253,12 @@ class ExactlyOnceProcessor:
     def _process(self, messages: Sequence[Message]) -> None:
         with Pipeline() as pipeline:
             for transaction in self._switch.transactions(messages):
+                records = self._records(transaction)  # before it begins: brokers wait for the commit, not for the app
                 with transaction:
-                    for record in self._records(transaction):
+                    for record in records:
                         transaction.produce(*record)
                     pipeline.commit(transaction)
-                if self._stopping:
+                if self._stopping or self._switch.rounds.late:
                     return  # whatever is left of the round was not begun, and comes again
 
     def _wait_to_rejoin(self, why: MustRejoin) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.properties import Config
 
-__all__ = ["consumer_config", "producer_config", "require_one_cluster"]
+__all__ = ["consumer_config", "poll_seconds", "producer_config", "require_one_cluster"]
 
 _CONSUMER_DEFAULTS: Final = {
     "isolation.level": "read_committed",
@@ -36,6 +36,7 @@ _WITHIN_THE_TRANSACTION: Final = (
     (("message.timeout.ms", "delivery.timeout.ms"), 0),
     (("socket.timeout.ms",), 100),  # rdkafka_conf.c: rd_kafka_conf_finalize
 )
+_MAX_POLL_INTERVAL: Final = 300_000  # librdkafka's default: CONFIGURATION.md
 _MAX_IN_FLIGHT: Final = 5  # rdkafka_idempotence.h: RD_KAFKA_IDEMP_MAX_INFLIGHT
 
 _BOOTSTRAP: Final = ("bootstrap.servers", "metadata.broker.list")
@@ -140,6 +141,12 @@ def producer_config(user: Config, *, transactional_id: str) -> dict[str, Any]:
     config["transaction.timeout.ms"] = _transaction_timeout(config["transaction.timeout.ms"])
     _judge_timeouts(config, whose="" if "transaction.timeout.ms" in user else ", the default here")
     return config
+
+
+def poll_seconds(user: Config) -> float:
+    """Return ``max.poll.interval.ms`` of a consumer, in seconds; where it is no number, librdkafka refuses it."""
+    value = number(last(user, ("max.poll.interval.ms",)))
+    return (_MAX_POLL_INTERVAL if value is None else value) / 1000
 
 
 def require_one_cluster(consumer: Config, producer: Config) -> None:

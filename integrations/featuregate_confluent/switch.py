@@ -26,6 +26,7 @@ from featuregate_confluent.ownership import Ownership, by_partition, ends_of
 from featuregate_confluent.patience import UNRELEASED_SECONDS, Patience
 from featuregate_confluent.producers import Producers
 from featuregate_confluent.properties import last, text
+from featuregate_confluent.rounds import Limits, Rounds
 from featuregate_confluent.standing import Standing
 from featuregate_confluent.takeover import Takeover
 from featuregate_confluent.transaction import Transaction
@@ -86,6 +87,7 @@ class ProducerSwitch:
         produced = settings.producer_config(producer, transactional_id=app_id)
         settings.require_one_cluster(consumer, producer)
         transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
+        limits = Limits(transaction=transaction_seconds, poll=settings.poll_seconds(self.consumer_config))
         self._incremental = _is_incremental(self.consumer_config)
         self._own_features = given["features"] is None
         self._features = given["features"] or Discoverer(
@@ -101,6 +103,8 @@ class ProducerSwitch:
         self._producers = Producers(producer, app_id=app_id, slot=self.slot.name, name_of=given["name_of"])
         self.tell = teller(given["metrics"])
         """Logs an event, and hands it to ``metrics``."""
+        self.rounds = Rounds(limits, self.tell)
+        """Measures how long the app's code takes, for the processor."""
         self._standing = Standing(
             wish=wish,
             gate=self._gate,
@@ -127,7 +131,7 @@ class ProducerSwitch:
             mirror=self._mirror,
             tell=self.tell,
             slot=self.slot.name,
-            transaction_seconds=transaction_seconds,
+            rounds=self.rounds,
         )
         self._consumer: Consumer | None = None
         self._failure: BaseException | None = None
@@ -144,6 +148,7 @@ class ProducerSwitch:
         self._producers.close()  # a new member begins anew: what stood in the way of the last one may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
+        self.rounds.end(self.aborted)
         self._ownership.clear()
         self._standing.join()
         self._failure = None
@@ -164,11 +169,14 @@ class ProducerSwitch:
         """
         self._outcomes.leave_behind()
         consumer = self._subscribed()
+        self.rounds.end(self.aborted)
         try:
             return self._consume(consumer, max_messages, timeout)
         except MustRejoin as why:
             self._ownership.lose(str(why))
             raise
+        finally:
+            self.rounds.polled(self.aborted)
 
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
         ownership = self._ownership
@@ -207,29 +215,56 @@ class ProducerSwitch:
             for key, some in by_partition(messages).items():
                 if assignment != self._ownership.rebalances:
                     return  # what is left comes again, to whoever owns it by now (R9)
-                yield Transaction(
-                    keeper=self._outcomes,
-                    consumer=consumer,
-                    producer=self._producers.of(key),
-                    model=standing.model,
-                    messages=some,
-                    offsets=ends_of(some[-1:]),
-                    assignment=assignment,
+                yield self.rounds.given(
+                    Transaction(
+                        keeper=self._outcomes,
+                        consumer=consumer,
+                        producer=self._producers.of(key),
+                        model=standing.model,
+                        messages=some,
+                        offsets=ends_of(some[-1:]),
+                        assignment=assignment,
+                    )
                 )
             return
         ends = ends_of(messages)
         if standing.only_in is not None:  # the first commit in v2 marks whatever this member owns
             ends = self._ownership.positions() | ends
-        yield Transaction(
-            keeper=self._outcomes,
-            consumer=consumer,
-            producer=self._producers.of_process,
-            model=standing.model,
-            messages=messages,
-            offsets=ends,
-            assignment=assignment,
-            only_in=standing.only_in,
+        yield self.rounds.given(
+            Transaction(
+                keeper=self._outcomes,
+                consumer=consumer,
+                producer=self._producers.of_process,
+                model=standing.model,
+                messages=messages,
+                offsets=ends,
+                assignment=assignment,
+                only_in=standing.only_in,
+            )
         )
+
+    def round_size(self, most: int = 500) -> int:
+        """Return how many messages to consume now, so that the round ends well within both limits.
+
+        Between 1 and ``most``: one before anything was measured, then up to eight times as many from round to round.
+        The pace is that of the app's code, from where :meth:`transactions` gives a transaction to its commit. It lasts
+        when the member joins again, and a round that was aborted comes again with at most half of the messages. See
+        :class:`~featuregate_confluent.pace.Pace`.
+
+        Raises
+        ------
+        RoundTooLong
+            One message alone takes longer than a limit, time and again.
+        """
+        return self.rounds.size(most, self.aborted)
+
+    def time_left(self) -> float:
+        """Return the seconds until the first limit, negative once that has passed.
+
+        The limits are ``max.poll.interval.ms`` since :meth:`consume` returned, and ``transaction.timeout.ms`` since
+        each transaction began that is open. A transaction whose commit was started is not open any more.
+        """
+        return self.rounds.time_left()
 
     def leave(self) -> None:
         """Leave the group and close the consumer, so that others take over at once; :meth:`subscribe` joins again.
@@ -285,7 +320,12 @@ class ProducerSwitch:
         return self._outcomes.aborted
 
     def health(self) -> dict[str, Any]:
-        """Return the state of this member for a periodic health check, as plain JSON-able values."""
+        """Return the state of this member for a periodic health check, as plain JSON-able values.
+
+        Of rounds: ``round_size`` is the most messages that the next one may have (None before :meth:`round_size` was
+        called), ``round_cut`` whether that is less than what was asked for because messages take long, and
+        ``message_seconds`` the seconds that a message is expected to take.
+        """
         standing = self._standing
         return {
             "model": standing.model.label,
@@ -301,6 +341,7 @@ class ProducerSwitch:
             "slot_is_stable": self.slot.stable,
             "committed": self.committed,
             "aborted": self.aborted,
+            **self.rounds.health(),
             "discovery": self._features.health()["status"],
         }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.rounds import Rounds
     from featuregate_confluent.standstill import Call, Callers, Within
 
 __all__ = ["Data", "Keeper", "Transaction"]
@@ -45,6 +46,8 @@ class Keeper(Protocol):
 
     transaction_seconds: float
     """After so long brokers end a transaction (``transaction.timeout.ms``)."""
+    rounds: Rounds
+    """Measures how long the app's code takes."""
     callers: Callers
     """Make the calls that need a bound of ours, and go on while the app's code does."""
     under_way: set[Transaction]
@@ -169,6 +172,7 @@ class Transaction:
             Going on would not help.
         """
         self._began = time.monotonic()
+        self._keeper.rounds.begun(self)
         try:
             self.producer.begin_transaction()
         except KafkaException as failure:
@@ -309,7 +313,8 @@ class Transaction:
         if self in self._keeper.under_way:
             raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
         # In this order: whatever a signal interrupts here, the producer is taken to be in use.
-        self._open, self._ended = False, None
+        self._leave_open()
+        self._ended = None
         self._keeper.under_way.add(self)
         self._call = self._keeper.callers.start(work)
         return self._call
@@ -370,8 +375,14 @@ class Transaction:
         why = self._drop(words(error), fenced=error.name() in _FENCED)
         return SwitchFatal(why) if remedy(error) is Remedy.FATAL else MustRejoin(why)
 
+    def _leave_open(self) -> None:
+        """Note that the app's code has come to its end."""
+        if self._open:
+            self._open = False
+            self._keeper.rounds.ran(self)
+
     def _drop(self, why: str, *, fenced: bool) -> str:
-        self._open = False
+        self._leave_open()
         return self._keeper.on_lost(self, why, fenced=fenced)
 
 

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from eos.ledger import Ledger
     from eos.pipes import Pipe
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.processor import Transform
 
 __all__ = ["Copier", "Running", "eventually", "processor"]
+
+
+WHOLE_BATCH = 500
+"""The default of ``batch_size``."""
 
 
 def eventually(met: Callable[[], object], what: str, timeout: float = BOUND) -> None:
@@ -126,6 +131,14 @@ class Running:
         """Wait until it has ended by itself; return what it ended with."""
         self.wait()
         return self.failure
+
+    def warm_up(self, ledger: Ledger) -> None:
+        """Feed it until a round may have its whole batch: the first rounds of a processor are small."""
+        until = time.monotonic() + BOUND
+        while (self.health["round_size"] or 0) < WHOLE_BATCH:
+            assert time.monotonic() < until, self.health
+            ledger.feed_now(100)
+            ledger.wait_for(ledger.fed)
 
     def of(self, kind: type) -> list[Any]:
         """Return the events of a kind."""

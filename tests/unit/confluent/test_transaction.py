@@ -18,6 +18,7 @@ from featuregate_confluent.metadata import Mark
 from featuregate_confluent.outcomes import Outcomes
 from featuregate_confluent.ownership import Ownership
 from featuregate_confluent.patience import LOST_AT_MOST, Patience
+from featuregate_confluent.rounds import Limits, Rounds
 from featuregate_confluent.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Desk:
             mirror=None,
             tell=self.events.append,
             slot="one",
-            transaction_seconds=10.0,
+            rounds=Rounds(Limits(transaction=10.0, poll=300.0), self.events.append),
         )
 
     def own(self, partitions: int, position: int) -> None:
