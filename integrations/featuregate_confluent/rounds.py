@@ -121,10 +121,9 @@ class Rounds:
         self._polled_at = self._clock()
         self._aborted = aborted
 
-    def given(self, transaction: Transaction) -> Transaction:
-        """Note that the app is given a transaction, and return it."""
+    def given(self, transaction: Transaction) -> None:
+        """Note that the app is given a transaction."""
         self._given[transaction] = self._clock()
-        return transaction
 
     def begun(self, transaction: Transaction) -> None:
         """Note that a transaction begins."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Discoverer, presets
@@ -211,37 +212,19 @@ class ProducerSwitch:
             raise SwitchFatal("commits of another round are under way: end the block of its Pipeline first")
         self._ownership.begin(messages)
         assignment = self._ownership.rebalances  # of now, also for those that come later
+        make = partial(
+            Transaction, keeper=self._outcomes, consumer=consumer, model=standing.model, assignment=assignment
+        )
         if standing.model.per_partition:
             for key, some in by_partition(messages).items():
                 if assignment != self._ownership.rebalances:
                     return  # what is left comes again, to whoever owns it by now (R9)
-                yield self.rounds.given(
-                    Transaction(
-                        keeper=self._outcomes,
-                        consumer=consumer,
-                        producer=self._producers.of(key),
-                        model=standing.model,
-                        messages=some,
-                        offsets=ends_of(some[-1:]),
-                        assignment=assignment,
-                    )
-                )
+                yield make(producer=self._producers.of(key), messages=some, offsets=ends_of(some[-1:]))
             return
         ends = ends_of(messages)
         if standing.only_in is not None:  # the first commit in v2 marks whatever this member owns
             ends = self._ownership.positions() | ends
-        yield self.rounds.given(
-            Transaction(
-                keeper=self._outcomes,
-                consumer=consumer,
-                producer=self._producers.of_process,
-                model=standing.model,
-                messages=messages,
-                offsets=ends,
-                assignment=assignment,
-                only_in=standing.only_in,
-            )
-        )
+        yield make(producer=self._producers.of_process, messages=messages, offsets=ends, only_in=standing.only_in)
 
     def round_size(self, most: int = 500) -> int:
         """Return how many messages to consume now, so that the round ends well within both limits.

@@ -132,6 +132,7 @@ class Transaction:
         self._ended: float | None = None
         self._call: Call[Any] | None = None
         self._open = False
+        keeper.rounds.given(self)
 
     @property
     def seconds(self) -> float:

@@ -383,7 +383,7 @@ def test_dead_letters_are_part_of_the_transaction_of_the_rest(kafka: LocalKafka,
     The transaction is ended by a record that is too large, which no policy takes: it is the transform's own.
     """
     pipe, dead = Pipe.on(kafka, "dead"), Pipe.on(kafka, "letters").sink
-    choking = Choking(pipe.sink, b"input 3")
+    choking = Choking(pipe.sink, b"no input yet")
     options: dict[str, Any] = {"poison": DeadLetter(dead), "model": model}
     with Ledger(pipe) as ledger:
         huge = _AndOneMore(choking, Record(pipe.sink, b"x" * 2_000_000))

@@ -59,10 +59,10 @@ def test_what_was_lost_comes_in_halves_down_to_one_message() -> None:
     """Also where the seconds of the app's code do not say why."""
     pace, sizes = at(0.0001), []
     pace.lost(500, 0.05)
-    while pace.size() > 1:
+    for _ in range(9):
         sizes.append(pace.size())
         pace.lost(sizes[-1], 0.0001)
-    assert sizes == [250, 125, 62, 31, 15, 7, 3]
+    assert sizes == [250, 125, 62, 31, 15, 7, 3, 1, 1]
 
 
 @given(
@@ -98,7 +98,7 @@ def test_a_round_has_at_least_one_message_whatever_was_measured(rounds: list[tup
 def test_a_transform_that_becomes_fast_again_has_whole_batches_within_few_rounds() -> None:
     """From one message in a round to 500 of them: four more rounds for each thousandfold."""
     pace, rounds = at(7.0), 0
-    while pace.size() < MOST:
+    while pace.size() < MOST and rounds < 6:
         pace.measured(pace.size(), pace.size() * 0.0005)
         rounds += 1
     assert rounds <= 5
