@@ -156,7 +156,7 @@ class Admin:
             was: ``error.outcome`` says which.
         UpdateUncertain
             The answer was lost on its way, or does not tell whether the levels were changed (REQUEST_TIMED_OUT,
-            UNKNOWN_SERVER_ERROR and the others of :func:`featuregate.kafka_errors.may_be_done`), and reading back did
+            UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and reading back did
             not settle it.
         LocalWireError
             The cluster speaks nothing newer than UpdateFeatures v0, and this is a downgrade or a dry run: controllers

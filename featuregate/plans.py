@@ -15,7 +15,7 @@ from featuregate.decisions import evaluate
 from featuregate.errors import RequirementError
 from featuregate.foresight import Standing, foresee
 from featuregate.requirements import features_in, parse
-from featuregate.updates import checked
+from featuregate.updates import KRAFT_VERSION, checked, kraft_version_is_only_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from featuregate.foresight import Foresight, Judgement
     from featuregate.ratchet import Kept
     from featuregate.requirements import Requirement
-    from featuregate.updates import Update
+    from featuregate.updates import LeftOut, Update
     from featuregate.view import View
 
 __all__ = ["Hurt", "Plan", "UnreadLatch", "latched_in", "plan"]
@@ -70,6 +70,8 @@ class Plan:
     """What could not be seen, and other things to know, in sentences."""
     unread: tuple[UnreadLatch, ...] = ()
     """Latches that could not be read. An update that is not refused is ``unknown`` while there is one."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What is not sent, and why."""
 
     @property
     def judgement(self) -> Judgement:
@@ -89,6 +91,7 @@ def plan(
     *,
     controllers: View | None = None,
     latched: Mapping[str, Requirement | UnreadLatch] | None = None,
+    left_out: Iterable[LeftOut] = (),
 ) -> Plan:
     """Foresee an update from what brokers, controllers or both said.
 
@@ -98,6 +101,9 @@ def plan(
         Views of the same cluster; one may be missing.
     latched
         The gates of apps that have switched, by name, with their requirements: see :func:`latched_in`.
+    left_out
+        What is not to be sent, to be shown beside the updates: see :func:`featuregate.updates.moving`. Where there is
+        such, there may be no updates.
 
     Raises
     ------
@@ -111,7 +117,8 @@ def plan(
         raise ValueError("a plan needs the view of brokers, or that of controllers")
     if brokers is not None and controllers is not None and brokers.cluster_id != controllers.cluster_id:
         raise ValueError(f"these are views of two clusters: {brokers.cluster_id} and {controllers.cluster_id}")
-    wanted = checked(updates)
+    left = tuple(left_out)
+    wanted = tuple(updates) if left else checked(updates)
     standing = Standing.of(brokers, controllers)
     foreseen = foresee(wanted, standing)
     after = _after(seen, _carried_out(foreseen, all_or_nothing=standing.all_or_nothing))
@@ -126,6 +133,7 @@ def plan(
         hurt=tuple(_hurt(seen, after, latched or {})),
         notes=tuple(_notes(brokers, controllers, wanted)),
         unread=tuple(_unread(latched or {})),
+        left_out=left,
     )
 
 
@@ -190,11 +198,22 @@ def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update
         yield "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
     if brokers is None:
         yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
+    seen = brokers if brokers is not None else controllers
+    raised = seen is not None and any(_raises_kraft(update, seen) for update in updates)
+    if seen is not None and raised and kraft_version_is_only_recorded(updates, seen):
+        yield (
+            "controllers before 4.1 write a level of kraft.version that their quorum does not have, and brokers report "
+            "it (KAFKA-18979); whether these are newer cannot be told while metadata.version is below 4.1-IV0"
+        )
     for view in (brokers, controllers):
         for node in view.missing if view is not None else ():
             yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
     if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
         yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
+
+
+def _raises_kraft(update: Update, view: View) -> bool:
+    return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
 
 
 def _misspelt(updates: tuple[Update, ...], views: Iterable[View]) -> Iterator[str]:
@@ -211,6 +230,8 @@ def _lines(made: Plan) -> Iterator[str]:
     for update, current, judgement, text in made.updates:
         names = (_named(update.feature, current), _named(update.feature, update.level))
         yield f"  {judgement:<8}  {update.feature}: {' -> '.join(names)}" + (f": {text}" if text else "")
+    for left in made.left_out:
+        yield f"  left out  {left.update.feature}: {left.why}"
     if made.opens:
         yield f"  opens     {', '.join(made.opens)}"
     if made.closes:

@@ -8,15 +8,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, features, level_named, release_levels
+from featuregate.catalog import (
+    METADATA_VERSION,
+    features,
+    level_named,
+    metadata_level_named,
+    release_levels,
+)
 from featuregate.errors import InvalidUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Update", "UpgradeType", "checked", "disable", "downgrade", "to_release", "upgrade"]
+    from featuregate.view import View
+
+__all__ = [
+    "KRAFT_VERSION",
+    "LeftOut",
+    "Moves",
+    "Update",
+    "UpgradeType",
+    "checked",
+    "disable",
+    "downgrade",
+    "kraft_version_is_only_recorded",
+    "moving",
+    "to_release",
+    "upgrade",
+]
 
 UpgradeType = Literal["upgrade", "safe_downgrade", "unsafe_downgrade"]
 """Which direction a level may go (``FeatureUpdate.UpgradeType``).
@@ -24,7 +45,12 @@ UpgradeType = Literal["upgrade", "safe_downgrade", "unsafe_downgrade"]
 No release of Kafka carries out an unsafe downgrade of ``metadata.version``; for other features it is like a safe one.
 """
 
+KRAFT_VERSION: Final = "kraft.version"
 _HIGHEST: Final = 2**15 - 1
+_RAFT_RAISES_FROM: Final = metadata_level_named("4.1-IV0").level
+"""A cluster at this ``metadata.version`` has controllers of 4.1 or newer only: their raft raises ``kraft.version``."""
+_ALL_OR_NOTHING_FROM: Final = 2
+"""The version of UpdateFeatures by which a controller of 4.0 or newer is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +102,7 @@ def to_release(version: str) -> tuple[Update, ...]:
     """Raise every feature to the level that goes with a release (``4.2``) or a ``metadata.version`` (``4.2-IV0``).
 
     That is what ``kafka-features upgrade --release-version`` sends: features whose level there is 0 are left alone.
+    :func:`moving` takes of them what moves on one cluster, and can.
 
     Raises
     ------
@@ -100,3 +127,82 @@ def checked(updates: Iterable[Update]) -> tuple[Update, ...]:
             raise InvalidUpdate(f"Feature {update.feature} was specified more than once.")
         seen.add(update.feature)
     return wanted
+
+
+class LeftOut(NamedTuple):
+    """An update that need not be sent with the others, or would stop them."""
+
+    update: Update
+    current: int | None
+    """The level now; None where no broker reports any."""
+    why: str
+    """One line that follows the name of the feature: ``is at 1 already``."""
+
+    @property
+    def already(self) -> bool:
+        """Whether the feature has the wanted level."""
+        return self.current == self.update.level
+
+
+class Moves(NamedTuple):
+    """The updates of a release that one cluster is asked for, and those that are left out."""
+
+    updates: tuple[Update, ...]
+    """Empty where nothing moves."""
+    left_out: tuple[LeftOut, ...]
+
+
+def moving(updates: Iterable[Update], view: View) -> Moves:
+    """Take of the updates to a release those that move a feature of this cluster, and can.
+
+    From 4.0 on one refusal stops all updates of a request, and ``kafka-features`` sends some that no controller takes.
+    Left out are features that have their level already; those that the release would move the other way; any downgrade
+    of ``kraft.version``, which never goes down; and its upgrade where controllers may be older than 4.1, which would
+    write a record that their quorum knows nothing of (KAFKA-18979). A move of ``metadata.version`` is always sent:
+    without it the others make no release.
+    """
+    wanted = checked(updates)
+    left_out = tuple(
+        LeftOut(update, view.level(update.feature), why)
+        for update in wanted
+        if (why := _why_left_out(update, wanted, view)) is not None
+    )
+    stays = {each.update for each in left_out}
+    return Moves(tuple(update for update in wanted if update not in stays), left_out)
+
+
+def kraft_version_is_only_recorded(updates: Iterable[Update], view: View) -> bool:
+    """Say whether an upgrade of ``kraft.version`` may be a record that the quorum knows nothing of (KAFKA-18979).
+
+    Controllers before 4.1 write such a record, and brokers report it as finalized from then on. They are ruled out
+    where ``metadata.version`` is, or by the same request becomes, 4.1-IV0 or newer: older controllers refuse that, and
+    with it the whole request if they are of 4.0.
+    """
+    level = view.level(METADATA_VERSION) or 0
+    served = view.api("UpdateFeatures")
+    if served is not None and served.max >= _ALL_OR_NOTHING_FROM:
+        level = max(level, *(update.level for update in updates if update.feature == METADATA_VERSION), 0)
+    return level < _RAFT_RAISES_FROM
+
+
+def _why_left_out(update: Update, updates: tuple[Update, ...], view: View) -> str | None:
+    current, rises = view.level(update.feature), update.upgrade_type == "upgrade"
+    if current == update.level:
+        return f"is at {current} already"
+    if update.feature == METADATA_VERSION:
+        return None
+    if current is not None and rises is not (current < update.level):
+        how = "an upgrade" if rises else "a downgrade"
+        return f"is at {current}, and {how} to {update.level} cannot {'lower' if rises else 'raise'} it"
+    return _why_quorum_stays(update, updates, view) if update.feature == KRAFT_VERSION else None
+
+
+def _why_quorum_stays(update: Update, updates: tuple[Update, ...], view: View) -> str | None:
+    if update.upgrade_type != "upgrade":
+        return "never goes down"
+    if not kraft_version_is_only_recorded(updates, view):
+        return None
+    return (
+        f"stays as it is: controllers before 4.1 would report {update.level}, and their quorum would not have it "
+        "(KAFKA-18979)"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin import UPDATE_SECONDS, Admin
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
@@ -12,18 +12,20 @@ from featuregate.cli.asking import configuration, look, plainly, quiet
 from featuregate.cli.describe import newer_than_known
 from featuregate.cli.exits import CLOSED, FINE, CommandError
 from featuregate.cli.output import complain, printable
-from featuregate.cli.told import advice, as_json, failed, lines
+from featuregate.cli.told import advice, as_json, changes, failed, lines, not_sent
 from featuregate.cli.wishes import DEPRECATED, Wish, updates_of, warns
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
+from featuregate.outcomes import Outcome
+from featuregate.updates import moving
 
 if TYPE_CHECKING:
     import argparse
 
     from featuregate.cli.wishes import Verb
-    from featuregate.outcomes import Outcome
-    from featuregate.updates import Update
+    from featuregate.updates import LeftOut, Update
+    from featuregate.view import View
 
-__all__ = ["run", "wish_of"]
+__all__ = ["Asked", "asked_for", "run", "wish_of"]
 
 _VERBS: Final[dict[str, Verb]] = {
     "upgrade": "upgrade",
@@ -32,6 +34,7 @@ _VERBS: Final[dict[str, Verb]] = {
     "downgrade-all": "downgrade",
     "disable": "disable",
 }
+_OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,36 +46,60 @@ def run(args: argparse.Namespace) -> int:
     wish = wish_of(args, _VERBS[args.command])
     if args.output == "text" and warns(wish):
         print(DEPRECATED)
-    updates = updates_of(wish)
-    if not args.dry_run and wish.verb != "upgrade" and not args.yes:
-        _confirm(admin, updates)
-    outcome = _outcome(admin, updates, dry_run=args.dry_run)
-    _tell(wish.verb, outcome, updates, as_text=args.output == "text")
+    asked = asked_for(args, wish)
+    for line in not_sent(asked.left_out):
+        complain(line)
+    if not args.dry_run and wish.verb != "upgrade" and not args.yes and asked.updates:
+        _confirm(admin, asked)
+    outcome = _outcome(admin, asked, dry_run=args.dry_run)
+    _tell(args.command, wish.verb, outcome, asked, as_text=args.output == "text")
     if not outcome.done:
         return CLOSED
     if args.wait is not None and not args.dry_run:
-        _wait(admin, updates, args.wait)
+        _wait(admin, asked.updates, args.wait)
     return FINE
 
 
 def wish_of(args: argparse.Namespace, verb: Verb) -> Wish:
-    """Read what is wished for from the options; ``upgrade-all`` goes as far as all brokers can."""
-    release = getattr(args, "release_version", None)
-    if args.command == "upgrade-all" and release is None:
-        release = _highest(args)
+    """Read what is wished for from the options."""
     return Wish(
         verb=verb,
         features=tuple(getattr(args, "feature", None) or ()),
         metadata=getattr(args, "metadata", None),
-        release_version=release,
+        release_version=getattr(args, "release_version", None),
         unsafe=getattr(args, "unsafe", False),
         newer=True,
     )
 
 
-def _highest(args: argparse.Namespace) -> str:
+class Asked(NamedTuple):
+    """What a command asks of a cluster."""
+
+    updates: tuple[Update, ...]
+    """Empty where a release is asked for, and nothing moves."""
+    left_out: tuple[LeftOut, ...] = ()
+    view: View | None = None
+    """The cluster before; None where features are named one by one, and nobody had to be asked."""
+
+
+def asked_for(args: argparse.Namespace, wish: Wish, view: View | None = None) -> Asked:
+    """Work out the updates of a wish. Of a release only those count that move the cluster, so that one is asked for.
+
+    ``upgrade-all`` without a release goes as far as all brokers can. ``view`` is what is known of the cluster already.
+    """
+    if args.command == "upgrade-all" and wish.release_version is None:
+        view = look(args)
+        wish = wish._replace(release_version=_highest(view))
+    updates = updates_of(wish)
+    if wish.release_version is None:
+        return Asked(updates, view=view)
+    view = look(args) if view is None else view
+    moves = moving(updates, view)
+    return Asked(moves.updates, moves.left_out, view)
+
+
+def _highest(view: View) -> str:
     """Name the highest ``metadata.version`` that every node which answered supports, and that we know."""
-    view = look(args)
     supported = view.feature(METADATA_VERSION)
     known = [level for level in metadata_levels() if supported and supported.min <= level <= supported.max]
     if not known:
@@ -82,9 +109,11 @@ def _highest(args: argparse.Namespace) -> str:
     return level_name(METADATA_VERSION, known[-1])
 
 
-def _outcome(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> Outcome:
+def _outcome(admin: Admin, asked: Asked, *, dry_run: bool) -> Outcome:
+    if asked.view is not None and not asked.updates:
+        return Outcome(cluster_id=asked.view.cluster_id, dry_run=dry_run, features=())
     try:
-        return admin.dry_run(updates) if dry_run else admin.update(updates)
+        return admin.dry_run(asked.updates) if dry_run else admin.update(asked.updates)
     except UpdateRefused as refused:
         outcome: Outcome = refused.outcome
         return outcome
@@ -96,15 +125,16 @@ def _outcome(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> Out
         raise
 
 
-def _tell(verb: Verb, outcome: Outcome, updates: tuple[Update, ...], *, as_text: bool) -> None:
+def _tell(command: str, verb: Verb, outcome: Outcome, asked: Asked, *, as_text: bool) -> None:
     errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
-    text = (
-        "\n".join(lines(verb, updates, errors, dry_run=outcome.dry_run))
-        if as_text
-        else json.dumps(as_json(verb, outcome))
-    )
+    if not as_text:
+        text = json.dumps(as_json(verb, outcome, before=asked.view, left_out=asked.left_out))
+    elif asked.view is not None and command in _OF_KIP_584:
+        text = "\n".join(changes(outcome, asked.view))
+    else:
+        text = "\n".join(lines(verb, asked.updates, errors, dry_run=outcome.dry_run))
     try:
-        print(text, flush=True)
+        print(text, end="\n" if text else "", flush=True)
     except OSError as error:
         if not outcome.dry_run and outcome.done and not isinstance(error, BrokenPipeError):
             complain("it was done, and only the output is lost")
@@ -112,14 +142,14 @@ def _tell(verb: Verb, outcome: Outcome, updates: tuple[Update, ...], *, as_text:
     if outcome.read_back:
         complain("no answer settled it, so the brokers were asked: they show it")
     if errors:
-        raise CommandError(" ".join([failed(updates, errors), *advice(outcome)]), CLOSED)
+        raise CommandError(" ".join([failed(asked.updates, errors), *advice(outcome)]), CLOSED)
 
 
-def _confirm(admin: Admin, updates: tuple[Update, ...]) -> None:
+def _confirm(admin: Admin, asked: Asked) -> None:
     """Show what it would do, and ask; only where somebody can answer."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
-    print("\n".join(map(printable, str(admin.plan(updates)).splitlines())), file=sys.stderr)
+    print("\n".join(map(printable, str(admin.plan(asked.updates)).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):  # nobody types any more: what follows shall not stand behind the question
@@ -129,6 +159,8 @@ def _confirm(admin: Admin, updates: tuple[Update, ...]) -> None:
 
 
 def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
+    if not updates:
+        return
     try:
         admin.until_shown({update.feature: update.level for update in updates}, seconds)
     except FeatureGateError as error:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from featuregate.cli.asking import look, look_at_controllers
-from featuregate.cli.changing import wish_of
+from featuregate.cli.changing import asked_for, wish_of
 from featuregate.cli.exits import CLOSED, FINE, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
+from featuregate.cli.told import left_out_as_json
 from featuregate.cli.wanting import requirement_of
 from featuregate.cli.wishes import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, ShelfError
@@ -29,18 +30,20 @@ __all__ = ["run"]
 
 def run(args: argparse.Namespace) -> int:
     """Plan, and print; the exit code is the judgement."""
+    wish = wish_of(args, args.verb)
     try:
-        updates = updates_of(wish_of(args, args.verb))
+        updates_of(wish)  # what makes no sense is told before anybody is asked
     except CommandError as error:
         raise CommandError(error.problem, USAGE) from error
     told = {name: requirement_of(text) for name, text in args.gates}
     view = look(args)
     controllers = None if args.controllers is None else _controllers(args, view)
     latched = _latched(args.latches, view.cluster_id) | told
+    asked = asked_for(args, wish, view)
     if view.role == "controller":
-        made = plan(None, updates, controllers=view, latched=latched)
+        made = plan(None, asked.updates, controllers=view, latched=latched, left_out=asked.left_out)
     else:
-        made = plan(view, updates, controllers=controllers, latched=latched)
+        made = plan(view, asked.updates, controllers=controllers, latched=latched, left_out=asked.left_out)
     if args.output == "json":
         print(json.dumps(_as_json(made)))
     else:
@@ -121,6 +124,7 @@ def _as_json(made: Plan) -> dict[str, Any]:
             }
             for update, current, judgement, text in made.updates
         ],
+        "left_out": [left_out_as_json(left) for left in made.left_out],
         "opens": list(made.opens),
         "closes": list(made.closes),
         "hurt": [hurt._asdict() for hurt in made.hurt],

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.catalog import close_to, features
+from featuregate.catalog import close_to, features, level_name
 from featuregate.cli.output import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from featuregate.cli.wishes import Verb
     from featuregate.outcomes import Outcome
-    from featuregate.updates import Update
+    from featuregate.updates import LeftOut, Update
+    from featuregate.view import View
 
-__all__ = ["advice", "as_json", "failed", "lines"]
+__all__ = ["advice", "as_json", "changes", "failed", "left_out_as_json", "lines", "not_sent"]
 
 _UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
@@ -45,8 +46,34 @@ def advice(outcome: Outcome) -> Iterator[str]:
             yield f"Did you mean {' or '.join(close)} by {name}?"
 
 
-def as_json(verb: Verb, outcome: Outcome) -> dict[str, Any]:
-    """Return the whole outcome as plain values (docs/reference/command-line.md)."""
+def changes(outcome: Outcome, before: View) -> Iterator[str]:
+    """Yield a line for each feature, as KIP-584 lays out what ``upgrade-all`` and ``downgrade-all`` do."""
+    done = "OK (dry run)" if outcome.dry_run else "OK"
+    for one in sorted(outcome.features, key=lambda one: one.update.feature):
+        name, level = one.update.feature, before.level(one.update.feature)
+        what = f"[{_change(level, one.update.level).capitalize()}]"
+        result = done if one.error is None else printable(one.error.message or one.error.name)
+        yield (
+            f"{what:>11} Feature: {printable(name):<40}  ExistingFinalizedMaxVersion: {_named(name, level):<15}  "
+            f"NewFinalizedMaxVersion: {_named(name, one.update.level):<15}  Result: {result}"
+        )
+
+
+def not_sent(left_out: Iterable[LeftOut]) -> Iterator[str]:
+    """Say which features of a release are not sent, and why: in one line those that are there already."""
+    left = tuple(left_out)
+    if already := [f"{each.update.feature} {each.update.level}" for each in left if each.already and each.update.level]:
+        yield f"not sent, because the cluster is there already: {', '.join(already)}"
+    for each in left:
+        if not each.already:
+            yield f"not sent: {each.update.feature} {each.why}"
+
+
+def as_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iterable[LeftOut]) -> dict[str, Any]:
+    """Return the whole outcome as plain values (docs/reference/command-line.md).
+
+    ``before`` is the cluster as it was, None where it was not looked at.
+    """
     return {
         "command": verb,
         "cluster_id": outcome.cluster_id,
@@ -56,14 +83,33 @@ def as_json(verb: Verb, outcome: Outcome) -> dict[str, Any]:
         "features": [
             {
                 "feature": one.update.feature,
+                "before": None if before is None else before.level(one.update.feature),
                 "level": one.update.level,
+                "change": None if before is None else _change(before.level(one.update.feature), one.update.level),
                 "upgrade_type": one.update.upgrade_type,
                 "done": one.done,
                 "error": one.error and {"code": one.error.code, "name": one.error.name, "message": one.error.message},
             }
             for one in outcome.features
         ],
+        "left_out": [left_out_as_json(each) for each in left_out],
     }
+
+
+def left_out_as_json(left: LeftOut) -> dict[str, Any]:
+    """Return an update that is not sent as plain values."""
+    return {"feature": left.update.feature, "current": left.current, "level": left.update.level, "why": left.why}
+
+
+def _change(before: int | None, after: int) -> str:
+    """Name a change as KIP-584 does; an unknown level counts as none."""
+    if not after:
+        return "delete"
+    return "add" if not before else "upgrade" if after >= before else "downgrade"
+
+
+def _named(feature: str, level: int | None) -> str:
+    return level_name(feature, level) if level else "-"
 
 
 def _line(verb: Verb, update: Update, error: str | None, *, dry_run: bool) -> str:

@@ -61,15 +61,6 @@ AT_4_2 = {
             ["upgrade", "--metadata", "3.9"],
             f"{DEPRECATED}metadata.version was upgraded to 21.\n",
         ),
-        (
-            ["upgrade", "--release-version", "3.9"],
-            "kraft.version was upgraded to 1.\nmetadata.version was upgraded to 21.\n",
-        ),
-        (["upgrade-all", "--release-version", "3.8"], "metadata.version was upgraded to 20.\n"),
-        (
-            ["downgrade-all", "--release-version", "4.2", "--yes"],
-            "".join(f"{name} was downgraded to {level}.\n" for name, level in sorted(AT_4_2.items())),
-        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -201,12 +192,15 @@ def test_json_says_it_all(on: Run, cluster: ScriptedCluster) -> None:
         "features": [
             {
                 "feature": "metadata.version",
+                "before": None,
                 "level": 21,
+                "change": None,
                 "upgrade_type": "safe_downgrade",
                 "done": False,
                 "error": {"code": 95, "name": "INVALID_UPDATE_VERSION", "message": "no, because"},
             }
         ],
+        "left_out": [],
     }
     assert ended.code == 1
 
@@ -218,6 +212,145 @@ def test_what_a_controller_says_cannot_steer_a_terminal(on: Run, cluster: Script
 
 
 # ------------------------------------------------------------------ what it asks
+
+
+OLD = {"metadata.version": 27, "kraft.version": 0, "share.version": 0, "streams.version": 0}
+"""A cluster of 4.2 with static voters, formatted at 4.1."""
+TOLD_OF_AN_UPGRADE = """\
+      [Add] Feature: kraft.version                             ExistingFinalizedMaxVersion: -                \
+NewFinalizedMaxVersion: 1                Result: OK
+  [Upgrade] Feature: metadata.version                          ExistingFinalizedMaxVersion: 4.1-IV1          \
+NewFinalizedMaxVersion: 4.2-IV1          Result: OK
+      [Add] Feature: share.version                             ExistingFinalizedMaxVersion: -                \
+NewFinalizedMaxVersion: 1                Result: OK
+      [Add] Feature: streams.version                           ExistingFinalizedMaxVersion: -                \
+NewFinalizedMaxVersion: 1                Result: OK
+"""
+TOLD_OF_A_DOWNGRADE = """\
+[Downgrade] Feature: metadata.version                          ExistingFinalizedMaxVersion: 4.2-IV1          \
+NewFinalizedMaxVersion: 4.1-IV1          Result: OK
+   [Delete] Feature: share.version                             ExistingFinalizedMaxVersion: 1                \
+NewFinalizedMaxVersion: -                Result: OK
+   [Delete] Feature: streams.version                           ExistingFinalizedMaxVersion: 1                \
+NewFinalizedMaxVersion: -                Result: OK
+"""
+THERE = "transaction.version 2, group.version 1, eligible.leader.replicas.version 1"
+
+
+def sent(cluster: ScriptedCluster) -> dict[str, int]:
+    """Return the levels of the one request."""
+    (heard,) = cluster.heard
+    return {update.feature: update.max_version_level for update in heard.request.updates}
+
+
+def test_upgrade_all_sends_what_moves_and_tells_it_as_kip_584_does(on: Run, cluster: ScriptedCluster) -> None:
+    """What is added, and what is upgraded; standard error has what is there already."""
+    cluster.apply(OLD)
+    ended = on("upgrade-all")
+    assert (ended.code, ended.out) == (0, TOLD_OF_AN_UPGRADE)
+    assert ended.err == f"featuregate: not sent, because the cluster is there already: {THERE}\n"
+    assert sent(cluster) == {"metadata.version": 29, "kraft.version": 1, "share.version": 1, "streams.version": 1}
+
+
+def test_downgrade_all_leaves_out_what_never_goes_down(on: Run, cluster: ScriptedCluster) -> None:
+    """And what the cluster has not raised: each would stop all the others."""
+    cluster.apply({"kraft.version": 0, "share.version": 1, "streams.version": 1})
+    ended = on("downgrade-all", "--release-version", "4.1", "--yes")
+    assert (ended.code, ended.out) == (0, TOLD_OF_A_DOWNGRADE)
+    assert ended.err == (
+        f"featuregate: not sent, because the cluster is there already: {THERE}\n"
+        "featuregate: not sent: kraft.version is at 0, and a downgrade to 1 cannot raise it\n"
+    )
+    assert sent(cluster) == {"metadata.version": 27, "share.version": 0, "streams.version": 0}
+
+
+def test_upgrade_all_writes_no_level_that_the_quorum_of_3_9_does_not_have(on: Run, cluster: ScriptedCluster) -> None:
+    """KAFKA-18979; a release on the command line means the same."""
+    cluster.speak(0, 1)
+    for node in cluster.nodes.values():
+        node.supported = {"metadata.version": (1, 21), "kraft.version": (0, 1)}
+        node.finalized = {"metadata.version": 20}
+    results = (FeatureResult(feature="metadata.version"),)
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
+    for argv in (["upgrade-all"], ["upgrade", "--release-version", "3.9"], ["upgrade-all", "--release-version", "4.2"]):
+        cluster.heard.clear()
+        ended = on(*argv)
+        assert "kraft.version" not in sent(cluster)
+        assert "not sent: kraft.version stays as it is: controllers before 4.1 would report 1" in ended.err
+
+
+def test_a_release_that_is_reached_is_sent_nothing(on: Run, cluster: ScriptedCluster) -> None:
+    """Running it again is no failure, nor is waiting for it."""
+    cluster.apply(AT_4_2)
+    for argv in (
+        ["upgrade-all"],
+        ["upgrade", "--release-version", "4.2", "--wait", "30"],
+        ["upgrade-all", "--dry-run"],
+    ):
+        ended = on(*argv)
+        assert (ended.code, ended.out, cluster.heard) == (0, "", [])
+        assert ended.err.startswith(
+            "featuregate: not sent, because the cluster is there already: metadata.version 29, "
+        )
+    said = json.loads(on("upgrade-all", "--output", "json").out)
+    assert (said["done"], said["features"], len(said["left_out"])) == (True, [], 7)
+
+
+def test_a_release_is_told_with_what_was_there_before(on: Run, cluster: ScriptedCluster) -> None:
+    """For scripts: the level before, what the change is called, and what is left out."""
+    cluster.apply(OLD)
+    said = json.loads(on("upgrade", "--release-version", "4.2", "--output", "json").out)
+    assert {one["feature"]: (one["before"], one["change"], one["level"]) for one in said["features"]} == {
+        "metadata.version": (27, "upgrade", 29),
+        "kraft.version": (0, "add", 1),
+        "share.version": (0, "add", 1),
+        "streams.version": (0, "add", 1),
+    }
+    assert said["left_out"][0] == {
+        "feature": "transaction.version",
+        "current": 2,
+        "level": 2,
+        "why": "is at 2 already",
+    }
+
+
+def test_a_release_of_upgrade_is_told_as_kafka_features_tells_it(on: Run, cluster: ScriptedCluster) -> None:
+    """Standard output has a line for each feature that was sent."""
+    cluster.apply(OLD | {"kraft.version": 1})
+    assert on("upgrade", "--release-version", "4.2").out == (
+        "metadata.version was upgraded to 29.\nshare.version was upgraded to 1.\nstreams.version was upgraded to 1.\n"
+    )
+
+
+def test_a_refusal_of_upgrade_all_is_the_result_of_each(on: Run, cluster: ScriptedCluster) -> None:
+    """With the controller's words; a dry run says that nothing was changed."""
+    cluster.apply(OLD)
+    cluster.says = lambda *_: REFUSED
+    ended = on("upgrade-all")
+    assert ended.code == 1
+    assert {line.partition("Result: ")[2] for line in ended.out.splitlines()} == {"no, because"}
+    assert ended.err.endswith("featuregate: 4 out of 4 operation(s) failed.\n")
+    cluster.says = cluster.agree
+    assert on("upgrade-all", "--dry-run").out == TOLD_OF_AN_UPGRADE.replace("Result: OK", "Result: OK (dry run)")
+
+
+def test_a_plan_of_a_release_says_what_is_left_out(on: Run, cluster: ScriptedCluster) -> None:
+    """It plans what the command would send."""
+    cluster.apply({"kraft.version": 0})
+    argv = ("plan", "downgrade", "--release-version", "4.1")
+    ended = on(*argv)
+    assert ended.code == 0
+    assert "  left out  kraft.version: is at 0, and a downgrade to 1 cannot raise it" in ended.out
+    assert json.loads(on(*argv, "--output", "json").out)["left_out"][0]["feature"] == "kraft.version"
+    cluster.apply(AT_4_2)
+    assert on("plan", "upgrade", "--release-version", "4.2").out.startswith("accepted: 0 updates of cluster scripted")
+
+
+def test_the_drop_in_sends_a_release_as_kafka_features_does(drop_in: Run, cluster: ScriptedCluster) -> None:
+    """Every feature, whatever the cluster has."""
+    cluster.apply(AT_4_2)
+    assert drop_in("--bootstrap-server", cluster.bootstrap, "downgrade", "--release-version", "4.2")[0] == 0
+    assert sent(cluster) == AT_4_2
 
 
 def test_upgrade_all_goes_as_far_as_every_broker_can(on: Run, cluster: ScriptedCluster) -> None:
@@ -235,7 +368,7 @@ def test_upgrade_all_says_where_its_table_ends(on: Run, cluster: ScriptedCluster
         node.supported |= {"metadata.version": (7, 77), "future.version": (0, 3)}
     ended = on("upgrade-all", "--dry-run")
     assert (ended.code, cluster.heard[0].request.updates[0].max_version_level) == (0, 33)
-    assert ended.err == (
+    assert ended.err.startswith(
         "featuregate: levels of future.version, metadata.version go higher here than this featuregate knows: "
         "it raises none beyond that\n"
     )
