@@ -102,7 +102,7 @@ def to_release(version: str) -> tuple[Update, ...]:
     """Raise every feature to the level that goes with a release (``4.2``) or a ``metadata.version`` (``4.2-IV0``).
 
     That is what ``kafka-features upgrade --release-version`` sends: features whose level there is 0 are left alone.
-    :func:`moving` takes of them what moves on one cluster, and can.
+    :func:`featuregate.updates.moving` takes of them what moves on one cluster, and can.
 
     Raises
     ------

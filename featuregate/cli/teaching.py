@@ -216,7 +216,8 @@ exit codes: 0 done, 1 anything else, as in kafka-features\
         "raise every feature to a release: KIP-584's verb for upgrade --release-version",
         """\
 Raise every feature to the levels of a release: by default of the newest that every broker which answers can run.
-It is 'upgrade --release-version VERSION' by the name that KIP-584 gave it.\
+It is 'upgrade --release-version VERSION' by the name and with the output that KIP-584 gave it. Sent is what moves, and
+can: a line on standard error says what is left out, and why.\
 """,
         """\
 examples:
@@ -229,8 +230,9 @@ exit codes: 0 done, 1 anything else\
     "downgrade-all": Lesson(
         "lower every feature to a release: KIP-584's verb for downgrade --release-version",
         """\
-Lower every feature to the levels of a release. It is 'downgrade --release-version VERSION' by the name that KIP-584
-gave it, and refused as a whole where one feature is lower already. On a terminal it shows the plan and asks first.\
+Lower every feature to the levels of a release. It is 'downgrade --release-version VERSION' by the name and with the
+output that KIP-584 gave it. Sent is what moves, and can: features that are lower already and kraft.version, which never
+goes down, are left out. On a terminal it shows the plan and asks first.\
 """,
         """\
 examples:

@@ -232,12 +232,22 @@ MISTAKES = (
 )
 """What the parser of `featuregate` tells in words of its own."""
 
+RELEASES = (
+    "{where} upgrade --release-version {release} --dry-run",
+    "{where} upgrade --release-version 4.3 --dry-run",
+    "{where} upgrade --release-version 3.8 --dry-run",
+    "{where} downgrade --release-version 3.7 --dry-run",
+    "{where} downgrade --release-version {release} --dry-run",
+    "{where} downgrade --release-version 4.3",
+)
+"""Of these `featuregate` sends what moves, and can: see test_move_to_release_live.py."""
+
 LINES = [*OFFLINE.strip().splitlines(), *ONLINE.strip().splitlines(), *LEVELS.strip().splitlines()]
 OURS = [
     at
     for at, line in enumerate(LINES)
     if line.startswith(("{where}", "{quorum}", "version-mapping", "feature-dependencies"))
-    and line not in (*NEWER, *MISTAKES)
+    and line not in (*NEWER, *MISTAKES, *RELEASES)
 ]
 """Lines that `featuregate` takes, too: of what is wrong with the way to a cluster it says more than upstream."""
 

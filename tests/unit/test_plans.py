@@ -116,6 +116,13 @@ def test_unsafe_never_pretends() -> None:
     assert any("KAFKA-13896" in note for note in made.notes)
 
 
+@pytest.mark.parametrize(("release", "level", "noted"), [("3.9.2", 21, True), ("4.0", 25, True), ("4.2.0", 29, False)])
+def test_a_level_of_kraft_version_that_may_be_a_mere_record_is_noted(release: str, level: int, *, noted: bool) -> None:
+    """Controllers before 4.1 write it though their quorum does not have it (KAFKA-18979)."""
+    made = plan(release_view(release, finalized={"metadata.version": level}, epoch=50), upgrade({"kraft.version": 1}))
+    assert any("KAFKA-18979" in note for note in made.notes) is noted
+
+
 def test_a_plan_reads_as_text() -> None:
     """The judgement first, then each feature with its levels by name."""
     first, second, *_ = str(plan(VIEW, downgrade({"metadata.version": 27}))).splitlines()

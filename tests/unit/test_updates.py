@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from featuregate.catalog import release_levels
 from featuregate.errors import InvalidUpdate
-from featuregate.updates import Update, checked, disable, downgrade, to_release, upgrade
+from featuregate.testing import release_view
+from featuregate.testing import simulator as sim
+from featuregate.updates import Update, checked, disable, downgrade, moving, to_release, upgrade
 
 
 @pytest.mark.parametrize(
@@ -61,3 +66,80 @@ def test_updates_that_go_together() -> None:
         checked(())
     with pytest.raises(InvalidUpdate, match="Feature a was specified more than once"):
         checked((Update("a", 1), Update("a", 2)))
+
+
+# ------------------------------------------------------------------ to a release
+
+
+def wanted_at(metadata_level: int, verb: str) -> tuple[Update, ...]:
+    """Return what ``kafka-features`` sends for a release."""
+    levels = release_levels(metadata_level)
+    return downgrade(levels) if verb == "downgrade" else upgrade({name: at for name, at in levels.items() if at})
+
+
+def refused_by(cluster: sim.KRaftCluster, updates: tuple[Update, ...]) -> tuple[bool, sim.KRaftCluster]:
+    """Send updates to the simulated controller: whether it refused any, and the cluster afterwards."""
+    make = sim.upgrade if updates[0].upgrade_type == "upgrade" else sim.downgrade
+    happened = sim.apply(cluster, make({update.feature: update.level for update in updates}))
+    answers = (happened.response, *happened.response.results)
+    return any(answer.error_code for answer in answers), happened.cluster
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[str, sim.KRaftCluster, int]:
+    """Draw a cluster with static voters, formatted at any levels, and a metadata.version not far from its own.
+
+    Nodes are of one release, and support the levels.
+    """
+    release = draw(st.sampled_from(["3.9", "4.0", "4.1", "4.2"]))
+    supported = sim.binary_of(release).supported
+    newest = supported["metadata.version"][1]
+    levels = {"metadata.version": draw(st.integers(7, newest) | st.integers(newest - 3, newest))}
+    for name, (_, highest) in supported.items():
+        if name not in {"metadata.version", "kraft.version"}:
+            levels[name] = draw(st.integers(0, highest))
+    target = max(7, levels["metadata.version"] + draw(st.integers(-3, 3)))
+    return release, sim.KRaft(release, brokers=1, controllers=0, levels=levels).begin(), target
+
+
+@given(clusters(), st.sampled_from(["upgrade", "downgrade"]))
+def test_only_metadata_version_can_stop_a_move_to_a_release(
+    drawn: tuple[str, sim.KRaftCluster, int], verb: str
+) -> None:
+    """What is sent beside it is taken, and brokers never report a kraft.version that the quorum does not have."""
+    release, cluster, target = drawn
+    moves = moving(wanted_at(target, verb), release_view(release, finalized=cluster.levels, epoch=50))
+    assert {*moves.updates, *(left.update for left in moves.left_out)} == {*wanted_at(target, verb)}
+    if not moves.updates:
+        return
+    refused, after = refused_by(cluster, moves.updates)
+    assert after.levels.get("kraft.version", 0) == after.kraft_version
+    leader = tuple(update for update in moves.updates if update.feature == "metadata.version")
+    if not leader or not refused_by(cluster, leader)[0]:
+        assert not refused
+        assert all(after.levels.get(update.feature, 0) == update.level for update in moves.updates)
+
+
+def test_what_is_left_out_says_why() -> None:
+    """Each in a line that follows the name of the feature."""
+    view = release_view("4.2", finalized={"metadata.version": 29, "kraft.version": 1, "share.version": 1}, epoch=50)
+    down = {left.update.feature: left.why for left in moving(wanted_at(20, "downgrade"), view).left_out}
+    assert down["kraft.version"] == "never goes down"
+    assert down["group.version"] == "is at 0 already"
+    higher = release_view("4.4", finalized={"metadata.version": 29, "share.version": 2}, epoch=50)
+    up = {left.update.feature: left.why for left in moving(to_release("4.2"), higher).left_out}
+    assert up["share.version"] == "is at 2, and an upgrade to 1 cannot lower it"
+    assert "kraft.version" not in up
+    old = release_view("3.9", finalized={"metadata.version": 20}, epoch=50)
+    assert (
+        "KAFKA-18979"
+        in {left.update.feature: left.why for left in moving(to_release("3.9"), old).left_out}["kraft.version"]
+    )
+
+
+def test_levels_that_nobody_tells_move() -> None:
+    """But for kraft.version, which goes down on no cluster."""
+    view = release_view("4.2", finalized={}, epoch=-1)
+    moves = moving(wanted_at(20, "downgrade"), view)
+    assert [left.update.feature for left in moves.left_out] == ["kraft.version"]
+    assert len(moves.updates) == 6

@@ -1,0 +1,76 @@
+"""A real cluster with static voters is moved to a release and back, where kafka-features fails or writes too much."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from featuregate import Admin, discover
+from featuregate.testing import LocalKafka
+
+pytestmark = pytest.mark.live
+
+
+def ours(kafka: LocalKafka, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run our command line as people do, and wait until every broker shows what it changed."""
+    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", kafka.bootstrap, *argv]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def changed(printed: str) -> dict[str, str]:
+    """Read what was added, upgraded, downgraded and deleted."""
+    rows = [line.split("]") for line in printed.splitlines()]
+    return {rest.split()[1]: what.strip(" [") for what, rest in rows}
+
+
+def test_a_cluster_of_4_2_goes_down_to_4_1_and_up_again() -> None:
+    """kraft.version is left out on the way down, and raised by the quorum itself on the way up."""
+    with LocalKafka("4.2.0") as kafka:
+        start = discover(kafka.bootstrap)
+        assert (start.level("metadata.version"), start.level("kraft.version")) == (29, 0)
+        theirs = kafka.kafka_features("downgrade", "--release-version", "4.1")
+        assert (theirs.returncode, "7 out of 7 operation(s) failed." in theirs.stderr) == (1, True)
+
+        down = ours(kafka, "downgrade-all", "--release-version", "4.1", "--yes", "--wait", "60")
+        assert (down.returncode, changed(down.stdout)) == (
+            0,
+            {"metadata.version": "Downgrade", "share.version": "Delete", "streams.version": "Delete"},
+        )
+        assert "not sent: kraft.version is at 0, and a downgrade to 1 cannot raise it" in down.stderr
+        view = discover(kafka.bootstrap)
+        assert (view.level("metadata.version"), view.level("share.version"), view.level("kraft.version")) == (27, 0, 0)
+
+        planned = json.loads(ours(kafka, "plan", "upgrade", "--release-version", "4.2", "--output", "json").stdout)
+        assert planned["judgement"] in {"accepted", "unknown"}
+        up = ours(kafka, "upgrade-all", "--wait", "60")
+        assert (up.returncode, changed(up.stdout)) == (
+            0,
+            {
+                "kraft.version": "Add",
+                "metadata.version": "Upgrade",
+                "share.version": "Add",
+                "streams.version": "Add",
+            },
+        )
+        assert discover(kafka.bootstrap).level("metadata.version") == 29
+        again = ours(kafka, "upgrade-all", "--wait", "60")
+        assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_a_cluster_of_3_9_is_upgraded_without_a_level_that_its_quorum_does_not_have() -> None:
+    """KAFKA-18979: kafka-features writes it, and brokers report it from then on."""
+    with LocalKafka("3.9.2", release_version="3.8") as kafka:
+        assert discover(kafka.bootstrap).level("metadata.version") == 20
+        done = ours(kafka, "upgrade-all", "--wait", "60")
+        assert (done.returncode, changed(done.stdout)) == (0, {"metadata.version": "Upgrade"})
+        assert "not sent: kraft.version stays as it is: controllers before 4.1" in done.stderr
+        assert ours(kafka, "check", "kraft.version>=1").returncode == 1
+        assert "KAFKA-18979" in ours(kafka, "plan", "upgrade", "--feature", "kraft.version=1").stdout
+
+        theirs = kafka.kafka_features("upgrade", "--release-version", "3.9", version="4.3.1")
+        assert theirs.returncode == 0
+        view = Admin(kafka.bootstrap).until_shown({"kraft.version": 1}, 60)
+        assert view.level("kraft.version") == 1  # of a quorum with static voters, which has no such level
