@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, api_name, close_to, features, level_name, needed_for
+from featuregate.catalog import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    api_name,
+    close_to,
+    features,
+    level_name,
+    needed_for,
+    quorum_keeps_kraft_version,
+)
 from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, Named, Or, Release
 from featuregate.view import View
 
@@ -261,6 +270,8 @@ def _cluster_level(view: View, feature: str, level: int | None) -> str:
         return "the finalized level is unknown: no broker reports any finalized features"
     said = _level(feature, level)
     kept = "" if any(broker.epoch == view.epoch for broker in view.answering) else ", kept from an earlier view"
+    if level and feature == KRAFT_VERSION and not quorum_keeps_kraft_version(view.level(METADATA_VERSION) or 0):
+        kept += "; controllers before 4.1 report it even where their quorum does not have it (KAFKA-18979)"
     if level or feature in view.supported or feature in features():
         return f"the finalized level is {said} at epoch {view.epoch}{kept}"
     close = close_to(feature, features())

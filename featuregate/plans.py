@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate import presets
-from featuregate.catalog import METADATA_VERSION, close_to, features, level_name
+from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.decisions import evaluate
 from featuregate.errors import RequirementError
 from featuregate.foresight import Standing, foresee
 from featuregate.requirements import features_in, parse
-from featuregate.updates import KRAFT_VERSION, checked, kraft_version_is_only_recorded
+from featuregate.updates import checked, kraft_version_is_only_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.catalog import (
+    KRAFT_VERSION,
     METADATA_VERSION,
     features,
     level_named,
-    metadata_level_named,
+    quorum_keeps_kraft_version,
     release_levels,
 )
 from featuregate.errors import InvalidUpdate
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from featuregate.view import View
 
 __all__ = [
-    "KRAFT_VERSION",
     "LeftOut",
     "Moves",
     "Update",
@@ -45,10 +45,7 @@ UpgradeType = Literal["upgrade", "safe_downgrade", "unsafe_downgrade"]
 No release of Kafka carries out an unsafe downgrade of ``metadata.version``; for other features it is like a safe one.
 """
 
-KRAFT_VERSION: Final = "kraft.version"
 _HIGHEST: Final = 2**15 - 1
-_RAFT_RAISES_FROM: Final = metadata_level_named("4.1-IV0").level
-"""A cluster at this ``metadata.version`` has controllers of 4.1 or newer only: their raft raises ``kraft.version``."""
 _ALL_OR_NOTHING_FROM: Final = 2
 """The version of UpdateFeatures by which a controller of 4.0 or newer is known."""
 
@@ -182,7 +179,7 @@ def kraft_version_is_only_recorded(updates: Iterable[Update], view: View) -> boo
     served = view.api("UpdateFeatures")
     if served is not None and served.max >= _ALL_OR_NOTHING_FROM:
         level = max(level, *(update.level for update in updates if update.feature == METADATA_VERSION), 0)
-    return level < _RAFT_RAISES_FROM
+    return not quorum_keeps_kraft_version(level)
 
 
 def _why_left_out(update: Update, updates: tuple[Update, ...], view: View) -> str | None:

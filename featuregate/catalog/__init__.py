@@ -9,6 +9,7 @@ from __future__ import annotations
 from featuregate.catalog.api_names import API_NAMES
 from featuregate.catalog.apis import api_key, api_name, close_to
 from featuregate.catalog.levels import (
+    KRAFT_VERSION,
     METADATA_VERSION,
     FeatureLevel,
     MetadataLevel,
@@ -21,6 +22,7 @@ from featuregate.catalog.levels import (
     metadata_level_named,
     metadata_levels,
     newest_level,
+    quorum_keeps_kraft_version,
     release_levels,
 )
 from featuregate.catalog.releases import (
@@ -37,6 +39,7 @@ from featuregate.catalog.tool import KAFKA_FEATURES, ToolTable, tool_table
 __all__ = [
     "API_NAMES",
     "KAFKA_FEATURES",
+    "KRAFT_VERSION",
     "METADATA_VERSION",
     "CapturedRelease",
     "FeatureLevel",
@@ -59,6 +62,7 @@ __all__ = [
     "needed",
     "needed_for",
     "newest_level",
+    "quorum_keeps_kraft_version",
     "release_levels",
     "release_of",
     "tool_table",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "KRAFT_VERSION",
     "METADATA_VERSION",
     "FeatureLevel",
     "MetadataLevel",
@@ -24,10 +25,12 @@ __all__ = [
     "metadata_level_named",
     "metadata_levels",
     "newest_level",
+    "quorum_keeps_kraft_version",
     "release_levels",
 ]
 
 METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
 
 
 class MetadataLevel(NamedTuple):
@@ -144,6 +147,15 @@ def release_levels(metadata_level: int) -> Mapping[str, int]:
         )
         for feature in features()[1:]
     }
+
+
+def quorum_keeps_kraft_version(metadata_level: int) -> bool:
+    """Say whether ``kraft.version`` is what the quorum itself has, in a cluster at this ``metadata.version``.
+
+    It is from 4.1-IV0 on, which no older controller takes. Older ones write a record of it, which brokers report and
+    the quorum ignores (KAFKA-18979).
+    """
+    return metadata_level >= metadata_level_named("4.1-IV0").level
 
 
 def is_safe_downgrade(current: int, target: int) -> bool | None:

@@ -9,6 +9,7 @@ from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.tables import runs
 from featuregate.decisions import evaluate
 from featuregate.requirements import Release
+from featuregate.updates import moving, upgrade
 from featuregate.view import merge
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ def _upgrades(view: View) -> Iterator[Finding]:
     below = {
         name: range_.max for name, range_ in sorted(view.supported.items()) if (view.level(name) or 0) < range_.max
     }
+    below = {update.feature: update.level for update in moving(upgrade(below), view).updates} if below else {}
     if below:
         said = (
             f"{name} {level_name(name, view.level(name) or 0)}, all can run {level_name(name, top)}"

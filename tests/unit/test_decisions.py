@@ -118,6 +118,14 @@ def test_a_feature_goes_by_the_finalized_level() -> None:
     assert verdict(view(broker(1, epoch=-1)), GROUP) == "unknown"
 
 
+@pytest.mark.parametrize(("metadata", "doubted"), [(21, True), (25, True), (26, False)])
+def test_a_level_of_kraft_version_is_told_with_its_doubt(metadata: int, *, doubted: bool) -> None:
+    """Before 4.1 brokers report a record that the quorum may ignore (KAFKA-18979)."""
+    decision = evaluate(view(broker(metadata_version=metadata, kraft_version=1)), Feature("kraft.version") >= 1)
+    assert decision.open
+    assert ("KAFKA-18979" in texts(decision)[0]) is doubted
+
+
 def test_a_finalized_feature_needs_no_broker_to_answer_again() -> None:
     """The controller asked every broker before it finalized; one that is silent now takes nothing back."""
     assert verdict(view(broker(1, group_version=1), deaf(2)), GROUP) == "open"
