@@ -28,6 +28,7 @@ _MAX_FRAME = 16 * 1024 * 1024
 _CONCURRENCY = 32
 _SMALLEST_FRAME_CAP = 1024
 _LARGEST_FRAME = 2**31 - 1
+_LONGEST_ID = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ class Settings:
     """How many brokers are asked at the same time."""
     roster: RosterSource = "ask"
     """``ask`` a broker who the others are; or ``listed``: the bootstrap list names every broker."""
+    cluster_id: str | None = None
+    """The id that the cluster must have, or that it gets where it tells none; None takes what it tells."""
 
     @classmethod
     def parse(
@@ -64,6 +67,7 @@ class Settings:
         config: str | Mapping[str, object] | os.PathLike[str],
         *,
         roster: str = "ask",
+        cluster_id: str | None = None,
         connect_timeout: float | None = None,
         request_timeout: float | None = None,
         total_timeout: float | None = None,
@@ -106,6 +110,7 @@ class Settings:
             max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
             roster=source,
+            cluster_id=_cluster_id(cluster_id),
         )
 
 
@@ -114,6 +119,14 @@ def _source(roster: str) -> RosterSource:
         if roster == source:
             return cast("RosterSource", source)
     raise ConfigError("roster", f"must be one of: {', '.join(get_args(RosterSource))}")
+
+
+def _cluster_id(given: object) -> str | None:
+    if given is None:
+        return None
+    if not (isinstance(given, str) and 0 < len(given) <= _LONGEST_ID and given.isprintable()):
+        raise ConfigError("cluster_id", f"must be a text of 1 to {_LONGEST_ID} printable characters, not {given!r:.80}")
+    return given
 
 
 def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Address, ...]]:

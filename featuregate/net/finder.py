@@ -55,7 +55,7 @@ class Roster:
     """The nodes of one cluster."""
 
     cluster_id: str | None
-    """None where the brokers are too old to say (before 0.10.1), and for a listed roster."""
+    """None where the brokers are too old to say (before 0.10.1), and for a listed roster, unless the app names it."""
     controller_id: int | None
     """What was said about it; a KRaft broker names some broker that is alive."""
     nodes: tuple[Node, ...]
@@ -86,7 +86,7 @@ def listed(settings: Settings) -> Roster:
     nodes = tuple(
         Node(node_id=-at, host=address.host, port=address.port) for at, address in enumerate(settings.bootstrap, 1)
     )
-    return Roster(cluster_id=None, controller_id=None, nodes=nodes, source="listed", registered=True)
+    return Roster(cluster_id=settings.cluster_id, controller_id=None, nodes=nodes, source="listed", registered=True)
 
 
 async def find(settings: Settings, known: Roster | None, deadline: float) -> Found:
@@ -169,8 +169,17 @@ async def _ask_for_all(candidate: _Candidate, settings: Settings) -> Found:
         seconds = clock() - began
         check_role(candidate.address, settings, negotiated)
         await connection.authenticate()
-        roster = await _describe(connection, settings.role)
+        roster = _identified(await _describe(connection, settings.role), candidate.address, settings.cluster_id)
     return Found(roster, candidate.address, negotiated, seconds)
+
+
+def _identified(roster: Roster, address: Address, expected: str | None) -> Roster:
+    """Give a cluster that tells no id the one that the app names, and refuse one that tells another."""
+    if expected is None or roster.cluster_id == expected:
+        return roster
+    if roster.cluster_id is None:
+        return replace(roster, cluster_id=expected)
+    raise ConfigError("cluster_id", f"{address} belongs to cluster {roster.cluster_id}, not to {expected}")
 
 
 async def _describe(connection: Connection, role: str) -> Roster:
