@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from featuregate.answers import ApiRange, BrokerAnswer, Failure
     from featuregate.requirements import Capability, Condition, Requirement
 
-__all__ = ["Decision", "Reason", "Verdict", "doubt", "evaluate", "usable_versions"]
+__all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "doubt", "evaluate", "usable_versions"]
 
 Verdict = Literal["open", "closed", "unknown"]
 
@@ -36,6 +36,18 @@ _RANK: Final[dict[Verdict, int]] = {"closed": 0, "unknown": 1, "open": 2}
 _LINES: Final = 20
 _APIS: Final = 3
 _FEATURES_FROM: Final = 3
+
+
+class Staleness(NamedTuple):
+    """Why a view, or its levels alone, are too old to prove anything. Each is a sentence, None where it is fresh."""
+
+    view: str | None = None
+    """Nothing in the view counts: no broker has answered for too long, or nobody asks any more."""
+    levels: str | None = None
+    """Conditions on features do not count: brokers answer, and none reports the levels of the view any more."""
+
+
+FRESH: Final = Staleness()
 
 
 class Reason(NamedTuple):
@@ -116,21 +128,22 @@ class Decision:
         return "\n".join([head, *lines, *([f"  and {left} more reasons"] if left else [])])
 
 
-def evaluate(view: View, requirement: Requirement) -> Decision:
-    """Decide a requirement by a view.
+def evaluate(view: View, requirement: Requirement, staleness: Staleness = FRESH) -> Decision:
+    """Decide a requirement by a view, as far as that is fresh.
 
     A condition on an API or a release is open only if every known broker answered and qualifies; it is closed as soon
     as one that answered does not; else it is unknown. A condition on a feature goes by the cluster's finalized level,
-    and is unknown where no broker has reported any.
+    and is unknown where no broker has reported any, or none reports it any more. A stale view opens nothing.
     """
-    verdict, reasons = _judge(view, requirement)
-    return Decision(
+    verdict, reasons = _judge(view, requirement, staleness.levels)
+    decision = Decision(
         verdict=verdict,
         requirement=str(requirement),
         reasons=tuple(reasons),
         cluster_id=view.cluster_id,
         epoch=view.epoch,
     )
+    return decision if staleness.view is None else doubt(decision, "the view is fresh", staleness.view)
 
 
 def doubt(decision: Decision, condition: str, text: str) -> Decision:
@@ -153,24 +166,22 @@ def usable_versions(view: View, capability: Capability) -> Mapping[str, int | No
     return usable
 
 
-def _judge(view: View, requirement: Requirement) -> tuple[Verdict, list[Reason]]:
+def _judge(view: View, requirement: Requirement, old_levels: str | None) -> tuple[Verdict, list[Reason]]:
     match requirement:
         case Named():
-            return _judge(view, requirement.requirement)
+            return _judge(view, requirement.requirement, old_levels)
         case And(parts):
-            return _combine(min, (_judge(view, part) for part in parts))
+            return _combine(min, (_judge(view, part, old_levels) for part in parts))
         case Or(parts):
-            return _combine(max, (_judge(view, part) for part in parts))
-        case FeatureAtLeast() | ApiAtLeast() | ApiBetween() | Release():
+            return _combine(max, (_judge(view, part, old_levels) for part in parts))
+        case FeatureAtLeast():
+            return _judge_feature(view, requirement, old_levels)
+        case ApiAtLeast() | ApiBetween() | Release():
             return _judge_condition(view, requirement)
     raise TypeError(f"{requirement!r} is not a requirement")
 
 
-def _judge_condition(
-    view: View, condition: FeatureAtLeast | ApiAtLeast | ApiBetween | Release
-) -> tuple[Verdict, list[Reason]]:
-    if isinstance(condition, FeatureAtLeast):
-        return _judge_feature(view, condition)
+def _judge_condition(view: View, condition: ApiAtLeast | ApiBetween | Release) -> tuple[Verdict, list[Reason]]:
     if isinstance(condition, ApiAtLeast):
         return _judge_brokers(view, condition, lambda broker: _api_at_least(broker, condition))
     if isinstance(condition, ApiBetween):
@@ -248,12 +259,15 @@ def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:
     return False, f"lacks what {condition.version} has: {', '.join(lacks[:_APIS])}{more}"
 
 
-def _judge_feature(view: View, condition: FeatureAtLeast) -> tuple[Verdict, list[Reason]]:
+def _judge_feature(view: View, condition: FeatureAtLeast, old_levels: str | None) -> tuple[Verdict, list[Reason]]:
     """Let the cluster decide, and brokers tell what they have heard of it, those that could not run it first."""
     text, feature = str(condition), condition.feature
     level = view.level(feature)
     verdict: Verdict = "unknown" if level is None else "open" if level >= condition.level else "closed"
-    reasons = [Reason(text, None, None, verdict, _cluster_level(view, feature, level))]
+    said = _cluster_level(view, feature, level)
+    if level is not None and old_levels is not None:
+        verdict, said = "unknown", f"{said}, and {old_levels}"
+    reasons = [Reason(text, None, None, verdict, said)]
     for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
         said = f"{broker.name} {_broker_level(view, broker, feature)}"
         reasons.append(Reason(text, broker.node_id, broker.address, verdict, said))

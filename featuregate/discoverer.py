@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPicklable, RefreshTimedOut
 from featuregate.events import Polled, PollFailed
 from featuregate.gates import Gate
+from featuregate.polling import take_in
 from featuregate.polls import Polls
 from featuregate.requirements import Requirement, parse
 from featuregate.schedule import next_delay
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from featuregate.answers import BrokerAnswer
     from featuregate.config import RosterSource
     from featuregate.events import Event, MetricsHook, OnChange
     from featuregate.gates import Pin
@@ -80,11 +80,15 @@ class Discoverer:
     roster
         ``"listed"`` says that the bootstrap list names every broker. Then only ApiVersions is sent, which brokers
         answer before authentication. ``"ask"`` finds the brokers by asking.
+    cluster_id
+        The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers
+        tell no id, and latches belong to one: ``shelf`` needs it there. A cluster that tells another id is not asked.
 
     Raises
     ------
     ConfigError
-        A property that is used here has a value that cannot be used.
+        A property that is used here has a value that cannot be used, or ``shelf`` is given for listed brokers without
+        a ``cluster_id``.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Discoverer:
         shelf: Shelf | str | os.PathLike[str] | None = None,
         metrics: MetricsHook | None = None,
         roster: RosterSource = "ask",
+        cluster_id: str | None = None,
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -107,17 +112,25 @@ class Discoverer:
                 raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
         from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
 
-        self._settings = Settings.parse(config, roster=roster, total_timeout=timeout)
+        self._settings = Settings.parse(config, roster=roster, cluster_id=cluster_id, total_timeout=timeout)
+        if shelf is not None and roster == "listed" and cluster_id is None:
+            raise ConfigError(
+                "cluster_id",
+                "is missing: listed brokers tell no cluster id, and the latches of a shelf belong to one;"
+                " give the cluster's id, or a name that stays the same for as long as the cluster exists",
+            )
         self._chance = chance
         self._clock = clock
-        self._store: Store[Gate] = Store(
-            shelf=FileShelf(shelf) if isinstance(shelf, str | os.PathLike) else shelf, wall=_wall, metrics=metrics
-        )
-        self._polls = Polls(
+        self._polls = polls = Polls(
             interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after
         )
+        self._store: Store[Gate] = Store(
+            shelf=FileShelf(shelf) if isinstance(shelf, str | os.PathLike) else shelf,
+            wall=_wall,
+            metrics=metrics,
+            staleness=lambda: polls.staleness(clock()),
+        )
         self._roster: Roster | None = None
-        self._closed = False
         self._worker: Worker | None = None
         self._lock = threading.RLock()
         _alive.add(self)
@@ -141,21 +154,25 @@ class Discoverer:
     def _start(self, begin: Callable[[Self], Worker]) -> None:
         """Start polling where nothing polls, also where a loop that polled has ended."""
         with self._lock:
-            if not self._closed and (self._worker is None or not self._worker.alive()):
+            if not self._polls.closed and (self._worker is None or not self._worker.alive()):
                 self._worker = begin(self)
-            closed = self._closed  # perhaps just now: this lock lets the signal handlers of its own thread through
+            closed = (
+                self._polls.closed
+            )  # perhaps just now: this lock lets the signal handlers of its own thread through
         if closed:
             self.close()
             raise ClosedError("this discoverer has been closed; make a new one")
 
     def close(self) -> None:
-        """Stop polling. What was seen and latched can still be read. Closing twice is closing once."""
+        """Stop polling. What was seen and latched can still be read, but proves nothing new: live gates close.
+
+        Closing twice is closing once.
+        """
         with self._lock:
-            self._closed, worker, self._worker = True, self._worker, None
+            self._polls.closed, worker, self._worker = True, self._worker, None
         if worker is not None:
             worker.stop()
-        with self._store.settled:
-            self._store.settled.notify_all()
+        self._store.reconsider()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -187,7 +204,7 @@ class Discoverer:
         self._lock = threading.RLock()
         self._store.renew_locks()
         self._worker = None
-        if not self._closed:
+        if not self._polls.closed:
             for gate in self._store.gates():
                 gate.forked()
 
@@ -258,11 +275,11 @@ class Discoverer:
         worker = self._worker  # once: another thread may close it between two looks
         if worker is not None and worker.is_here():
             raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
-        if not self._closed:
+        if not self._polls.closed:
             self.revive()
         with self._store.settled:
-            self._store.settled.wait_for(lambda: done() or self._closed, timeout)
-            if self._closed and not done():
+            self._store.settled.wait_for(lambda: done() or self._polls.closed, timeout)
+            if self._polls.closed and not done():
                 raise ClosedError("this discoverer has been closed while somebody waited")
             return done()
 
@@ -308,9 +325,7 @@ class Discoverer:
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
         sentences. ``gates`` maps each gate to whether it is open.
         """
-        found = self._polls.health(
-            self._store.view, self._clock(), closed=self._closed, shelf_error=self._store.shelf_error
-        )
+        found = self._polls.health(self._store.view, self._clock(), shelf_error=self._store.shelf_error)
         worker = self._worker
         found["polling"] = worker is not None and worker.alive()
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
@@ -322,34 +337,34 @@ class Discoverer:
         """Poll once, and return the seconds until the next poll. Called by the worker; never raises."""
         polls, began = self._polls, self._clock()
         polls.started = number = polls.started + 1
+        if polls.stale(began):  # a process that was stopped, or a machine that slept, wakes here
+            self._store.reconsider()
         try:
             event: Event = await self._look(began)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
             event = self._note_failure(error, began)
         now = self._clock()
         if polls.stale(now):
-            self._store.unprove(f"nobody has answered for {polls.age(now):.0f} s")
+            self._store.reconsider()
         with self._store.settled:
             polls.finished = number  # not one more: a poll that a fork or a close cut off has no end
             self._store.settled.notify_all()
         self._store.tell(event)
         rolling = polls.rolling(self._store.view, now)
-        return next_delay(polls.interval, failures=polls.failures, rolling=rolling, chance=self._chance())
+        return next_delay(
+            polls.interval,
+            failures=polls.failures,
+            rolling=rolling,
+            chance=self._chance(),
+            fresh_for=polls.fresh_for(now),
+        )
 
     async def _look(self, began: float) -> Event:
         from featuregate.discovery import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
 
         asked = await ask(self._settings, self._roster)
-        self._roster = roster = asked.roster
-        before, last, now = self._store.view, self._store.last(roster.cluster_id), self._clock()
-        unlisted: tuple[BrokerAnswer, ...] = ()
-        if not roster.registered:
-            # This cluster does not list brokers that are down, so those that vanished are remembered here.
-            listed = {answer.node_id for answer in asked.answers}
-            unlisted = self._polls.vanished(last, roster.cluster_id, listed, now)
-        view = asked.view(self._settings.role, previous=last, unlisted=unlisted)
-        self._polls.succeeded(before, view, now)
-        self._store.offer(view)
+        self._roster, now = asked.roster, self._clock()
+        view = take_in(asked, self._settings.role, polls=self._polls, store=self._store, now=now)
         return Polled(
             cluster_id=view.cluster_id,
             epoch=view.epoch,

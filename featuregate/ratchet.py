@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from featuregate.decisions import doubt, evaluate
+from featuregate.decisions import FRESH, doubt, evaluate
 from featuregate.requirements import features_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate.decisions import Decision
+    from featuregate.decisions import Decision, Staleness
     from featuregate.requirements import Requirement
     from featuregate.view import View
 
@@ -99,23 +99,34 @@ def ratchet(kept: Kept, seen: View, opened: Iterable[LatchedGate] = ()) -> Kept:
     return join(base, now)
 
 
-def decide(kept: Kept, view: View, *, name: str, requirement: Requirement, policy: Policy) -> Decision:
-    """Say whether a gate is open: what the view proves, and for a sticky gate what was proved before."""
-    decision = replace(evaluate(view, requirement), policy=policy)
+def decide(
+    kept: Kept,
+    view: View,
+    *,
+    name: str,
+    requirement: Requirement,
+    policy: Policy,
+    staleness: Staleness = FRESH,
+) -> Decision:
+    """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before."""
+    decision = replace(evaluate(view, requirement, staleness), policy=policy)
     if policy == "live":
         return decision
     latched = kept.gates.get(LatchKey(name, str(requirement))) if kept.cluster_id == view.cluster_id else None
     if latched is None:
         # Proved, but not kept: what would be forgotten by a restart must not be relied upon now.
         return doubt(decision, "the latch is kept", "it could not be made durable") if decision.open else decision
-    return decision if decision.open else replace(decision, held=_why_held(kept, view, requirement, latched))
+    held = _why_held(kept, view, requirement, latched, staleness)
+    return decision if decision.open else replace(decision, held=held)
 
 
-def _why_held(kept: Kept, view: View, requirement: Requirement, latched: LatchedGate) -> str:
+def _why_held(kept: Kept, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness) -> str:
     """Name the downgrade where there was one: it must be loud, because the app goes on as before."""
     fallen = [
         f"finalized level fell to {level} at epoch {view.epoch} ({feature} was {kept.levels[feature]})"
         for feature in features_in(requirement)
         if (level := view.level(feature)) is not None and level < kept.levels.get(feature, 0)
     ]
-    return f"held open: {'; '.join(fallen) or f'latched at epoch {latched.epoch}, and not proved now'}"
+    old = staleness.view or staleness.levels
+    unproved = f"latched at epoch {latched.epoch}, and not proved now{f': {old}' if old else ''}"
+    return f"held open: {'; '.join(fallen) or unproved}"

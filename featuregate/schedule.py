@@ -8,6 +8,7 @@ JITTER = 0.1
 """A tenth either way, so that a fleet that started together does not ask together."""
 ROLL_SPEEDUP = 10
 BACKOFF_START = 1.0
+AT_ONCE = 0.05
 BACKOFF_CAP = 30.0
 SETTLE_INTERVALS = 5
 """What moved has settled after this many intervals in which nothing else did."""
@@ -15,7 +16,9 @@ ROLL_INTERVALS = 60
 """Brokers that differ, and in which nothing has moved for this many intervals, are not being rolled."""
 
 
-def next_delay(interval: float, *, failures: int, rolling: bool, chance: float) -> float:
+def next_delay(
+    interval: float, *, failures: int, rolling: bool, chance: float, fresh_for: float | None = None
+) -> float:
     """Return the seconds until the next poll.
 
     Parameters
@@ -29,6 +32,9 @@ def next_delay(interval: float, *, failures: int, rolling: bool, chance: float) 
         Whether brokers differ, or something has just moved: then ten times as often, down to a second.
     chance
         A random number in [0, 1), which becomes a tenth of jitter either way.
+    fresh_for
+        Seconds for which the view can still prove something; ``None`` where it cannot. The next poll comes before
+        the view is stale, and while nobody answers at that moment, so that gates learn of it.
     """
     if failures:
         start, cap = min(BACKOFF_START, interval), max(BACKOFF_CAP, interval)
@@ -38,4 +44,7 @@ def next_delay(interval: float, *, failures: int, rolling: bool, chance: float) 
         delay = max(interval / ROLL_SPEEDUP, min(interval, BACKOFF_START))
     else:
         delay = interval
-    return delay * (1 + JITTER * (2 * chance - 1))
+    delay *= 1 + JITTER * (2 * chance - 1)
+    if fresh_for is None:
+        return delay
+    return min(delay, fresh_for + AT_ONCE if failures else max(fresh_for / 2, AT_ONCE))

@@ -13,7 +13,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from featuregate.changes import differences
-from featuregate.decisions import doubt, evaluate
+from featuregate.decisions import FRESH, evaluate
 from featuregate.errors import ShelfDamaged, ShelfError
 from featuregate.events import Changed, Event, GateMoved
 from featuregate.ratchet import Kept, LatchedGate, decide, join, ratchet
@@ -21,7 +21,7 @@ from featuregate.ratchet import Kept, LatchedGate, decide, join, ratchet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.decisions import Decision
+    from featuregate.decisions import Decision, Staleness
     from featuregate.events import MetricsHook, OnChange
     from featuregate.ratchet import Policy
     from featuregate.requirements import Requirement
@@ -75,16 +75,25 @@ class Store(Generic[G]):
         Seconds since the Unix epoch, for the times that people read.
     metrics
         Told every event.
+    staleness
+        Says why the view at hand, or its levels, prove nothing any more. Asked for each decision, because views age
+        between polls too.
     """
 
     def __init__(
-        self, *, shelf: Shelf | None = None, wall: Callable[[], float], metrics: MetricsHook | None = None
+        self,
+        *,
+        shelf: Shelf | None = None,
+        wall: Callable[[], float],
+        metrics: MetricsHook | None = None,
+        staleness: Callable[[], Staleness] = lambda: FRESH,
     ) -> None:
         self.view: View | None = None
         self.kept = Kept()
         self._shelf = shelf
         self._wall = wall
         self._metrics = metrics
+        self._staleness = staleness
         self._kept: dict[str | None, Kept] = {}
         self._durable: dict[str | None, Kept] = {}
         self._damage: str | None = None
@@ -96,7 +105,7 @@ class Store(Generic[G]):
 
     def renew_locks(self) -> None:
         """Take new locks: a forked child may have inherited the old ones held."""
-        self._turn = threading.RLock()
+        self.turn = threading.RLock()
         self.settled = threading.Condition(threading.RLock())
 
     @property
@@ -113,38 +122,39 @@ class Store(Generic[G]):
 
         A view of the same cluster with a lower epoch is refused: that is a stale broker speaking late.
         """
-        with self._turn:
+        events = self.take(seen)
+        self.tell(*events)
+        return any(isinstance(event, Changed) for event in events)
+
+    def take(self, seen: View) -> list[Event]:
+        """Do as :meth:`offer` does, but leave it to the caller to tell the hooks of these events, outside any lock."""
+        with self.turn:
             before, last = self.view, self.last(seen.cluster_id)
             if last is not None and seen.epoch < last.epoch:
-                return False
+                return []
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
             kept = self._keep(seen)
             self._remember(seen)
             with self.settled:
                 self.kept, self.view = kept, seen
-                events = [event for gate in self.gates() for event in self._settle(gate, self._decide(gate, seen))]
+                events = self._settle_all(seen)
                 self.settled.notify_all()
-        changed = before is None or not before.same_content(seen)
-        if changed:
+        if before is None or not before.same_content(seen):
             found = () if before is None else differences(before, seen)
             events.append(Changed(before=before, after=seen, differences=found))
-        self.tell(*events)
-        return changed
+        return events
 
-    def unprove(self, why: str) -> None:
-        """Settle the live gates that nothing proves any more, because the view has grown stale."""
+    def reconsider(self) -> None:
+        """Settle every gate again by the view at hand, which has grown stale, and wake those that wait."""
         with self.settled:
-            events: list[Event] = []
-            for gate in list(self._gates.values()):
-                if gate.policy == "live" and gate.decision.open:
-                    events += self._settle(gate, doubt(gate.decision, "the view is fresh", why))
+            events = [] if self.view is None else self._settle_all(self.view)
             self.settled.notify_all()
         self.tell(*events)
 
     def add_gate(self, name: str, make: Callable[[], G]) -> G:
         """Return the gate of this name, made and settled by the view so far where it is new."""
-        with self._turn:
+        with self.turn:
             gate = self._gates.get(name)
             if gate is not None:
                 return gate
@@ -184,7 +194,14 @@ class Store(Generic[G]):
                     _call(listener, event)
 
     def _decide(self, gate: G, view: View) -> Decision:
-        return decide(self.kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+        return decide(
+            self.kept,
+            view,
+            name=gate.name,
+            requirement=gate.requirement,
+            policy=gate.policy,
+            staleness=self._staleness(),
+        )
 
     def _remember(self, seen: View) -> None:
         self._last.pop(seen.cluster_id, None)
@@ -194,63 +211,68 @@ class Store(Generic[G]):
 
     def _keep(self, seen: View) -> Kept:
         """Ratchet up to what was seen, on the shelf first: a gate opens only after its latch is durable."""
-        cluster_id = seen.cluster_id
-        shelved = self._shelf is not None and cluster_id is not None
-        kept = self._kept.get(cluster_id, Kept(cluster_id=cluster_id))
-        if shelved and cluster_id not in self._durable:
-            kept = self._load(kept)
-        moved = ratchet(kept, seen, self._opening(kept, seen))
-        if shelved and moved != self._durable.get(cluster_id):
-            # What cannot be made durable may raise levels in memory, but opens nothing.
-            moved = self._save(moved, ratchet(kept, seen))
-        self._kept[cluster_id] = moved
+        kept = self._kept.get(seen.cluster_id, Kept(cluster_id=seen.cluster_id))
+        if self._shelf is None:
+            moved = ratchet(kept, seen, self._opening(kept, seen))
+        else:
+            moved = self._keep_on(self._shelf, kept, seen)
+        self._kept[seen.cluster_id] = moved
+        return moved
+
+    def _keep_on(self, shelf: Shelf, kept: Kept, seen: View) -> Kept:
+        """Join in what other processes have latched since, and make durable what is new.
+
+        What cannot be made durable may raise levels in memory, but opens nothing. A shelf of the app's own may raise
+        anything, and must not cost us the view.
+        """
+        proved = ratchet(kept, seen)
+        try:
+            kept = join(kept, self._load(shelf, seen.cluster_id))
+            proved = ratchet(kept, seen)
+            moved = ratchet(kept, seen, self._opening(kept, seen))
+            if moved != self._durable[seen.cluster_id]:
+                moved = join(proved, saved := shelf.save(moved))
+                self._durable[seen.cluster_id] = saved
+        except Exception as error:  # noqa: BLE001 - see above
+            self._report(error)
+            return proved
+        self._trouble = None
         return moved
 
     def _opening(self, kept: Kept, seen: View) -> list[LatchedGate]:
+        staleness = self._staleness()
         return [
             LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
             for gate in self.gates()
             if gate.policy == "sticky"
             and (gate.name, text := str(gate.requirement)) not in kept.gates
-            and evaluate(seen, gate.requirement).open
+            and evaluate(seen, gate.requirement, staleness).open
         ]
 
-    def _load(self, kept: Kept) -> Kept:
-        """Join in what is on the shelf. A shelf of the app's own may raise anything, and must not cost us the view."""
-        assert self._shelf is not None
-        assert kept.cluster_id is not None
-        there = Kept(cluster_id=kept.cluster_id)
+    def _load(self, shelf: Shelf, cluster_id: str | None) -> Kept:
+        """Read what is on the shelf: the latches of other processes, and those of earlier ones."""
+        if cluster_id is None:
+            raise ShelfError(
+                shelf, "the cluster tells no id, and a latch belongs to one: name the cluster by cluster_id"
+            )
+        there = Kept(cluster_id=cluster_id)
         try:
-            there = self._shelf.load(kept.cluster_id) or there
-            joined = join(kept, there)
+            there = shelf.load(cluster_id) or there
         except ShelfDamaged as error:
             logger.error("%s", error)  # noqa: TRY400 - the sentence says it all, a traceback would bury it
             self._damage = str(error)
-            joined = kept
-        except Exception as error:  # noqa: BLE001 - see above
-            self._report(error)
-            return kept
-        self._durable[kept.cluster_id] = there
-        return joined
-
-    def _save(self, moved: Kept, proved_before: Kept) -> Kept:
-        """Return what is kept once it is durable: never less than ``proved_before``, whatever the shelf gives back."""
-        assert self._shelf is not None
-        try:
-            saved = self._shelf.save(moved)
-            joined = join(proved_before, saved)
-        except Exception as error:  # noqa: BLE001 - see _load
-            self._report(error)
-            return proved_before
-        self._durable[moved.cluster_id] = saved
-        self._trouble = None
-        return joined
+        self._durable[cluster_id] = there
+        return there
 
     def _report(self, error: Exception) -> None:
         said = str(error) if isinstance(error, ShelfError) else f"the shelf failed: {error!r}"
         if self._trouble != said:
             logger.error("latches are not durable: %s", said)
         self._trouble = said
+
+    def _settle_all(self, view: View) -> list[Event]:
+        """Decide every gate. The caller holds ``settled``."""
+        return [event for gate in self.gates() for event in self._settle(gate, self._decide(gate, view))]
 
     def _settle(self, gate: G, decision: Decision) -> list[Event]:
         before = gate.decision

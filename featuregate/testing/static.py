@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Self
 
-    from featuregate.decisions import Verdict
+    from featuregate.decisions import Staleness, Verdict
     from featuregate.view import View
 
 __all__ = ["StaticFeatures", "release_view"]
@@ -49,7 +49,8 @@ class StaticFeatures(Discoverer):
 
     def __init__(self, view: View | None = None) -> None:
         super().__init__(_NOWHERE, clock=lambda: 0.0)
-        self._store = self._forcing = _ForcingStore()
+        polls = self._polls
+        self._store = self._forcing = _ForcingStore(staleness=lambda: polls.staleness(0.0))
         if view is not None:
             self.show(view)
 
@@ -78,7 +79,7 @@ class StaticFeatures(Discoverer):
 
     def start(self) -> Self:
         """Do nothing: there is nothing to start."""
-        if self._closed:
+        if self._polls.closed:
             raise ClosedError("these features have been closed; make new ones")
         return self
 
@@ -106,8 +107,8 @@ class StaticFeatures(Discoverer):
 class _ForcingStore(Store[Gate]):
     """A store that decides some gates by order."""
 
-    def __init__(self) -> None:
-        super().__init__(wall=_wall)
+    def __init__(self, *, staleness: Callable[[], Staleness]) -> None:
+        super().__init__(wall=_wall, staleness=staleness)
         self._forced: dict[str, Verdict] = {}
 
     def force(self, gates: Iterable[str], verdict: Verdict) -> None:

@@ -400,17 +400,151 @@ def test_events_tell_what_happened(new: FakeCluster) -> None:
 
 def test_a_live_gate_closes_when_the_view_is_stale(new: FakeCluster) -> None:
     """A sticky one stays."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=0.001) as features:
+    now = [0.0]
+    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=10, clock=lambda: now[0]) as features:
         live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
         assert sticky.wait(BOUND)
-        for broker in new.brokers:
-            broker.stop()
+        stop(new)
+        now[0] = 11
         with pytest.raises(DiscoveryError):
             features.refresh(BOUND)
         assert not live.open
         assert "nobody has answered" in str(live.decision)
         assert sticky.open
         assert features.health()["status"] == "stale"
+
+
+def stop(cluster: FakeCluster) -> None:
+    for broker in cluster.brokers:
+        broker.stop()
+
+
+@pytest.mark.parametrize("requirement", [NEW_TXN, TV2, NEW_TXN | TV2], ids=str)
+def test_invariant_10_a_gate_that_is_made_after_hours_of_silence_does_not_open(
+    new: FakeCluster, tmp_path: Path, requirement: fg.Requirement
+) -> None:
+    """Neither kind, also where nobody keeps the gate; nothing is latched, and what was latched stays."""
+    now = [0.0]
+    new.finalize({"transaction.version": 2})
+    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=10, shelf=tmp_path, clock=lambda: now[0]) as features:
+        early = features.gate("early", requirement)
+        assert early.wait(BOUND)
+        stop(new)
+        now[0] = 3 * HOUR
+        assert not features.gate("late-live", requirement, policy="live").open
+        assert not features.gate("late", requirement).open
+        assert early.open
+        assert features.gate("early", requirement).open
+    assert "late" not in "".join(file.read_text() for file in tmp_path.glob("*.json"))
+
+
+def test_invariant_10_a_closed_discoverer_proves_nothing_new(new: FakeCluster, tmp_path: Path) -> None:
+    """What it has latched stays; live gates close with it, and gates that are made later stay shut."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
+        live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
+        assert sticky.wait(BOUND)
+        assert live.open
+    assert not live.open
+    assert "has been closed" in live.decision.summary
+    assert sticky.open
+    assert not features.gate("late-live", NEW_TXN, policy="live").open
+    assert not features.gate("late", NEW_TXN).open
+    assert "late" not in "".join(file.read_text() for file in tmp_path.glob("*.json"))
+
+
+def test_invariant_10_gates_learn_that_the_view_is_stale_before_the_next_poll_would_come(new: FakeCluster) -> None:
+    """An interval of an hour does not make a view of a second ago the truth for an hour."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=0.5) as features:
+        live = features.gate("live", NEW_TXN, policy="live")
+        assert live.wait(BOUND)
+        stop(new)
+        assert features.wait_until(lambda: not live.open, BOUND)
+        new.broker(1).start()
+        new.broker(2).start()
+        new.broker(3).start()
+        assert live.wait(BOUND)
+
+
+@pytest.mark.parametrize("epoch", [-1, 3])
+def test_invariant_10_levels_that_no_broker_reports_any_more_open_nothing(new: FakeCluster, epoch: int) -> None:
+    """The feature system is switched off, or the cluster is restored under its id: within the bound health says so."""
+    now = [0.0]
+    new.finalize({"transaction.version": 2})
+    with fg.Discoverer(new.bootstrap, interval=10, chance=lambda: 1e7, clock=lambda: now[0]) as features:
+        live, sticky = features.gate("live", TV2, policy="live"), features.gate("sticky", TV2)
+        assert sticky.wait(BOUND)
+        for broker in new.brokers:
+            broker.set(epoch=epoch, finalized={})
+        for now[0] in (10.0, 20.0, 30.0):
+            features.refresh(BOUND)
+            assert live.open  # a broker that is a little behind is no news
+        now[0] = 31.0
+        features.refresh(BOUND)
+        assert not live.open
+        assert sticky.open
+        assert features.health()["status"] == "degraded"
+        assert "finalized levels" in str(features.health()["reasons"]) or "epoch" in str(features.health()["reasons"])
+        assert not features.gate("late", TV2).open
+        assert not features.gate("late-live", TV2, policy="live").open
+
+
+def test_processes_that_share_a_shelf_join_their_latches_while_they_run(new: FakeCluster, tmp_path: Path) -> None:
+    """One saw the cluster in a better moment than the other."""
+    with (
+        fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as one,
+        fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as other,
+    ):
+        one.refresh(BOUND)
+        new.broker(3).stop()
+        other.refresh(BOUND)
+        waiting = other.gate("eos", NEW_TXN)
+        assert not waiting.open
+        assert one.gate("eos", NEW_TXN).open
+        other.refresh(BOUND)
+        assert waiting.open
+
+
+def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: FakeCluster, tmp_path: Path) -> None:
+    """After a restart with one broker down the gate is open, as it was."""
+    for broker_is_down in (False, True):
+        if broker_is_down:
+            new.broker(2).stop()
+        with fg.Discoverer(
+            new.bootstrap, interval=HOUR, roster="listed", cluster_id="orders", shelf=tmp_path
+        ) as features:
+            gate = features.gate("eos", NEW_TXN)
+            assert gate.wait(BOUND)
+            assert features.view.cluster_id == "orders"
+            assert bool(gate.decision.held) is broker_is_down
+            assert features.health()["status"] == ("degraded" if broker_is_down else "ok")
+
+
+def test_a_shelf_for_listed_brokers_needs_a_cluster_id(tmp_path: Path) -> None:
+    """Else nothing would be latched durably, in silence."""
+    with pytest.raises(ConfigError, match="cluster_id: is missing: listed brokers tell no cluster id"):
+        fg.Discoverer("localhost:9092", roster="listed", shelf=tmp_path)
+
+
+def test_a_cluster_of_another_id_than_the_app_gives_is_not_asked(new: FakeCluster) -> None:
+    """The bootstrap list leads elsewhere than the app believes."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR, cluster_id="orders") as features:
+        with pytest.raises(DiscoveryError, match=f"belongs to cluster {new.cluster_id}, not to orders"):
+            features.refresh(BOUND)
+        assert features.view is None
+    with fg.Discoverer(new.bootstrap, interval=HOUR, cluster_id=new.cluster_id) as features:
+        assert features.refresh(BOUND).cluster_id == new.cluster_id
+
+
+def test_a_cluster_that_tells_no_id_gets_the_one_that_the_app_gives(tmp_path: Path) -> None:
+    """Kafka before 0.10.1."""
+    with (
+        FakeCluster(1, release="0.10.0") as ancient,
+        fg.Discoverer(ancient.bootstrap, interval=HOUR, cluster_id="orders", shelf=tmp_path) as features,
+    ):
+        gate = features.gate("any", "Produce>=2")
+        assert gate.wait(BOUND)
+        assert features.view.cluster_id == "orders"
+    assert (tmp_path / "orders.json").exists()
 
 
 def test_health_is_plain_and_whole(new: FakeCluster) -> None:
@@ -429,6 +563,13 @@ def test_a_wrong_option_is_one_clear_error(option: str, value: object) -> None:
     """At once, not in the poll loop."""
     with pytest.raises(ConfigError, match=option):
         fg.Discoverer("localhost:9092", **{option: value})
+
+
+@pytest.mark.parametrize("value", ["", "a\nb", "x" * 256, 7])
+def test_a_cluster_id_is_a_short_text(value: object) -> None:
+    """It names a file, and stands in logs."""
+    with pytest.raises(ConfigError, match="cluster_id: must be a text"):
+        fg.Discoverer("localhost:9092", cluster_id=value)
 
 
 def test_a_broker_may_be_remembered_for_ever() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from builders import broker, deaf, view
 
+from featuregate.decisions import FRESH
 from featuregate.errors import DiscoveryError
 from featuregate.polls import Polls
 
@@ -24,7 +26,7 @@ def succeed(polls: Polls, seen: View, now: float, before: View | None = None) ->
 
 
 def health(polls: Polls, seen: View | None, now: float, *, shelf_error: str | None = None) -> dict[str, object]:
-    found = polls.health(seen, now, closed=False, shelf_error=shelf_error)
+    found = polls.health(seen, now, shelf_error=shelf_error)
     json.dumps(found)
     return found
 
@@ -89,7 +91,10 @@ def test_a_shelf_error_degrades() -> None:
 
 def test_closed_is_closed() -> None:
     """Whatever was before."""
-    assert make().health(None, 0, closed=True, shelf_error=None)["status"] == "closed"
+    polls = make()
+    polls.closed = True
+    assert health(polls, None, 0)["status"] == "closed"
+    assert polls.staleness(0).view == "this discoverer has been closed"
 
 
 def test_invariant_2_a_clock_that_jumps_back_gives_no_negative_age() -> None:
@@ -165,11 +170,11 @@ def test_invariant_3_a_broker_that_is_no_longer_listed_stays_known_and_deaf() ->
     """It may be down for an upgrade, and come back with the old software."""
     polls = make()
     before = view(broker(1), broker(2))
-    (gone,) = polls.vanished(before, "c", {1}, now=0)
+    (gone,) = polls.vanished(before, "c", {1}, now=0, registered=False)
     assert (gone.node_id, gone.answered) == (2, False)
     after = view(broker(1), gone, previous=before)
     assert [missing.node_id for missing in after.missing] == [2]
-    (still,) = polls.vanished(after, "c", {1}, now=99)
+    (still,) = polls.vanished(after, "c", {1}, now=99, registered=False)
     assert still.node_id == 2
 
 
@@ -177,21 +182,71 @@ def test_a_broker_that_stays_away_is_forgotten() -> None:
     """Removed brokers are dropped, once, and do not come back by themselves."""
     polls = make()
     before = view(broker(1), broker(2))
-    polls.vanished(before, "c", {1}, now=0)
-    assert polls.vanished(before, "c", {1}, now=100) == ()
-    assert polls.vanished(view(broker(1)), "c", {1}, now=101) == ()
+    polls.vanished(before, "c", {1}, now=0, registered=False)
+    assert polls.vanished(before, "c", {1}, now=100, registered=False) == ()
+    assert polls.vanished(view(broker(1)), "c", {1}, now=101, registered=False) == ()
 
 
 def test_a_broker_that_comes_back_is_forgiven() -> None:
     """The next time that it vanishes, its time begins anew."""
     polls = make()
     before = view(broker(1), broker(2))
-    polls.vanished(before, "c", {1}, now=0)
-    assert polls.vanished(before, "c", {1, 2}, now=90) == ()
-    assert len(polls.vanished(before, "c", {1}, now=120)) == 1
+    polls.vanished(before, "c", {1}, now=0, registered=False)
+    assert polls.vanished(before, "c", {1, 2}, now=90, registered=False) == ()
+    assert len(polls.vanished(before, "c", {1}, now=120, registered=False)) == 1
 
 
 def test_brokers_of_another_cluster_have_not_vanished() -> None:
     """They were never this cluster's."""
-    assert make().vanished(view(broker(1), broker(2)), "d", {1}, now=0) == ()
-    assert make().vanished(None, "c", {1}, now=0) == ()
+    assert make().vanished(view(broker(1), broker(2)), "d", {1}, now=0, registered=False) == ()
+    assert make().vanished(None, "c", {1}, now=0, registered=False) == ()
+
+
+def test_invariant_3_a_broker_that_is_seen_in_either_kind_of_list_is_back() -> None:
+    """Lists come now from a broker that names those that are down, and now from an older one, which does not."""
+    polls = make()
+    before = view(broker(1), broker(2))
+    assert len(polls.vanished(before, "c", {1}, now=0, registered=False)) == 1
+    assert polls.vanished(before, "c", {1, 2}, now=10, registered=True) == ()
+    assert len(polls.vanished(before, "c", {1}, now=200, registered=False)) == 1
+
+
+def test_a_broker_that_the_full_list_does_not_name_is_gone() -> None:
+    """An operator has removed it."""
+    assert make().vanished(view(broker(1), broker(2)), "c", {1}, now=0, registered=True) == ()
+
+
+@pytest.mark.parametrize(("epoch", "says"), [(-1, "switched off"), (9, "restored, or rebuilt")])
+def test_invariant_10_levels_that_no_broker_reports_any_more_grow_old(epoch: int, says: str) -> None:
+    """Brokers answer, and the feature system is off, or the epoch went back: health says which, and for how long."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=10)), 0)
+    for now in (10, 20, 30):
+        seen = succeed(polls, view(broker(epoch=epoch), previous=seen), now, seen)
+        assert seen.epoch == 10
+        assert polls.staleness(now).levels is None
+    seen = succeed(polls, view(broker(epoch=epoch), previous=seen), 31, seen)
+    assert says in str(polls.staleness(31).levels)
+    assert polls.staleness(31).view is None
+    found = health(polls, seen, 31)
+    assert found["status"] == "degraded"
+    assert says in str(found["reasons"])
+    succeed(polls, view(broker(epoch=11), previous=seen), 32, seen)
+    assert polls.staleness(32).levels is None
+
+
+def test_a_cluster_without_an_epoch_has_no_levels_to_grow_old() -> None:
+    """Kafka before 2.7."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=-1)), 0)
+    succeed(polls, view(broker(epoch=-1), previous=seen), 1000, seen)
+    assert polls.staleness(1000).levels is None
+    assert health(polls, seen, 1000)["status"] == "ok"
+
+
+def test_another_cluster_brings_its_own_levels() -> None:
+    """Its epoch is lower, and nothing is wrong with it."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=10)), 0)
+    succeed(polls, view(broker(epoch=1), cluster_id="d"), 1000, seen)
+    assert polls.staleness(1000) == FRESH

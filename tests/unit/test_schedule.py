@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.schedule import BACKOFF_CAP, JITTER, next_delay
+from featuregate.schedule import AT_ONCE, BACKOFF_CAP, JITTER, next_delay
 
 MIDDLE = 0.5  # the chance that jitters not at all
 
@@ -48,3 +48,15 @@ def test_jitter_is_a_tenth_either_way(*, interval: float, failures: int, rolling
     delay = next_delay(interval, failures=failures, rolling=rolling, chance=chance)
     assert 0 < plain * (1 - JITTER) <= delay + 1e-9
     assert delay <= plain * (1 + JITTER) + 1e-9
+
+
+@pytest.mark.parametrize(("failures", "expected"), [(0, 5), (9, 10.05)])
+def test_invariant_10_the_next_poll_comes_before_the_view_is_stale(failures: int, expected: float) -> None:
+    """Or at that moment, where nobody answers: gates learn of it then, however long the interval is."""
+    assert next_delay(3600, failures=failures, rolling=False, chance=MIDDLE, fresh_for=10) == expected
+    assert next_delay(1, failures=0, rolling=False, chance=MIDDLE, fresh_for=100) == 1
+
+
+def test_polls_do_not_follow_each_other_without_a_pause() -> None:
+    """Not even where a view is stale after a millisecond."""
+    assert next_delay(3600, failures=0, rolling=False, chance=MIDDLE, fresh_for=0.001) == AT_ONCE

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
+from featuregate.decisions import FRESH, Staleness
 from featuregate.errors import ShelfDamaged, ShelfError
 from featuregate.events import Changed, Event, GateMoved
 from featuregate.gates import Gate
@@ -178,17 +179,83 @@ def test_invariant_3_a_deaf_broker_opens_nothing_and_closes_nothing() -> None:
     assert not shut.open
 
 
-def test_what_is_stale_proves_no_live_gate() -> None:
-    """Sticky gates stay; live ones close with the reason."""
-    store, events = make()
+def test_invariant_10_what_is_stale_proves_no_live_gate() -> None:
+    """Sticky gates stay, and say that they are held; live ones close with the reason."""
+    age = [FRESH]
+    events: list[Event] = []
+    store: Store[Gate] = Store(wall=lambda: 7.0, metrics=events.append, staleness=lambda: age[0])
     live, sticky = add(store, name="live", policy="live"), add(store)
     store.offer(view(broker()))
     events.clear()
-    store.unprove("nobody has answered for 200 s")
+    age[0] = Staleness(view="nobody has answered for 200 s")
+    store.reconsider()
     assert not live.open
     assert sticky.open
     assert "nobody has answered for 200 s" in str(live.decision)
-    assert [event.gate for event in events if isinstance(event, GateMoved)] == ["live"]
+    assert "nobody has answered for 200 s" in str(sticky.decision.held)
+    assert [event.gate for event in events if isinstance(event, GateMoved)] == ["eos", "live"]
+
+
+@pytest.mark.parametrize("policy", ["sticky", "live"])
+@pytest.mark.parametrize(
+    ("staleness", "api_opens"), [(Staleness(view="old"), False), (Staleness(levels="old"), True), (FRESH, True)]
+)
+def test_invariant_10_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
+    policy: Policy, staleness: Staleness, *, api_opens: bool
+) -> None:
+    """What is stale opens no new gate, of either policy, and latches none; old levels concern features alone."""
+    age, shelf = [FRESH], Shelved()
+    store: Store[Gate] = Store(shelf=shelf, wall=lambda: 7.0, staleness=lambda: age[0])
+    store.offer(view(broker(txn=3, transaction_version=2)))
+    age[0] = staleness
+    api, level = add(store, name="api", policy=policy), add(store, TV2, name="level", policy=policy)
+    assert (api.open, level.open) == (api_opens, staleness is FRESH)
+    latched = {key.gate for key in store.kept.gates}
+    assert latched == {gate.name for gate in (api, level) if gate.open and policy == "sticky"}
+    assert latched <= {key.gate for key in shelf.load("c").gates}
+    if not level.open:
+        assert "old" in level.decision.summary
+
+
+def test_invariant_10_old_levels_close_no_latch_and_open_none() -> None:
+    """Not even where brokers answer, and the view before is offered again with a new time."""
+    age = [FRESH]
+    store: Store[Gate] = Store(wall=lambda: 7.0, staleness=lambda: age[0])
+    live, sticky = add(store, TV2, name="live", policy="live"), add(store, TV2)
+    seen = view(broker(epoch=10, transaction_version=2))
+    store.offer(seen)
+    assert live.open
+    age[0] = Staleness(levels="no broker reports them")
+    store.offer(view(broker(epoch=-1), previous=seen))
+    assert not live.open
+    assert "no broker reports them" in live.decision.summary
+    assert sticky.open
+
+
+def test_processes_that_share_a_shelf_learn_each_others_latches() -> None:
+    """At their next poll, not at their next start."""
+    shelf = Shelved()
+    (one, _), (other, _) = make(shelf), make(shelf)
+    first, second = add(one), add(other)
+    one.offer(view(broker(txn=2)))
+    other.offer(view(broker(txn=3)))
+    assert second.open
+    assert not first.open
+    one.offer(view(broker(txn=2)))
+    assert first.open
+    assert first.decision.held is not None
+
+
+def test_a_shelf_that_is_emptied_gets_back_what_a_running_process_holds() -> None:
+    """A latch is let go only where no process holds it any more."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    gate = add(store)
+    store.offer(view(broker(txn=3)))
+    shelf.there.clear()
+    store.offer(view(broker(txn=2)))
+    assert gate.open
+    assert gate.name in {key.gate for key in shelf.load("c").gates}
 
 
 def test_invariant_4_an_epoch_that_moves_is_no_change() -> None:
@@ -343,15 +410,24 @@ def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
     assert gate.open
 
 
-def test_a_cluster_without_an_id_latches_in_memory_only() -> None:
-    """Two such clusters could not be told apart on a shelf."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+def test_a_cluster_without_an_id_latches_in_memory() -> None:
+    """Where no shelf was asked for."""
+    store, _ = make()
     gate = add(store)
     store.offer(view(broker(txn=3), cluster_id=None))
     store.offer(view(broker(txn=2), cluster_id=None))
     assert gate.open
+
+
+def test_a_shelf_for_a_cluster_without_an_id_is_an_error_that_says_what_to_do() -> None:
+    """Two such clusters could not be told apart there, so that no latch is durable: nothing opens, health says it."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    gate = add(store)
+    store.offer(view(broker(txn=3), cluster_id=None))
+    assert not gate.open
     assert shelf.saves == 0
+    assert "name the cluster by cluster_id" in str(store.shelf_error)
 
 
 def test_damage_found_while_saving_is_reported() -> None:
@@ -458,6 +534,9 @@ class Forgetful(Shelved):
     def save(self, kept: Kept) -> Kept:
         saved = super().save(kept)
         return replace(saved, gates={}, levels={}) if self.forgets else saved
+
+    def load(self, cluster_id: str) -> Kept | None:
+        return None if self.forgets else super().load(cluster_id)
 
 
 def test_invariant_2_a_shelf_that_forgets_closes_nothing() -> None:

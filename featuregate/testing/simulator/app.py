@@ -1,28 +1,36 @@
-"""An app beside a simulated cluster: the real merge, ratchet, store and gates, without network, threads or clock."""
+"""An app beside a simulated cluster: the real polling, store and gates, without network, threads or clock."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.answers import unlisted
+from featuregate.discovery import Asked
+from featuregate.errors import DiscoveryError
 from featuregate.gates import Gate
+from featuregate.net.survey import Roster
+from featuregate.polling import take_in
+from featuregate.polls import Polls
 from featuregate.ratchet import Kept, join
 from featuregate.requirements import parse
 from featuregate.store import Store
-from featuregate.testing.simulator.asking import ask, listed_brokers, merged
+from featuregate.testing.simulator.asking import ask, listed_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate.answers import BrokerAnswer
     from featuregate.events import Event
     from featuregate.ratchet import Policy
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view import View
 
-__all__ = ["App", "MemoryShelf"]
+__all__ = ["FORGET_AFTER", "STALE_AFTER", "App", "MemoryShelf"]
 
 _EPOCH: Final = 1_700_000_000.0
+_INTERVAL: Final = 5.0
+STALE_AFTER: Final = 15.0
+"""Seconds without an answer after which the app's view is stale."""
+FORGET_AFTER: Final = 20.0
+"""Seconds for which the app knows brokers that are not listed any more."""
 
 
 class MemoryShelf:
@@ -54,6 +62,10 @@ class App:
         What the hooks of the app were told, oldest first.
     now : float
         Its wall clock, in seconds since the Unix epoch; it goes where it is put.
+    elapsed : float
+        Its monotonic clock, in seconds.
+    looks : int
+        How often it has looked. It asks another broker each time who the others are.
 
     Parameters
     ----------
@@ -67,15 +79,22 @@ class App:
     def __init__(self, requirements: Iterable[str]) -> None:
         self.requirements = tuple(requirements)
         self.shelf = MemoryShelf()
-        self.now = _EPOCH
+        self.now, self.elapsed = _EPOCH, 0.0
+        self.looks = 0
         self.events: list[Event] = []
         self.restart()
 
     def restart(self) -> None:
         """End the process, and begin another one: views are forgotten, the shelf is not."""
-        self._store: Store[Gate] = Store(shelf=self.shelf, wall=lambda: self.now, metrics=self.events.append)
-        self.sticky = {requirement: self._gate(requirement, "sticky") for requirement in self.requirements}
-        self.live = {requirement: self._gate(requirement, "live") for requirement in self.requirements}
+        self._polls = Polls(interval=_INTERVAL, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
+        self._store: Store[Gate] = Store(
+            shelf=self.shelf,
+            wall=lambda: self.now,
+            metrics=self.events.append,
+            staleness=lambda: self._polls.staleness(self.elapsed),
+        )
+        self.sticky = {requirement: self.gate(requirement, "sticky") for requirement in self.requirements}
+        self.live = {requirement: self.gate(requirement, "live") for requirement in self.requirements}
 
     @property
     def view(self) -> View | None:
@@ -86,6 +105,13 @@ class App:
     def latched(self) -> Mapping[str, int]:
         """The highest finalized level ever seen of each feature of this cluster."""
         return self._store.kept.levels
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by. Gates learn when the view grows stale, as they do from a discoverer between its polls."""
+        self.now += seconds
+        self.elapsed += seconds
+        if self._polls.stale(self.elapsed):
+            self._store.reconsider()
 
     def look(self, cluster: Cluster, *, cut: Mapping[int, int] | None = None) -> View | None:
         """Ask every broker that is known, each on a new connection, and let the gates settle.
@@ -99,25 +125,29 @@ class App:
 
         Returns
         -------
-        The view; ``None`` where no broker answered, and then nothing changes.
+        The view; ``None`` where no broker answered, and then the view before stays.
         """
-        found = listed_brokers(cluster)
-        if found is None:
-            return None
-        listed, registered = found
+        self.looks += 1
+        found = listed_brokers(cluster, self.looks)
+        listed, registered = found if found is not None else ((), False)
         cuts = cut or {}
-        answers = [ask(cluster, node_id, now=self.now, cut_after=cuts.get(node_id)) for node_id in listed]
+        answers = tuple(ask(cluster, node_id, now=self.now, cut_after=cuts.get(node_id)) for node_id in listed)
         if not any(answer.answered for answer in answers):
+            self._polls.failed(DiscoveryError([]))
             return None
-        last = self._store.last(cluster.cluster_id)
-        if last is not None and not registered:
-            answers += _vanished(last, listed)
-        view = merged(cluster, answers, last, self.now)
-        self._store.offer(view)
-        return view
+        roster = Roster(
+            cluster_id=cluster.cluster_id,
+            controller_id=cluster.controller_id,
+            nodes=(),
+            source="cluster",
+            registered=registered,
+        )
+        asked = Asked(roster, answers, self.now)
+        return take_in(asked, "broker", polls=self._polls, store=self._store, now=self.elapsed)
 
-    def _gate(self, requirement: str, policy: Policy) -> Gate:
-        name = f"{requirement} ({policy})"
+    def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
+        """Return a gate of the app, made now where there is none of this name yet."""
+        name = name or f"{requirement} ({policy})"
         return self._store.add_gate(name, lambda: Gate(name, parse(requirement), policy=policy, owner=self))
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - what a gate's owner takes
@@ -126,8 +156,3 @@ class App:
 
     def revive(self) -> None:
         """Do nothing: no thread is there to be revived."""
-
-
-def _vanished(last: View, listed: tuple[int, ...]) -> list[BrokerAnswer]:
-    """Keep brokers known that an old cluster does not list while they are down: they may come back as they were."""
-    return [unlisted(broker, seconds=0.0) for broker in last.brokers if broker.node_id not in listed]

@@ -32,8 +32,6 @@ from featuregate.wire.sasl import (
 from featuregate.wire.session import Negotiated, Refused, Reply, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from featuregate.errors import FeatureGateError
     from featuregate.testing.fake_answers import Tells
     from featuregate.testing.simulator.cluster import Cluster
@@ -89,28 +87,25 @@ def ask(cluster: Cluster, node_id: int, *, now: float = 0.0, cut_after: int | No
     return from_heard(heard, answered_at=now)
 
 
-def listed_brokers(cluster: Cluster) -> tuple[tuple[int, ...], bool] | None:
+def listed_brokers(cluster: Cluster, turn: int = 0) -> tuple[tuple[int, ...], bool] | None:
     """Return the brokers that the cluster names, and whether it names those that are down too (KIP-1073).
 
+    Brokers of different releases differ in that, so it matters which one is asked; they take turns, by ``turn``.
     ``None`` where no broker speaks.
     """
     speaking = [node_id for node_id, node in cluster.nodes.items() if node.is_broker and node.state == "running"]
     if not speaking:
         return None
     key = DescribeClusterRequest.API_KEY
-    tells_fenced = cluster.tells(speaking[0]).api_ranges.get(key, (0, -1))[1] >= _FENCED_FROM
+    asked = speaking[turn % len(speaking)]
+    tells_fenced = cluster.tells(asked).api_ranges.get(key, (0, -1))[1] >= _FENCED_FROM
     return tuple(node_id for node_id, fenced in cluster.known.items() if tells_fenced or not fenced), tells_fenced
 
 
 def view_of(cluster: Cluster, *, previous: View | None = None, now: float = 0.0) -> View:
     """Ask every broker that is registered once, and merge what they say; for ``StaticFeatures.show``."""
-    return merged(cluster, (ask(cluster, node_id, now=now) for node_id in cluster.known), previous, now)
-
-
-def merged(cluster: Cluster, answers: Iterable[BrokerAnswer], previous: View | None, now: float) -> View:
-    """Merge answers as a poll does."""
     return merge(
-        answers,
+        (ask(cluster, node_id, now=now) for node_id in cluster.known),
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
         previous=previous,

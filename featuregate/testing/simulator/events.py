@@ -6,7 +6,7 @@ A script is a tuple of them. They compare, pickle, and print as the code that ma
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.testing.simulator.values import Value
 from featuregate.wire.update_features import UpgradeType
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "TICK_SECONDS",
     "AppEvent",
     "AppRestarts",
     "CatchUp",
@@ -33,6 +34,7 @@ __all__ = [
     "Pause",
     "Rebuild",
     "ReleaseRegistrations",
+    "Restore",
     "Resume",
     "Roll",
     "ScriptError",
@@ -43,6 +45,10 @@ __all__ = [
     "downgrade",
     "upgrade",
 ]
+
+
+TICK_SECONDS: Final = 0.5
+"""What one tick stands for: the ``metadata.max.idle.interval.ms`` after which KRaft writes a record."""
 
 
 class ScriptError(ValueError):
@@ -69,7 +75,7 @@ class AppEvent(Event):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tick(ClusterEvent):
-    """Time goes by: half a second each, the ``metadata.max.idle.interval.ms`` after which KRaft writes a record."""
+    """Time goes by, for the cluster and for the app: half a second each (:data:`TICK_SECONDS`)."""
 
     ticks: int = 1
 
@@ -185,6 +191,11 @@ class ReleaseRegistrations(ClusterEvent):
 @dataclass(frozen=True, slots=True, repr=False)
 class Rebuild(ClusterEvent):
     """Another cluster, as the script's first one was, takes over the addresses."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Restore(ClusterEvent):
+    """The cluster is restored to how the script began, under the same id: its epochs start low again."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

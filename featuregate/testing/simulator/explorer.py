@@ -30,6 +30,7 @@ from featuregate.testing.simulator.events import (
     Pause,
     Rebuild,
     ReleaseRegistrations,
+    Restore,
     Resume,
     Roll,
     ScriptError,
@@ -71,12 +72,13 @@ _WEIGHTS: Final[Mapping[type[Event], int]] = {
     Join: 1,
     Leave: 1,
     Rebuild: 1,
+    Restore: 1,
     HoldRegistrations: 1,
     ReleaseRegistrations: 2,
 }
 _WITH_ZOOKEEPER: Final = (HoldRegistrations, ReleaseRegistrations)
 _BROKERS_AT_MOST: Final = 6
-_TICKS: Final = (1, 2, 20)
+_TICKS: Final = (1, 2, 20, 50)
 _CUTS: Final = (0, 3, 11, 200)
 _JUMP: Final = 1e6
 

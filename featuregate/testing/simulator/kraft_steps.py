@@ -17,6 +17,7 @@ from featuregate.testing.simulator.events import (
     Partition,
     Pause,
     Rebuild,
+    Restore,
     Resume,
     Roll,
     ScriptError,
@@ -134,8 +135,8 @@ def _happened(cluster: KRaftCluster, event: ClusterEvent) -> KRaftCluster:  # no
             return _joined(cluster, node_id, binary)
         case Leave(node_id):
             return _left(cluster, node_id)
-        case Rebuild():
-            return cluster.plan.begin(number=cluster.number + 1)
+        case Rebuild() | Restore():
+            return cluster.plan.begin(number=cluster.number + isinstance(event, Rebuild))
         case Roll(node_id, binary):
             cluster.plan.find(binary)
             # The quorum notices that it is gone before it is back.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.testing.simulator.cluster import Happened, apply
 from featuregate.testing.simulator.events import (
+    TICK_SECONDS,
     AppRestarts,
     ClockJumps,
     ClusterEvent,
@@ -14,6 +15,7 @@ from featuregate.testing.simulator.events import (
     Garble,
     Look,
     ScriptError,
+    Tick,
 )
 from featuregate.testing.simulator.values import Value
 from featuregate.testing.simulator.witness import Witness
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.wants import Wants
     from featuregate.wire.update_features import UpdateFeaturesResponse
 
-__all__ = ["Script", "Step", "check", "run", "steps"]
+__all__ = ["Script", "Step", "check", "run", "steps", "witnessed"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +72,7 @@ def steps(script: Script) -> Iterator[Step]:
 
 
 def check(script: Script, *, wants: Wants | None = None) -> None:
-    """Let an app look at the cluster all the while, and hold featuregate to its nine invariants.
+    """Let an app look at the cluster all the while, and hold featuregate to its invariants.
 
     It looks where the script says :class:`~featuregate.testing.simulator.Look`, and once at the end.
 
@@ -88,7 +90,11 @@ def check(script: Script, *, wants: Wants | None = None) -> None:
     ScriptError
         The script cannot happen.
     """
-    witness = Witness(wants or script.start.wants)
+    witnessed(script, Witness(wants or script.start.wants))
+
+
+def witnessed(script: Script, witness: Witness) -> None:
+    """Let a script happen before a witness; raises as :func:`check` does."""
     cut: dict[int, int] = {}
     cluster = script.start.begin()
     for event, cluster, _ in steps(script):
@@ -104,6 +110,8 @@ def check(script: Script, *, wants: Wants | None = None) -> None:
                 witness.restart()
             case ClockJumps(seconds):
                 witness.app.now += seconds
+            case Tick(ticks):
+                witness.pass_time(ticks * TICK_SECONDS)
             case _:
                 witness.check_checks()
     witness.look(cluster, cut)

@@ -1,4 +1,4 @@
-"""Who checks the nine invariants: a model simple enough to be believed, beside the app and the cluster.
+"""Who checks the invariants: a model simple enough to be believed, beside the app and the cluster.
 
 It goes by what the cluster is, not by what the app has made of its answers.
 """
@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import pickle
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.events import Changed
-from featuregate.testing.simulator.app import App
+from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
 from featuregate.testing.simulator.asking import PASSWORD, listed_brokers
 from featuregate.view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from featuregate.gates import Gate
+    from featuregate.ratchet import Policy
     from featuregate.testing.fake_answers import Tells
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.testing.simulator.wants import Wants
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["InvariantBroken", "Witness"]
 
 
+POLICIES: Final[tuple[Policy, ...]] = ("sticky", "live")
+
+
 class InvariantBroken(AssertionError):
-    """One of the nine invariants does not hold (docs/explanation/invariants.md)."""
+    """One of the invariants does not hold (docs/explanation/invariants.md)."""
 
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(number, problem)
@@ -52,10 +56,13 @@ class Witness:
         self.app = App(wants.requirements)
         self._opened: dict[str, set[str]] = {}
         self._highest: dict[str, int] = {}
+        self._late = 0
         self._forget()
 
     def _forget(self) -> None:
-        self._known: dict[str, set[int]] = {}
+        self._absent: dict[str, dict[int, float]] = {}
+        self._answered_at: float | None = None
+        self._levels_at = 0.0
         self._last: dict[str, View] = {}
         self._proved: set[str] = set()
 
@@ -63,6 +70,11 @@ class Witness:
         """Let the app's process end and begin again."""
         self.app.restart()
         self._forget()
+        self.check_checks()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by for the app."""
+        self.app.pass_time(seconds)
         self.check_checks()
 
     def look(self, cluster: Cluster, cut: dict[int, int]) -> None:
@@ -76,7 +88,7 @@ class Witness:
             if self.app.view is not before or changes:
                 raise InvariantBroken(1, "nobody answered, and yet the view is another one")
         else:
-            self._compare(cluster, view, cut)
+            self._compare(cluster, view, cut, before)
             self._check_changes(before, view, changes)
             self._last[cluster.cluster_id] = view
         self.check_checks()
@@ -85,13 +97,17 @@ class Witness:
 
     # ------------------------------------------------------------------ after a look
 
-    def _compare(self, cluster: Cluster, view: View, cut: dict[int, int]) -> None:
+    def _compare(self, cluster: Cluster, view: View, cut: dict[int, int], last_view: View | None) -> None:
         cluster_id = cluster.cluster_id
         if view.cluster_id != cluster_id:
             raise InvariantBroken(1, f"the view is of {view.cluster_id}, and the cluster is {cluster_id}")
         said = self._believed(cluster, view, cut)
         before = self._last.get(cluster_id)
         self._check_levels(view, said, before)
+        self._answered_at = self.app.elapsed
+        other = last_view is None or last_view.cluster_id != cluster_id
+        if other or max((each.epoch for each in said.values()), default=-1) >= view.epoch:
+            self._levels_at = self.app.elapsed
         proved = self._proved_by(cluster, view, said)
         self._proved = proved
         self._opened.setdefault(cluster_id, set()).update(proved)
@@ -100,7 +116,7 @@ class Witness:
     def _believed(self, cluster: Cluster, view: View, cut: dict[int, int]) -> dict[int, _Said]:
         """Take what the brokers that could be heard told, as it is and not as it arrived."""
         said: dict[int, _Said] = {}
-        found = listed_brokers(cluster)
+        found = listed_brokers(cluster, self.app.looks)
         asked = set(found[0] if found is not None else ()) - set(cut)
         for broker in view.brokers:
             assert broker.node_id is not None
@@ -146,7 +162,8 @@ class Witness:
         if {broker.node_id for broker in view.brokers} != known:
             raise InvariantBroken(3, f"brokers {sorted(known)} are known, and the view has {view.brokers}")
         api = set(said) == known and all(each.highest >= self.wants.version for each in said.values())
-        level = (view.level(self.wants.feature) or 0) >= self.wants.level
+        fresh = view.epoch < 0 or self.app.elapsed - self._levels_at <= STALE_AFTER
+        level = fresh and (view.level(self.wants.feature) or 0) >= self.wants.level
         proofs = zip(self.wants.requirements, (api, level, api and level, api or level), strict=True)
         proved = {requirement for requirement, proof in proofs if proof}
         for requirement, gate in self.app.live.items():
@@ -156,11 +173,16 @@ class Witness:
         return proved
 
     def _brokers_known(self, cluster: Cluster) -> set[int]:
-        found = listed_brokers(cluster)
+        """Count those that are listed, and those that were in the view until they had been absent for too long."""
+        found = listed_brokers(cluster, self.app.looks)
         listed, registered = found if found is not None else ((), False)
-        before = set() if registered else self._known.get(cluster.cluster_id, set())
-        self._known[cluster.cluster_id] = before | set(listed)
-        return self._known[cluster.cluster_id]
+        last = self._last.get(cluster.cluster_id)
+        gone = set() if registered or last is None else {broker.node_id for broker in last.brokers} - set(listed)
+        absent = self._absent.get(cluster.cluster_id, {})
+        now = self.app.elapsed
+        since = {node_id: absent.get(node_id, now) for node_id in gone if node_id is not None}
+        self._absent[cluster.cluster_id] = since
+        return {*listed, *(node_id for node_id, at in since.items() if now - at < FORGET_AFTER)}
 
     def _check_changes(self, before: View | None, view: View, changes: list[Changed]) -> None:
         if len(changes) > 1:
@@ -174,18 +196,37 @@ class Witness:
     # ------------------------------------------------------------------ at any moment
 
     def check_checks(self) -> None:
-        """Hold the gates to what was proved, and checks to what they may do."""
-        view = self.app.view
+        """Hold the gates to what is proved, and checks to what they may do."""
+        view, proved = self.app.view, self._proved_now()
         opened = self._opened.get(view.cluster_id or "", set()) if view is not None else set()
         for requirement, gate in self.app.sticky.items():
             if gate.open is not (requirement in opened):
                 number = 2 if requirement in opened else 3
                 raise InvariantBroken(number, f"the sticky gate {requirement} is {gate.decision}")
-            if gate.open and (gate.decision.held is not None) is (requirement in self._proved):
+            if gate.open and (gate.decision.held is not None) is (requirement in proved):
                 raise InvariantBroken(2, f"{requirement} does not say rightly whether it is held: {gate.decision}")
             _check_require(gate)
         if view is not None and self.app.latched.get(self.wants.feature, 0) != self._highest[view.cluster_id or ""]:
             raise InvariantBroken(2, f"what was latched of {self.wants.feature} is not its highest level")
+
+        for requirement, gate in self.app.live.items():
+            if gate.open is not (requirement in proved):
+                raise InvariantBroken(10, f"the live gate {requirement} does not go by the age of the view: {gate!r}")
+        self._check_late_gates(proved)
+
+    def _proved_now(self) -> set[str]:
+        """Say what the last look proves still: nothing once it is stale."""
+        stale = self._answered_at is None or self.app.elapsed - self._answered_at > STALE_AFTER
+        return set() if stale else self._proved
+
+    def _check_late_gates(self, proved: set[str]) -> None:
+        """Make gates now: they go by the age of the view as those do that were there before it."""
+        self._late += 1
+        requirement = self.wants.requirements[self._late % len(self.wants.requirements)]
+        for policy in POLICIES:
+            gate = self.app.gate(requirement, policy, name=f"late {policy} {self._late}")
+            if gate.open is not (requirement in proved):
+                raise InvariantBroken(10, f"the {policy} gate {requirement}, made late, is wrong: {gate.decision}")
 
     def _check_ownership(self) -> None:
         gate = next(iter(self.app.sticky.values()))

@@ -18,6 +18,7 @@ from featuregate.testing.simulator.events import (
     Pause,
     Rebuild,
     ReleaseRegistrations,
+    Restore,
     Resume,
     Roll,
     ScriptError,
@@ -99,8 +100,8 @@ def _happened(cluster: ZooKeeperCluster, event: ClusterEvent) -> ZooKeeperCluste
             return _joined(cluster, node_id, binary)
         case Leave(node_id):
             return _left(_unlisted(cluster, cluster.node(node_id).node_id), node_id)
-        case Rebuild():
-            return cluster.plan.begin(number=cluster.number + 1)
+        case Rebuild() | Restore():
+            return cluster.plan.begin(number=cluster.number + isinstance(event, Rebuild))
         case Roll(node_id, binary):
             cluster.plan.find(binary)
             return _started(_settled(_stopped(cluster, node_id)), node_id, binary)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
+from featuregate.decisions import FRESH
 from featuregate.gates import Gate
+from featuregate.polls import Polls
 from featuregate.testing import simulator
 from featuregate.testing.simulator import (
     AppRestarts,
@@ -24,6 +27,7 @@ from featuregate.testing.simulator import (
     Script,
     ScriptError,
     ScriptFailed,
+    Start,
     Stop,
     Tick,
     UpdateFeatures,
@@ -41,14 +45,41 @@ from featuregate.testing.simulator import (
     upgrade,
     view_of,
 )
-from featuregate.testing.simulator.app import App
+from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
 from featuregate.testing.simulator.asking import PASSWORD, ask
 from featuregate.testing.simulator.explorer import _WEIGHTS
+from featuregate.testing.simulator.script import witnessed
 from featuregate.testing.simulator.witness import Witness
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIXED = (
+    # Lists come from broker 3, of 4.2, and from older ones in turn: the older ones do not list who is down.
+    Roll(3, "4.2"),
+    Stop(2),
+    *[Look()] * 4,
+    Start(2),
+    Look(),
+    Tick(50),
+    Stop(2),
+    Look(),
+)
+ROLLED = tuple(Roll(node, "4.2") for node in (3000, 3001, 3002, 1, 2, 3))
+LEFT_BEHIND = (
+    # The one broker that had heard of the level goes away, and the others hear nothing new.
+    *ROLLED,
+    Look(),
+    Lag(1),
+    Lag(2),
+    upgrade({"metadata.version": 25, "group.version": 1}),
+    Look(),
+    Stop(3),
+    *(Tick(20), Look()) * 2,
+)
 UPGRADE = (
     Look(),
-    *(Roll(node, "4.2") for node in (3000, 3001, 3002, 1, 2, 3)),
+    *ROLLED,
     Look(),
     upgrade({"metadata.version": 25, "group.version": 1}),
     Look(),
@@ -71,7 +102,7 @@ STARTS = [
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
 def test_made_up_scripts_are_survived(start: KRaft | ZooKeeper) -> None:
-    """The nine invariants hold whatever happens; the seed is in the error where one does not."""
+    """The invariants hold whatever happens; the seed is in the error where one does not."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=4)
 
 
@@ -217,6 +248,52 @@ class OpenGate(Gate):
         return bool, ()
 
 
+class PolledApp(App):
+    """Polls with another memory."""
+
+    Memory: type[Polls]
+
+    def restart(self) -> None:
+        super().restart()
+        self._polls = self.Memory(interval=5, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
+
+
+class ForgetsEarlyApp(PolledApp):
+    """Does not notice, in a list that holds fenced brokers too, that one which had vanished is back."""
+
+    class Memory(Polls):
+        def vanished(self, before, cluster_id, listed, now, *, registered):
+            return () if registered else super().vanished(before, cluster_id, listed, now, registered=registered)
+
+
+class AgelessApp(PolledApp):
+    """Believes a view of any age."""
+
+    class Memory(Polls):
+        def staleness(self, now):
+            del now
+            return FRESH
+
+
+class AgelessLevelsApp(PolledApp):
+    """Believes the levels of a view for as long as anybody answers."""
+
+    class Memory(Polls):
+        def staleness(self, now):
+            return super().staleness(now)._replace(levels=None)
+
+
+class HastyGateApp(App):
+    """Decides gates that are made late by the view at hand, whatever its age."""
+
+    def gate(self, requirement, policy, *, name=None):
+        self._store._staleness, asked = (lambda: FRESH), self._store._staleness
+        try:
+            return super().gate(requirement, policy, name=name)
+        finally:
+            self._store._staleness = asked
+
+
 def fields_of(cluster: simulator.KRaftCluster) -> dict[str, object]:
     return {name: getattr(cluster, name) for name in cluster.__dataclass_fields__}
 
@@ -234,7 +311,22 @@ BROKEN = [
     (OpenApp, 8, (Look(),)),
     (BlindApp, 1, (Look(),)),
     (PassingApp, 5, (Look(),)),
+    (ForgetsEarlyApp, 3, MIXED),
+    (AgelessApp, 2, (*ROLLED, Look(), Tick(50))),
+    (HastyGateApp, 10, (*ROLLED, Look(), Tick(50))),
+    (AgelessLevelsApp, 1, LEFT_BEHIND),
 ]
+
+
+def survived_by(app: type[App]) -> Callable[[Script], None]:
+    """Return what holds such an app to the invariants."""
+
+    def survives(script: Script) -> None:
+        witness = Witness(script.start.wants)
+        witness.app = app(script.start.wants.requirements)
+        witnessed(script, witness)
+
+    return survives
 
 
 @pytest.mark.parametrize(
@@ -243,22 +335,22 @@ BROKEN = [
 def test_each_invariant_is_missed_where_it_is_broken(app: type[App], number: int, events: tuple) -> None:
     """An app that breaks one is found out, with the number of the invariant."""
 
-    def survives(script: Script) -> None:
-        witness = Witness(script.start.wants)
-        witness.app = app(script.start.wants.requirements)
-        for step in run(script):
-            if isinstance(step.event, AppRestarts):
-                witness.restart()
-            if isinstance(step.event, Look):
-                witness.look(step.cluster, {})
-
     with pytest.raises(InvariantBroken) as broken:
-        survives(Script(STARTS[0], events))
+        survived_by(app)(Script(STARTS[0], events))
     if app is ThreadedApp:
         ThreadedApp.ended.set()
         ThreadedApp.thread.join(60)
     assert broken.value.number == number
     assert str(broken.value).startswith(f"invariant {number}: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("app", [ForgetsEarlyApp, AgelessApp, HastyGateApp, AgelessLevelsApp])
+def test_made_up_scripts_find_an_app_that_ignores_age(app: type[App]) -> None:
+    """Whether it forgets a broker too early, or believes what is too old."""
+    start = STARTS[1] if app is AgelessLevelsApp else STARTS[0]
+    with pytest.raises(ScriptFailed):
+        explore(start, seed=1, scripts=300, length=40, survives=survived_by(app))
 
 
 def test_invariant_9_a_secret_that_is_shown_is_found() -> None:
