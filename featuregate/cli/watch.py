@@ -118,11 +118,14 @@ def run(args: argparse.Namespace) -> int:
     teller, gates = Teller(), list[Gate]()
     began = time.monotonic()
     # The gates are held here, because a discoverer forgets those that nobody holds.
-    with closing(features), suppress(KeyboardInterrupt):
-        gates += [features.gate(name, requirement, policy="live") for name, requirement in wanted.items()]
-        features.start()
-        _follow(events, partial(_say, teller, args.output), None if args.duration is None else began + args.duration)
-    complain(_summary(teller, time.monotonic() - began, gates))
+    with closing(features):
+        with suppress(KeyboardInterrupt):
+            gates += [features.gate(name, requirement, policy="live") for name, requirement in wanted.items()]
+            features.start()
+            until = None if args.duration is None else began + args.duration
+            _follow(events, partial(_say, teller, args.output), until)
+        summary = _summary(teller, time.monotonic() - began, gates)  # live gates close with their discoverer
+    complain(summary)
     return FINE if teller.seen else UNKNOWN
 
 
