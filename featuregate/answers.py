@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
+from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import BrokerError
 from featuregate.kafka_errors import NONE, kafka_error
 
@@ -24,6 +25,7 @@ __all__ = [
     "FrozenMap",
     "Role",
     "SupportedRange",
+    "above_one",
     "above_zero",
     "from_heard",
     "unlisted",
@@ -123,6 +125,9 @@ class BrokerAnswer:
     finalized: Mapping[str, int] = FrozenMap()
     """By feature name, the highest finalized level (``MaxVersionLevel``, all that Kafka's own client keeps), above 0.
     Means nothing while ``epoch`` is negative."""
+    finalized_min: Mapping[str, int] = FrozenMap()
+    """By feature name, the lowest finalized level (``MinVersionLevel``), as the broker said it. What it means is told
+    by :attr:`deprecated_below`."""
     epoch: int = -1
     """The order of ``finalized``; -1 for unknown."""
     asked_version: int | None = None
@@ -136,6 +141,7 @@ class BrokerAnswer:
         object.__setattr__(self, "api_ranges", FrozenMap.of(self.api_ranges))
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "finalized", above_zero(self.finalized))
+        object.__setattr__(self, "finalized_min", FrozenMap.of(self.finalized_min))
 
     @property
     def answered(self) -> bool:
@@ -156,6 +162,20 @@ class BrokerAnswer:
     def hides_features(self) -> bool:
         """Whether a feature may be supported though ``supported`` does not say so: asked at a version below 4."""
         return self.asked_version is not None and _FEATURES_FROM <= self.asked_version < _ALL_SUPPORTED_FROM
+
+    @property
+    def deprecated_below(self) -> Mapping[str, int]:
+        """Feature to the lowest finalized level, for the features of which that deprecates levels (KIP-584).
+
+        The controller of KIP-584, with ZooKeeper, raises the lowest finalized level to deprecate those below it.
+        A KRaft controller has one level for each feature, and its nodes send that as the lowest and as the highest, so
+        there it deprecates nothing. No field of an answer tells the two apart. An answer is taken for one of KRaft if
+        it lists ``metadata.version``, which every KRaft cluster since 3.3 has finalized, and if all its lowest levels
+        are the highest ones too. Any other answer is believed: a lowest level of 2 deprecates level 1.
+        """
+        if METADATA_VERSION in self.finalized and self.finalized_min == self.finalized:
+            return FrozenMap()
+        return above_one(self.finalized_min, self.finalized)
 
     def serves(self, key: int) -> ApiRange | None:
         """Return the versions of an API that this broker really serves, None if there is none.
@@ -187,11 +207,17 @@ def above_zero(finalized: Mapping[str, int]) -> FrozenMap[str, int]:
     return FrozenMap((feature, level) for feature, level in finalized.items() if level > 0)
 
 
+def above_one(lowest: Mapping[str, int], finalized: Mapping[str, int]) -> FrozenMap[str, int]:
+    """Leave out lowest levels that deprecate nothing: 1 and below, and those of features that are not finalized."""
+    if isinstance(lowest, FrozenMap) and not lowest:
+        return lowest
+    return FrozenMap((name, level) for name, level in lowest.items() if level > 1 and name in finalized)
+
+
 def from_heard(heard: Heard, answered_at: float) -> BrokerAnswer:
     """Translate what the network heard from one broker. Only here does the domain meet a message.
 
-    An answer that carries an error code is a failure. Of the finalized features only the highest level is kept: where
-    a broker claims a minimum above it, the highest is the lower of the two, and nothing opens too early.
+    An answer that carries an error code is a failure.
     """
     silent = BrokerAnswer(
         node_id=heard.node_id,
@@ -209,6 +235,9 @@ def from_heard(heard: Heard, answered_at: float) -> BrokerAnswer:
         api_ranges=FrozenMap((key, ApiRange._make(response.api_ranges[key])) for key in sorted(response.api_ranges)),
         supported=FrozenMap((name, SupportedRange._make(said)) for name, said in sorted(response.supported.items())),
         finalized=above_zero({name: highest for name, (_, highest) in sorted(response.finalized.items())}),
+        finalized_min=FrozenMap(
+            (name, lowest) for name, (lowest, highest) in sorted(response.finalized.items()) if highest > 0
+        ),
         epoch=max(response.epoch, -1),
         asked_version=heard.version,
     )

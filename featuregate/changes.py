@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name
-from featuregate.view import broker_content, lagging
+from featuregate.view import broker_content, lagging, lagging_min
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +26,7 @@ Kind = Literal[
     "role",
     "roster",
     "level",
+    "lowest level",
     "supported",
     "api",
     "broker came",
@@ -86,6 +87,11 @@ def _levels(was: View, now: View) -> Iterator[Difference]:
         if before != after:
             text = f"{feature} is finalized at {_level(feature, after)} (was {_level(feature, before)})"
             yield Difference("level", feature, before, after, text)
+    for feature in sorted({*was.finalized_min, *now.finalized_min}):
+        lowest, raised = was.lowest_level(feature), now.lowest_level(feature)
+        if raised and lowest != raised:  # of a feature that is absent now, its level has told
+            text = f"{feature} is served from level {_level(feature, raised)} on (was {_level(feature, lowest)})"
+            yield Difference("lowest level", feature, lowest, raised, text)
 
 
 def _ranges(
@@ -112,25 +118,31 @@ def _brokers(was: View, now: View) -> Iterator[Difference]:
         if before is None:
             yield Difference("broker came", after.name, None, after, f"{after.name} came{_and_is_silent(after)}")
         elif broker_content(was, before) != broker_content(now, after):
-            yield _moved(before, after, lagging(was, before), lagging(now, after))
+            yield _moved(before, after, _lag(was, before), _lag(now, after))
     for gone in were.values():
         yield Difference("broker went", gone.name, gone, None, f"{gone.name} went")
 
 
-def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: Mapping[str, int], lags: Mapping[str, int]) -> Difference:
+def _lag(view: View, broker: BrokerAnswer) -> list[str]:
+    """Tell the levels of which a broker has not heard the news."""
+    levels = [f"{name} {_level(name, level)}" for name, level in lagging(view, broker).items()]
+    lowest = [f"{name} from {_level(name, level)} on" for name, level in lagging_min(view, broker).items()]
+    return levels + lowest
+
+
+def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: list[str], lags: list[str]) -> Difference:
     if now.failure is not None:
         return Difference("broker silent", now.name, was, now, f"{now.name} does not answer: {now.failure.text}")
     if was.failure is not None:
         return Difference("broker returned", now.name, was, now, f"{now.name} answers again")
     apis = [f"{api_name(key)} {_range(after)}" for key, _, after in _differing(was.api_ranges, now.api_ranges)]
     runs = [f"{name} {_range(after)}" for name, _, after in _differing(was.supported, now.supported)]
-    levels = [f"{name} {_level(name, level)}" for name, level in lags.items()]
     said = [
         *_some("serves", apis, "API ranges"),
         *_some("can run", runs, "supported ranges"),
     ]
     if lagged != lags:
-        said += _some("still says", levels, "finalized levels") or ["has caught up"]
+        said += _some("still says", lags, "finalized levels") or ["has caught up"]
     if (was.epoch < 0) != (now.epoch < 0):
         said.append("reports finalized features now" if was.epoch < 0 else "reports no finalized features now")
     if was.asked_version != now.asked_version:

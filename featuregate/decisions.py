@@ -7,35 +7,24 @@ There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst cou
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import (
-    KRAFT_VERSION,
-    METADATA_VERSION,
-    api_name,
-    close_to,
-    features,
-    level_name,
-    needed_for,
-    quorum_keeps_kraft_version,
-)
-from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, Named, Or, Release
+from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
+from featuregate.level_conditions import judge_level
+from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes, Named, Or, Release
+from featuregate.verdicts import RANK, Reason, Verdict, silence
 from featuregate.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate.answers import ApiRange, BrokerAnswer, Failure
+    from featuregate.answers import ApiRange, BrokerAnswer
     from featuregate.requirements import Capability, Condition, Requirement
 
 __all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "doubt", "evaluate", "usable_versions"]
 
-Verdict = Literal["open", "closed", "unknown"]
-
-_RANK: Final[dict[Verdict, int]] = {"closed": 0, "unknown": 1, "open": 2}
 _LINES: Final = 20
 _APIS: Final = 3
-_FEATURES_FROM: Final = 3
 
 
 class Staleness(NamedTuple):
@@ -48,21 +37,6 @@ class Staleness(NamedTuple):
 
 
 FRESH: Final = Staleness()
-
-
-class Reason(NamedTuple):
-    """What one broker, or the cluster as a whole, contributes to one condition."""
-
-    condition: str
-    """The text of the condition."""
-    node_id: int | None
-    """None for the cluster as a whole, and for a broker of which only the address is known."""
-    address: str | None
-    """``host:port``; None for the cluster as a whole."""
-    verdict: Verdict
-    """What it contributes. Of a feature that is the cluster's verdict, for brokers only repeat what they have heard."""
-    text: str
-    """A sentence for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +79,7 @@ class Decision:
     @property
     def sorted_reasons(self) -> tuple[Reason, ...]:
         """The reasons, those that keep it closed first."""
-        return tuple(sorted(self.reasons, key=lambda reason: _RANK[reason.verdict]))
+        return tuple(sorted(self.reasons, key=lambda reason: RANK[reason.verdict]))
 
     @property
     def summary(self) -> str:
@@ -174,8 +148,8 @@ def _judge(view: View, requirement: Requirement, old_levels: str | None) -> tupl
             return _combine(min, (_judge(view, part, old_levels) for part in parts))
         case Or(parts):
             return _combine(max, (_judge(view, part, old_levels) for part in parts))
-        case FeatureAtLeast():
-            return _judge_feature(view, requirement, old_levels)
+        case FeatureAtLeast() | FeatureServes():
+            return judge_level(view, requirement, old_levels)
         case ApiAtLeast() | ApiBetween() | Release():
             return _judge_condition(view, requirement)
     raise TypeError(f"{requirement!r} is not a requirement")
@@ -193,7 +167,7 @@ def _combine(
     choose: Callable[..., Verdict], judged: Iterable[tuple[Verdict, list[Reason]]]
 ) -> tuple[Verdict, list[Reason]]:
     parts = list(judged)
-    verdict = choose((verdict for verdict, _ in parts), key=_RANK.__getitem__)
+    verdict = choose((verdict for verdict, _ in parts), key=RANK.__getitem__)
     return verdict, [reason for _, reasons in parts for reason in reasons]
 
 
@@ -208,12 +182,12 @@ def _judge_brokers(
     for broker in view.brokers:
         verdict: Verdict = "unknown"
         if broker.failure is not None:
-            said = _silence(broker.failure)
+            said = silence(broker.failure)
         else:
             good, said = qualifies(broker)
             verdict = "open" if good else "closed"
         reasons.append(Reason(text, broker.node_id, broker.address, verdict, f"{broker.name} {said}"))
-    return min((reason.verdict for reason in reasons), key=_RANK.__getitem__), reasons
+    return min((reason.verdict for reason in reasons), key=RANK.__getitem__), reasons
 
 
 def _api_at_least(broker: BrokerAnswer, condition: ApiAtLeast) -> tuple[bool, str]:
@@ -257,78 +231,6 @@ def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:
         return True, f"has all that {condition.version} has"
     more = f" and {len(lacks) - _APIS} more" if len(lacks) > _APIS else ""
     return False, f"lacks what {condition.version} has: {', '.join(lacks[:_APIS])}{more}"
-
-
-def _judge_feature(view: View, condition: FeatureAtLeast, old_levels: str | None) -> tuple[Verdict, list[Reason]]:
-    """Let the cluster decide, and brokers tell what they have heard of it, those that could not run it first."""
-    text, feature = str(condition), condition.feature
-    level = view.level(feature)
-    verdict: Verdict = "unknown" if level is None else "open" if level >= condition.level else "closed"
-    said = _cluster_level(view, feature, level)
-    if level is not None and old_levels is not None:
-        verdict, said = "unknown", f"{said}, and {old_levels}"
-    reasons = [Reason(text, None, None, verdict, said)]
-    for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
-        said = f"{broker.name} {_broker_level(view, broker, feature)}"
-        reasons.append(Reason(text, broker.node_id, broker.address, verdict, said))
-    return verdict, reasons
-
-
-def _can_reach(broker: BrokerAnswer, condition: FeatureAtLeast) -> bool:
-    can_run = broker.can_run(condition.feature)
-    return can_run is not None and can_run.max >= condition.level
-
-
-def _cluster_level(view: View, feature: str, level: int | None) -> str:
-    if level is None:
-        return "the finalized level is unknown: no broker reports any finalized features"
-    said = _level(feature, level)
-    kept = "" if any(broker.epoch == view.epoch for broker in view.answering) else ", kept from an earlier view"
-    if level and feature == KRAFT_VERSION and not quorum_keeps_kraft_version(view.level(METADATA_VERSION) or 0):
-        kept += "; controllers before 4.1 report it even where their quorum does not have it (KAFKA-18979)"
-    if level or feature in view.supported or feature in features():
-        return f"the finalized level is {said} at epoch {view.epoch}{kept}"
-    close = close_to(feature, features())
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    return f"the finalized level is {said} at epoch {view.epoch}{kept}, and we know of no such feature{hint}"
-
-
-def _broker_level(view: View, broker: BrokerAnswer, feature: str) -> str:
-    """Say what one broker reported, with what explains it."""
-    if broker.failure is not None:
-        return _silence(broker.failure)
-    if broker.epoch < 0:
-        return _no_epoch(broker)
-    level = broker.finalized.get(feature, 0)
-    stale = broker.epoch < view.epoch and level != view.level(feature)
-    said = f"{'still says' if stale else 'says'} {_level(feature, level)} at epoch {broker.epoch}"
-    return f"{said}, {_can_run(broker, feature)}"
-
-
-def _no_epoch(broker: BrokerAnswer) -> str:
-    if broker.asked_version is not None and broker.asked_version < _FEATURES_FROM:
-        return f"was asked at ApiVersions v{broker.asked_version}, which knows no features: Kafka before 2.4"
-    bogus = " (what it lists without an epoch means nothing)" if broker.finalized else ""
-    return f"reports no finalized features (epoch -1){bogus}: Kafka before 2.7, or no feature was ever finalized"
-
-
-def _can_run(broker: BrokerAnswer, feature: str) -> str:
-    can_run = broker.can_run(feature)
-    if can_run is not None:
-        return f"can run {can_run.min}..{can_run.max}"
-    if broker.hides_features:
-        return f"may hide what it can run (ApiVersions v{broker.asked_version} leaves out features that start at 0)"
-    return "does not say that it can run any"
-
-
-def _silence(failure: Failure) -> str:
-    return f"did not answer: {failure.kind}: {failure.text}"
-
-
-def _level(feature: str, level: int) -> str:
-    if not level:
-        return "0 (absent)"
-    return f"{level} ({level_name(feature, level)})" if feature == METADATA_VERSION else str(level)
 
 
 def _overlap(served: ApiRange, condition: ApiBetween) -> bool:

@@ -21,7 +21,7 @@ from featuregate.events import Polled, PollFailed
 from featuregate.gates import Gate
 from featuregate.polling import take_in
 from featuregate.polls import Polls
-from featuregate.requirements import Requirement, parse
+from featuregate.requirements import Requirement, parse, served_in
 from featuregate.schedule import next_delay
 from featuregate.shelf import FileShelf
 from featuregate.store import Store
@@ -235,7 +235,8 @@ class Discoverer:
         Raises
         ------
         ConfigError
-            There is a gate of this name with another requirement or policy.
+            There is a gate of this name with another requirement or policy; or a sticky gate asks whether a level is
+            still served (``group.version serves 1``), which only a live gate can follow.
         RequirementError
             The text does not parse.
         TypeError
@@ -246,6 +247,9 @@ class Discoverer:
         wanted = parse(requirement) if isinstance(requirement, str) else requirement
         if not isinstance(wanted, Requirement):  # it would spoil each poll, and so every other gate
             raise TypeError(f"{wanted!r} is not a requirement")
+        if policy == "sticky" and (fleeting := next(served_in(wanted), None)) is not None:
+            problem = f'a latch would hide that {fleeting} ends: give policy="live", or require >= instead of serves'
+            raise ConfigError("policy", problem)
         gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
         if (str(gate.requirement), gate.policy) != (str(wanted), policy):
             raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")

@@ -208,6 +208,10 @@ def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update
     for view in (brokers, controllers):
         for node in view.missing if view is not None else ():
             yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
+    for update in updates:
+        lowest = max(view.finalized_min.get(update.feature, 1) for view in (brokers, controllers) if view is not None)
+        if lowest > 1:
+            yield f"levels of {update.feature} below {lowest} are deprecated: no update brings them back (KIP-584)"
     if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
         yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from featuregate.answers import ApiRange, BrokerAnswer, FrozenMap, Role, SupportedRange, above_zero
+from featuregate.answers import ApiRange, BrokerAnswer, FrozenMap, Role, SupportedRange, above_one, above_zero
 from featuregate.catalog import api_key
 from featuregate.view_json import fields_from_json, text_of
 
@@ -56,6 +56,9 @@ class View:
     """The order of ``finalized``; -1 where no broker has reported any. In KRaft it rises all the time."""
     finalized: Mapping[str, int] = FrozenMap()
     """Feature to the level that the cluster agreed on. Absence means 0, if ``epoch`` is 0 or higher."""
+    finalized_min: Mapping[str, int] = FrozenMap()
+    """Feature to the lowest level that the cluster still serves, for the features of which it has deprecated levels
+    (KIP-584). Empty where nothing is deprecated, as always in KRaft: see `BrokerAnswer.deprecated_below`."""
     supported: Mapping[str, SupportedRange] = FrozenMap()
     """Feature to the levels that every broker which answered can run."""
     api_ranges: Mapping[int, ApiRange] = FrozenMap()
@@ -69,6 +72,7 @@ class View:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finalized", above_zero(self.finalized))
+        object.__setattr__(self, "finalized_min", above_one(self.finalized_min, self.finalized))
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "api_ranges", FrozenMap.of(self.api_ranges))
 
@@ -105,6 +109,14 @@ class View:
         Unknown means that no broker has ever reported an epoch: Kafka before 2.7, or nobody finalized anything.
         """
         return None if self.epoch < 0 else self.finalized.get(feature, 0)
+
+    def lowest_level(self, feature: str) -> int | None:
+        """Return the lowest level of a feature that clients may still use, None where that is unknown.
+
+        1 where no level is deprecated; 0 where the feature is absent, so that no level is served.
+        """
+        level = self.level(feature)
+        return self.finalized_min.get(feature, 1) if level else level
 
     def feature(self, feature: str) -> SupportedRange | None:
         """Return the levels that every broker which answered can run, None where one does not say that it can.
@@ -162,7 +174,8 @@ def merge(
 ) -> View:
     """Merge the answers of all known brokers of a cluster, in any order, with the view before.
 
-    - Finalized levels are those of the highest epoch, ``previous`` included if it is of the same cluster and role. At
+    - Finalized levels, lowest and highest, are those of the highest epoch, ``previous`` included if it is of the same
+      cluster and role. At
       an equal epoch a new answer beats ``previous``, because controllers may change content without a new epoch
       (``kraft.version``); among new ones the later beats the earlier, then the higher node id. A negative epoch never
       enters. Another cluster id starts afresh; no id (Kafka before 0.10.1) is the same as no id only.
@@ -183,12 +196,13 @@ def merge(
     before = previous if previous is not None and (previous.cluster_id, previous.role) == (cluster_id, role) else None
     brokers = _known(answers, role, before)
     answering = [broker for broker in brokers if broker.answered]
-    epoch, finalized = _newest(answering, before)
+    epoch, finalized, finalized_min = _newest(answering, before)
     return View(
         cluster_id=cluster_id,
         role=role,
         epoch=epoch,
         finalized=finalized,
+        finalized_min=finalized_min,
         supported=_supported(answering, before),
         api_ranges=_api_ranges(answering, before),
         brokers=brokers,
@@ -208,7 +222,7 @@ def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> 
             by_place[place] = other if other is answer else max(other, answer, key=_preference)
     pool: dict[object, Any] = {}
     for broker in before.brokers if before else ():
-        pool |= {said: said for said in (broker.api_ranges, broker.supported, broker.finalized)}
+        pool |= {said: said for said in (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min)}
     chosen = sorted(by_place.values(), key=lambda b: (b.node_id is None, b.node_id or 0, b.host, b.port))
     return tuple(_shared(broker, pool) for broker in chosen)
 
@@ -224,15 +238,16 @@ def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:
         api_ranges=pool.setdefault(broker.api_ranges, broker.api_ranges),
         supported=pool.setdefault(broker.supported, broker.supported),
         finalized=pool.setdefault(broker.finalized, broker.finalized),
+        finalized_min=pool.setdefault(broker.finalized_min, broker.finalized_min),
     )
 
 
-def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int]]:
+def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
     reporting = [broker for broker in answering if broker.epoch >= 0]
     newest = max(reporting, key=_recency, default=None)
     if before is not None and before.epoch >= 0 and (newest is None or newest.epoch < before.epoch):
-        return before.epoch, before.finalized
-    return (newest.epoch, newest.finalized) if newest else (-1, FrozenMap())
+        return before.epoch, before.finalized, before.finalized_min
+    return (newest.epoch, newest.finalized, newest.deprecated_below) if newest else (-1, FrozenMap(), FrozenMap())
 
 
 def _recency(broker: BrokerAnswer) -> tuple[Any, ...]:
@@ -275,7 +290,7 @@ def _content(view: View) -> tuple[object, ...]:
         view.role,
         view.roster,
         # Not controller_id: a KRaft broker names any live broker as the controller, another one each time.
-        view.finalized if view.epoch >= 0 else None,
+        (view.finalized, view.finalized_min) if view.epoch >= 0 else None,
         view.supported,
         view.api_ranges,
         tuple(broker_content(view, broker) for broker in view.brokers),
@@ -294,6 +309,7 @@ def broker_content(view: View, broker: BrokerAnswer) -> tuple[object, ...]:
         broker.supported,
         broker.epoch >= 0,
         lagging(view, broker),
+        lagging_min(view, broker),
         broker.asked_version,
         broker.failure and broker.failure.kind,
     )
@@ -307,4 +323,15 @@ def lagging(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
         feature: level
         for feature in sorted({*broker.finalized, *view.finalized})
         if (level := broker.finalized.get(feature, 0)) != view.finalized.get(feature, 0)
+    }
+
+
+def lagging_min(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
+    """Return the lowest levels that one broker reports and the cluster does not; 1 deprecates nothing."""
+    if broker.epoch < 0 or (said := broker.deprecated_below) == view.finalized_min:
+        return {}
+    return {
+        feature: lowest
+        for feature in sorted({*said, *view.finalized_min} & broker.finalized.keys())
+        if (lowest := said.get(feature, 1)) != view.finalized_min.get(feature, 1)
     }

@@ -31,6 +31,7 @@ class _Levels(TypedDict):
 
     epoch: int
     finalized: Mapping[str, int]
+    finalized_min: Mapping[str, int]
     supported: Mapping[str, SupportedRange]
     api_ranges: Mapping[int, ApiRange]
 
@@ -68,6 +69,7 @@ def _levels(of: View | BrokerAnswer) -> dict[str, object]:
     return {
         "epoch": of.epoch,
         "finalized": dict(of.finalized),
+        "finalized_min": dict(of.finalized_min),
         "supported": {name: list(levels) for name, levels in of.supported.items()},
         "api_ranges": {
             str(key): {"name": api_name(key), "min": lowest, "max": highest}
@@ -195,7 +197,11 @@ class _Place:
 
 def _read_levels(at: _Place, pool: _Pool) -> _Levels:
     """Read what views and answers have in common. Equal content becomes one object, as in a merged view."""
-    finalized = FrozenMap({name: level.integer() for name, level in at.field("finalized").fields().items()})
+    finalized = _read_numbers(at.field("finalized"))
+    # Documents of before have none.
+    finalized_min = (
+        _read_numbers(at.field("finalized_min")) if "finalized_min" in at.fields() else FrozenMap[str, int]()
+    )
     supported = FrozenMap(
         {name: SupportedRange(*levels.pair()) for name, levels in at.field("supported").fields().items()}
     )
@@ -203,9 +209,14 @@ def _read_levels(at: _Place, pool: _Pool) -> _Levels:
     return {
         "epoch": at.field("epoch").integer(),
         "finalized": pool.setdefault(("finalized", finalized), finalized),
+        "finalized_min": pool.setdefault(("finalized", finalized_min), finalized_min),
         "supported": pool.setdefault(("supported", supported), supported),
         "api_ranges": pool.setdefault(("api_ranges", api_ranges), api_ranges),
     }
+
+
+def _read_numbers(at: _Place) -> FrozenMap[str, int]:
+    return FrozenMap({name: level.integer() for name, level in at.fields().items()})
 
 
 def _read_api_range(key: str, said: _Place) -> tuple[int, ApiRange]:

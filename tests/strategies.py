@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.catalog import API_NAMES, captured_releases
 from featuregate.errors import RequirementError
-from featuregate.requirements import And, ApiAtLeast, ApiBetween, Capability, FeatureAtLeast, Or, Release, Requirement
+from featuregate.requirements import (
+    And,
+    ApiAtLeast,
+    ApiBetween,
+    Capability,
+    FeatureAtLeast,
+    FeatureServes,
+    Or,
+    Release,
+    Requirement,
+)
 from featuregate.view import View, merge
 
 if TYPE_CHECKING:
@@ -41,6 +51,7 @@ def broker_answers(draw: st.DrawFn) -> BrokerAnswer:
         api_ranges=draw(api_ranges),
         supported=draw(supported),
         finalized=draw(finalized),
+        finalized_min=draw(finalized),
         epoch=draw(st.integers(-1, 5)),
         asked_version=draw(st.integers(0, 5)),
     )
@@ -71,6 +82,7 @@ keys = st.sampled_from(sorted(API_NAMES)) | st.integers(0, 32767)
 versions = st.integers(-1, 32768)
 conditions = (
     st.builds(made, st.just(FeatureAtLeast), feature_names, versions)
+    | st.builds(made, st.just(FeatureServes), feature_names, versions)
     | st.builds(made, st.just(ApiAtLeast), keys, versions)
     | st.builds(made, st.just(ApiBetween), keys, versions, versions)
     | st.builds(Release, st.sampled_from(captured_releases()))
@@ -90,6 +102,7 @@ named = st.builds(
 )
 small_conditions = (
     st.builds(FeatureAtLeast, st.sampled_from(FEATURES), st.integers(1, 6))
+    | st.builds(FeatureServes, st.sampled_from(FEATURES), st.integers(1, 6))
     | st.builds(ApiAtLeast, st.sampled_from(KEYS), st.integers(0, 6))
     | st.builds(
         lambda key, ends: ApiBetween(key, *sorted(ends)),

@@ -97,6 +97,8 @@ def notes(view: View) -> Iterator[str]:
     for name, brokers in outside_support(view).items():
         where = ", ".join(broker.name for broker in brokers)
         yield f"{name} is finalized at {level_name(name, view.finalized[name])}, which is not supported by {where}"
+    for name, lowest in view.finalized_min.items():
+        yield f"levels of {name} below {lowest} are deprecated: clients must use {lowest} to {view.level(name)}"
     if newer := newer_than_known(view):
         yield f"levels of {', '.join(newer)} go higher here than this featuregate knows: they are shown as numbers"
     for broker in view.missing:

@@ -5,6 +5,7 @@ In code::
     from featuregate import Api, Feature, Release
 
     Feature("group.version") >= 1
+    Feature("transaction_coordinator").serves(1)
     (Api("TxnOffsetCommit") >= 3) & (Api("OffsetFetch") >= 7)
     Api("Fetch").between(4, 11) | Release("3.9")
 
@@ -26,12 +27,14 @@ from featuregate.requirements.language import (
     ApiBetween,
     Condition,
     FeatureAtLeast,
+    FeatureServes,
     Named,
     Or,
     Release,
     Requirement,
     conditions_in,
     features_in,
+    served_in,
 )
 from featuregate.requirements.parser import parse
 
@@ -45,6 +48,7 @@ __all__ = [
     "Condition",
     "Feature",
     "FeatureAtLeast",
+    "FeatureServes",
     "Named",
     "Or",
     "Release",
@@ -53,4 +57,5 @@ __all__ = [
     "conditions_in",
     "features_in",
     "parse",
+    "served_in",
 ]

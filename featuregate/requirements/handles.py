@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements.checks import checked_api_key, checked_name, numbered
-from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, FeatureAtLeast
+from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes
 
 if TYPE_CHECKING:
     from featuregate.requirements.language import Requirement
@@ -51,6 +51,10 @@ class Feature(_Handle):
 
     def __ge__(self, level: int | str) -> Requirement:
         return FeatureAtLeast(self.name, numbered(self.name, level))
+
+    def serves(self, level: int | str) -> Requirement:
+        """Require that the cluster still serves this level: finalized so high, and not deprecated since (KIP-584)."""
+        return FeatureServes(self.name, numbered(self.name, level))
 
 
 class Api(_Handle):

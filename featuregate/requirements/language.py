@@ -21,12 +21,14 @@ __all__ = [
     "ApiBetween",
     "Condition",
     "FeatureAtLeast",
+    "FeatureServes",
     "Named",
     "Or",
     "Release",
     "Requirement",
     "conditions_in",
     "features_in",
+    "served_in",
 ]
 
 MAX_DEPTH: Final = 50
@@ -76,9 +78,27 @@ class FeatureAtLeast(Condition):
         object.__setattr__(self, "level", level)
 
     def __str__(self) -> str:
-        # A name that is new to this table is spelled so that it cannot be taken for a misspelling.
-        name = self.feature if self.feature in features() else f"feature:{self.feature}"
-        return f"{name}>={self.level}"
+        return f"{_spelled(self.feature)}>={self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureServes(Condition):
+    """The cluster still serves ``level`` of a feature: it is finalized at that level or higher, and not deprecated.
+
+    A controller with ZooKeeper can deprecate levels by raising the lowest finalized one (KIP-584). KRaft deprecates
+    none, so there a level is served as long as every broker supports it: see :attr:`featuregate.View.finalized_min`.
+    """
+
+    feature: str
+    level: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feature", checked_name(self.feature))
+        level = checked_number(self.level, f"{self.feature} serves ", lowest=1, what="a finalized level")
+        object.__setattr__(self, "level", level)
+
+    def __str__(self) -> str:
+        return f"{_spelled(self.feature)} serves {self.level}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +239,20 @@ def conditions_in(requirement: Requirement) -> Iterator[Condition]:
         yield requirement
 
 
+def served_in(requirement: Requirement) -> Iterator[FeatureServes]:
+    """Yield each condition that asks whether a level is still served, so that a latch of it would make no sense."""
+    return (part for part in conditions_in(requirement) if isinstance(part, FeatureServes))
+
+
 def features_in(requirement: Requirement) -> tuple[str, ...]:
     """Return the names of the features that a requirement asks for, each once, in the order of its text."""
-    named = (part.feature for part in conditions_in(requirement) if isinstance(part, FeatureAtLeast))
+    named = (part.feature for part in conditions_in(requirement) if isinstance(part, FeatureAtLeast | FeatureServes))
     return tuple(dict.fromkeys(named))
+
+
+def _spelled(feature: str) -> str:
+    """Spell a name that is new to our table so that it cannot be taken for a misspelling."""
+    return feature if feature in features() else f"feature:{feature}"
 
 
 def _parts(parts: Iterable[object], kind: type[And | Or]) -> tuple[Requirement, ...]:

@@ -7,6 +7,7 @@
     one         = "(", requirement, ")" | condition ;
     condition   = feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
                 | "metadata.version", ">=", name     (* metadata.version>=3.3-IV3, which is metadata.version>=7 *)
+                | feature, "serves", number          (* group.version serves 1: so high, and not deprecated *)
                 | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
                 | api, "in", number, "..", number    (* Fetch in 4..11 *)
                 | "release", ">=", number, ".", number ;
@@ -19,7 +20,7 @@ an error, because a misspelled feature would keep a gate closed for ever and say
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from featuregate.catalog import API_NAMES, METADATA_VERSION, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
@@ -129,13 +130,20 @@ class _Parser:
         if isinstance(handle, Api) and self.peek().text == "in":
             self.take()
             return self.between(handle, name)
+        if isinstance(handle, Feature) and self.peek().text == "serves":
+            self.take()
+            return self.level(handle, handle.serves)
         self.expect(">=")
+        return self.level(handle, handle.__ge__)
+
+    def level(self, handle: Feature | Api, make: Callable[[Any], Requirement]) -> Requirement:
+        """Read the level or version that a condition ends with."""
         level = self.take()
         if isinstance(handle, Feature) and handle.name == METADATA_VERSION and _NAME.match(level.text):
-            return self.build(lambda: handle >= level.text, level)
+            return self.build(lambda: make(level.text), level)
         if not _NUMBER.fullmatch(level.text):
             self.fail(level, f"expected a number, not {level.text!r}" if level.text else "expected a number")
-        return self.build(lambda: handle >= int(level.text), level)
+        return self.build(lambda: make(int(level.text)), level)
 
     def between(self, api: Api, name: _Token) -> Requirement:
         """Read what follows ``in``."""

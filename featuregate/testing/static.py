@@ -65,7 +65,7 @@ class StaticFeatures(Discoverer):
         """
         before = self.view
         if before is not None and before.cluster_id == view.cluster_id and before.epoch > view.epoch:
-            view = replace(view, epoch=before.epoch, finalized=before.finalized)
+            view = replace(view, epoch=before.epoch, finalized=before.finalized, finalized_min=before.finalized_min)
         self._polls.succeeded(before, view, 0.0)
         self._store.offer(view)
 

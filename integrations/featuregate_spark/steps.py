@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from featuregate import View
 
-    Said = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int]]
+    Said = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
 
 __all__ = ["Levels", "Step", "document_of", "latched_levels", "next_step", "seen_levels", "step_from"]
 
@@ -101,6 +101,7 @@ def document_of(step: Step) -> dict[str, Any]:
         "seen_at": step.view.seen_at,
         "epoch": step.view.epoch,
         "finalized": dict(step.view.finalized),
+        "finalized_min": dict(step.view.finalized_min),
         "latched": dict(step.latched),
         "brokers": brokers,
         "said": [
@@ -108,8 +109,9 @@ def document_of(step: Step) -> dict[str, Any]:
                 "apis": {str(key): list(versions) for key, versions in apis.items()},
                 "supported": {name: list(levels) for name, levels in supported.items()},
                 "finalized": dict(finalized),
+                "finalized_min": dict(finalized_min),
             }
-            for apis, supported, finalized in said
+            for apis, supported, finalized, finalized_min in said
         ],
     }
 
@@ -118,7 +120,7 @@ def _broker_document(broker: BrokerAnswer, said: dict[Said, int]) -> dict[str, A
     place = {"id": broker.node_id, "host": broker.host, "port": broker.port}
     if broker.failure is not None:
         return {**place, "failure": [broker.failure.kind, broker.failure.text[:LONGEST_TEXT]]}
-    content = (broker.api_ranges, broker.supported, broker.finalized)
+    content = (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min)
     return {
         **place,
         "said": said.setdefault(content, len(said)),
@@ -150,6 +152,7 @@ def _step_from(document: Any) -> Step:
             FrozenMap({int(key): ApiRange(*versions) for key, versions in each["apis"].items()}),
             FrozenMap({name: SupportedRange(*levels) for name, levels in each["supported"].items()}),
             FrozenMap(each["finalized"]),
+            FrozenMap(each.get("finalized_min", {})),
         )
         for each in document["said"]
     ]
@@ -162,7 +165,12 @@ def _step_from(document: Any) -> Step:
         seen_at=seen_at,
     )
     # What was finalized is told by the newest epoch ever seen, which may be of a broker that is silent now.
-    view = replace(merged, epoch=int(document["epoch"]), finalized=FrozenMap(document["finalized"]))
+    view = replace(
+        merged,
+        epoch=int(document["epoch"]),
+        finalized=FrozenMap(document["finalized"]),
+        finalized_min=FrozenMap(document.get("finalized_min", {})),
+    )
     return Step(number=int(document["n"]), view=view, latched=FrozenMap(document["latched"]))
 
 
@@ -176,12 +184,13 @@ def _answer(document: Any, said: Sequence[Said], *, role: Any, seen_at: float) -
     }
     if "failure" in document:
         return BrokerAnswer(**place, failure=Failure(*document["failure"]))
-    apis, supported, finalized = said[document["said"]]
+    apis, supported, finalized, finalized_min = said[document["said"]]
     return BrokerAnswer(
         **place,
         api_ranges=apis,
         supported=supported,
         finalized=finalized,
+        finalized_min=finalized_min,
         epoch=document["epoch"],
         asked_version=document["asked_version"],
     )

@@ -64,6 +64,7 @@ def test_an_answer_is_translated_whole() -> None:
         api_ranges={1: ApiRange(4, 17), 18: ApiRange(0, 4)},
         supported={"group.version": SupportedRange(0, 1), "metadata.version": SupportedRange(7, 25)},
         finalized={"group.version": 1, "metadata.version": 21},
+        finalized_min={"group.version": 1, "metadata.version": 21},
         epoch=5613,
         asked_version=4,
         answered_at=12.5,

@@ -21,8 +21,9 @@ WHOLE = merge(
             host="b1",
             port=9092,
             api_ranges={0: ApiRange(0, 13), 1: ApiRange(4, 18), 999: ApiRange(0, 1)},
-            supported={"group.version": SupportedRange(0, 1)},
-            finalized={"group.version": 1},
+            supported={"group.version": SupportedRange(0, 2)},
+            finalized={"group.version": 2},
+            finalized_min={"group.version": 2},
             epoch=5613,
             asked_version=4,
             answered_at=1700000000.5,
@@ -40,7 +41,8 @@ def document() -> dict:
 
 def test_the_document_is_as_documented() -> None:
     """Other programs read it, so its shape is a promise."""
-    levels = {"epoch": 5613, "finalized": {"group.version": 1}, "supported": {"group.version": [0, 1]}}
+    finalized = {"finalized": {"group.version": 2}, "finalized_min": {"group.version": 2}}
+    levels = {"epoch": 5613, **finalized, "supported": {"group.version": [0, 2]}}
     fetch = {"name": "Fetch", "min": 4, "max": 18}
     new = {"name": "api:999", "min": 0, "max": 1}
     produce = {"name": "Produce", "min": 0, "max": 13}
@@ -144,13 +146,22 @@ def test_a_wrong_value_is_refused_where_it_stands(path: tuple, wrong: object, co
     assert len(str(raised.value)) < 150
 
 
-@pytest.mark.parametrize("field", [name for name in document() if name != "incomplete"])
+@pytest.mark.parametrize("field", sorted({*document()} - {"incomplete", "finalized_min"}))
 def test_a_missing_field_is_refused(field: str) -> None:
     """There are no defaults to guess."""
     broken = document()
     del broken[field]
     with pytest.raises(ViewJsonError, match=rf"^view\.{field}: this is missing$"):
         View.from_json(json.dumps(broken))
+
+
+def test_a_document_that_knows_no_lowest_levels_deprecates_nothing() -> None:
+    """The field came later than the schema."""
+    older = document()
+    del older["finalized_min"], older["brokers"][0]["finalized_min"]
+    seen = View.from_json(json.dumps(older))
+    assert (seen.finalized_min, seen.brokers[0].finalized_min) == ({}, {})
+    assert seen.finalized == WHOLE.finalized
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"epoch": NaN}', "9" * 5000])

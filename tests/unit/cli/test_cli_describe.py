@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from builders import broker, deaf, view
 
 from featuregate.answers import SupportedRange
 from featuregate.cli.describe import columns, legacy, notes, rows
+from featuregate.testing.simulator import Roll, ZooKeeper
+
+if TYPE_CHECKING:
+    from conftest import Run
+
+    from featuregate.testing.plugin import MakeSimulatedCluster
 
 
 def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, int]], **levels: int):
@@ -26,6 +33,18 @@ def test_columns_are_those_of_kafka_features_4_3() -> None:
         "Feature: group.version                             SupportedMinVersion: 0                "
         "SupportedMaxVersion: 1                FinalizedVersionLevel: 1                Epoch: 10\n"
     )
+
+
+def test_deprecated_levels_are_a_note_and_change_no_column(run: Run, simulated_kafka: MakeSimulatedCluster) -> None:
+    """kafka-features of 3.3 and newer has no column for the lowest finalized level; ours says it on standard error."""
+    cluster = simulated_kafka(ZooKeeper("v1-v2"))
+    before = run("describe", "--bootstrap-server", cluster.bootstrap)
+    cluster.happen(Roll(3, "v2"))
+    after = run("describe", "--bootstrap-server", cluster.bootstrap)
+    note = "featuregate: levels of group_coordinator below 2 are deprecated: clients must use 2 to 2\n"
+    assert (note in before.err, note in after.err) == (False, True)
+    words = "Feature: group_coordinator SupportedMinVersion: 2 SupportedMaxVersion: 2 FinalizedVersionLevel: 2 Epoch: 1"
+    assert after.out.split() == words.split()
 
 
 def test_legacy_has_tabs() -> None:
