@@ -16,7 +16,7 @@ from featuregate.cli.told import advice, as_json, changes, failed, lines, not_se
 from featuregate.cli.wishes import DEPRECATED, Wish, updates_of, warns
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
 from featuregate.outcomes import Outcome
-from featuregate.updates import moving
+from featuregate.updates import moving, upgrade
 
 if TYPE_CHECKING:
     import argparse
@@ -85,17 +85,28 @@ class Asked(NamedTuple):
 def asked_for(args: argparse.Namespace, wish: Wish, view: View | None = None) -> Asked:
     """Work out the updates of a wish. Of a release only those count that move the cluster, so that one is asked for.
 
-    ``upgrade-all`` without a release goes as far as all brokers can. ``view`` is what is known of the cluster already.
+    ``view`` is what is known of the cluster already.
     """
     if args.command == "upgrade-all" and wish.release_version is None:
         view = look(args)
-        wish = wish._replace(release_version=_highest(view))
-    updates = updates_of(wish)
-    if wish.release_version is None:
-        return Asked(updates, view=view)
-    view = look(args) if view is None else view
+        updates = _as_far_as_all_can(view, wish)
+    else:
+        updates = updates_of(wish)
+        if wish.release_version is None:
+            return Asked(updates, view=view)
+        view = look(args) if view is None else view
     moves = moving(updates, view)
     return Asked(moves.updates, moves.left_out, view)
+
+
+def _as_far_as_all_can(view: View, wish: Wish) -> tuple[Update, ...]:
+    """Raise a cluster with KRaft to a ``metadata.version``, and one with ZooKeeper feature by feature: it has none."""
+    if any(METADATA_VERSION in node.supported for node in view.answering):
+        return updates_of(wish._replace(release_version=_highest(view)))
+    highest = {name: supported.max for name, supported in view.supported.items() if supported.max > 0}
+    if not highest:
+        raise CommandError(f"the {view.role}s support no feature in common: there is nothing to upgrade to", CLOSED)
+    return upgrade(highest)
 
 
 def _highest(view: View) -> str:

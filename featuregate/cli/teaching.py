@@ -215,7 +215,8 @@ exit codes: 0 done, 1 anything else, as in kafka-features\
     "upgrade-all": Lesson(
         "raise every feature to a release: KIP-584's verb for upgrade --release-version",
         """\
-Raise every feature to the levels of a release: by default of the newest that every broker which answers can run.
+Raise every feature to the levels of a release: by default of the newest that every broker which answers can run, and
+with ZooKeeper to the highest level that every broker can run.
 It is 'upgrade --release-version VERSION' by the name and with the output that KIP-584 gave it. Sent is what moves, and
 can: a line on standard error says what is left out, and why.\
 """,

@@ -47,14 +47,20 @@ def advice(outcome: Outcome) -> Iterator[str]:
 
 
 def changes(outcome: Outcome, before: View) -> Iterator[str]:
-    """Yield a line for each feature, as KIP-584 lays out what ``upgrade-all`` and ``downgrade-all`` do."""
+    """Yield a line for each feature, as KIP-584 lays out what ``upgrade-all`` and ``downgrade-all`` do.
+
+    The lowest finalized level is shown where it deprecates levels.
+    """
     done = "OK (dry run)" if outcome.dry_run else "OK"
     for one in sorted(outcome.features, key=lambda one: one.update.feature):
         name, level = one.update.feature, before.level(one.update.feature)
         what = f"[{_change(level, one.update.level).capitalize()}]"
+        lowest = before.finalized_min.get(name)
+        deprecated = "" if lowest is None else f"ExistingFinalizedMinVersion: {_named(name, lowest):<15}  "
         result = done if one.error is None else printable(one.error.message or one.error.name)
         yield (
-            f"{what:>11} Feature: {printable(name):<40}  ExistingFinalizedMaxVersion: {_named(name, level):<15}  "
+            f"{what:>11} Feature: {printable(name):<40}  {deprecated}"
+            f"ExistingFinalizedMaxVersion: {_named(name, level):<15}  "
             f"NewFinalizedMaxVersion: {_named(name, one.update.level):<15}  Result: {result}"
         )
 
@@ -84,6 +90,7 @@ def as_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iter
             {
                 "feature": one.update.feature,
                 "before": None if before is None else before.level(one.update.feature),
+                "before_min": None if before is None else before.finalized_min.get(one.update.feature),
                 "level": one.update.level,
                 "change": None if before is None else _change(before.level(one.update.feature), one.update.level),
                 "upgrade_type": one.update.upgrade_type,

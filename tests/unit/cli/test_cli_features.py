@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from scripted import HANG_UP, SILENCE, ScriptedCluster
 
 from featuregate.cli.kafka_client import Client
+from featuregate.testing.simulator import Roll, ZooKeeper
 from featuregate.updates import upgrade
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Run
+
+    from featuregate.testing.plugin import MakeSimulatedCluster
 
 REFUSED = UpdateFeaturesResponse(error_code=95, error_message="no, because")
 MAPPING = """\
@@ -193,6 +197,7 @@ def test_json_says_it_all(on: Run, cluster: ScriptedCluster) -> None:
             {
                 "feature": "metadata.version",
                 "before": None,
+                "before_min": None,
                 "level": 21,
                 "change": None,
                 "upgrade_type": "safe_downgrade",
@@ -421,13 +426,51 @@ def test_a_lost_answer_is_told_as_what_it_is(on: Run, cluster: ScriptedCluster) 
     assert (ended.code, json.loads(ended.out)["read_back"]) == (0, True)
 
 
-def test_a_cluster_without_metadata_version_has_nothing_to_upgrade_to(on: Run, cluster: ScriptedCluster) -> None:
-    """As one with ZooKeeper."""
+def test_a_cluster_without_features_has_nothing_to_upgrade_to(on: Run, cluster: ScriptedCluster) -> None:
+    """As one of Kafka before 2.7."""
     for node in cluster.nodes.values():
         node.supported.clear()
     ended = on("upgrade-all")
     assert (ended.code, cluster.heard) == (1, [])
-    assert "supports no metadata.version" in ended.err
+    assert "the brokers support no feature in common: there is nothing to upgrade to" in ended.err
+
+
+def test_upgrade_all_of_a_cluster_with_zookeeper_is_that_of_kip_584(
+    run: Run, simulated_kafka: MakeSimulatedCluster
+) -> None:
+    """Feature by feature, with the lowest finalized level where that deprecates levels."""
+    cluster = simulated_kafka(ZooKeeper("v1"))
+    where = ("--bootstrap-server", cluster.bootstrap)
+    assert run(*where, "upgrade-all") == (
+        0,
+        "",
+        "featuregate: not sent, because the cluster is there already: group_coordinator 1\n",
+    )
+    cluster.happen(*(Roll(node_id, "v1-v2") for node_id in (1, 2, 3)))
+    ended = run(*where, "upgrade-all")
+    assert (ended.code, " ".join(ended.out.split())) == (
+        0,
+        "[Upgrade] Feature: group_coordinator ExistingFinalizedMaxVersion: 1 NewFinalizedMaxVersion: 2 Result: OK",
+    )
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_lowest_finalized_level_is_told_where_it_deprecates_levels(
+    run: Run, simulated_kafka: MakeSimulatedCluster, *, as_json: bool
+) -> None:
+    """In text and in JSON."""
+    newest = replace(ZooKeeper().find("v2"), supported={"group_coordinator": (2, 3)})
+    cluster = simulated_kafka(ZooKeeper("v1-v2", binaries={"v2-v3": newest}))
+    cluster.happen(*(Roll(node_id, "v2-v3") for node_id in (1, 2, 3)))
+    argv = ("--bootstrap-server", cluster.bootstrap, "upgrade-all")
+    if as_json:
+        (said,) = json.loads(run(*argv, "--output", "json").out)["features"]
+        assert (said["before_min"], said["before"], said["level"]) == (2, 2, 3)
+    else:
+        assert " ".join(run(*argv).out.split()) == (
+            "[Upgrade] Feature: group_coordinator ExistingFinalizedMinVersion: 2 ExistingFinalizedMaxVersion: 2 "
+            "NewFinalizedMaxVersion: 3 Result: OK"
+        )
 
 
 def test_ctrl_c_says_that_it_may_have_been_applied(cluster: ScriptedCluster) -> None:
