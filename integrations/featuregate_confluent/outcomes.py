@@ -140,7 +140,8 @@ class Outcomes:
         if fenced and not taken:
             why = (
                 f"the transaction took {seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
-                f"(transaction.timeout.ms): make batches smaller, or raise it; {why}"
+                f"(transaction.timeout.ms): consume fewer messages in a round (ProducerSwitch.round_size) or raise it; "
+                f"{why}"
             )
         in_use = transaction.in_use or any(
             other is not transaction and other.producer is transaction.producer for other in self.under_way

@@ -117,9 +117,11 @@ class Rounds:
     # ------------------------------------------------------------------ what the switch tells
 
     def polled(self, aborted: int) -> None:
-        """Note that ``consume()`` returns: a round begins, with so many transactions aborted before it."""
+        """Note that the consumer was polled: a round begins, with so many transactions aborted before it."""
         self._polled_at = self._clock()
         self._aborted = aborted
+        self._given.clear()
+        self._begun.clear()
 
     def given(self, transaction: Transaction) -> None:
         """Note that the app is given a transaction."""
@@ -150,8 +152,6 @@ class Rounds:
             One message by itself outlives a limit, time and again.
         """
         found, self._measured = self._measured, _Measured()
-        self._given.clear()
-        self._begun.clear()
         if not found.messages:
             return
         before = self._asked

@@ -154,6 +154,7 @@ class ProducerSwitch:
         self._standing.join()
         self._failure = None
         consumer.subscribe(self.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke)
+        self.rounds.polled(self.aborted)
 
     def consume(self, max_messages: int = 500, timeout: float = 0.2) -> list[Message]:
         """Consume up to ``max_messages`` of partitions that are this member's, for ``timeout`` seconds at most.
@@ -244,8 +245,9 @@ class ProducerSwitch:
     def time_left(self) -> float:
         """Return the seconds until the first limit, negative once that has passed.
 
-        The limits are ``max.poll.interval.ms`` since :meth:`consume` returned, and ``transaction.timeout.ms`` since
-        each transaction began that is open. A transaction whose commit was started is not open any more.
+        The limits are ``max.poll.interval.ms`` since :meth:`subscribe` or :meth:`consume` returned, and
+        ``transaction.timeout.ms`` since each transaction began that is open. A transaction whose commit was started is
+        not open any more.
         """
         return self.rounds.time_left()
 

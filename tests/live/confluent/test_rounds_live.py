@@ -141,6 +141,21 @@ def test_a_processor_gets_through_slow_work_without_an_abort(kafka: LocalKafka, 
     assert (cut.most, cut.limit) == (500, "max.poll.interval.ms=4000")
 
 
+def test_a_round_that_becomes_slow_leaves_the_partitions_that_it_has_not_begun(kafka: LocalKafka) -> None:
+    """480 messages at 10 ms take 4.8 s, which is too long; those of two of the three partitions are in time."""
+    pipe = Pipe.on(kafka, "late", partitions=3)
+    worker = Worker(pipe.sink, 0.0)
+    with Ledger(pipe) as ledger, Running(pipe, transform=worker, model="bridge", linger=1.0, **LIMITS) as one:
+        one.warm_up(ledger)
+        worker.each = 0.01
+        ledger.feed_now(480)
+        balance = ledger.balance()
+    assert one.failure is None
+    assert balance.exactly_once, balance
+    assert max(event.messages for event in one.of(Committed)) == 160
+    assert (one.of(RolledBack), one.health["aborted"]) == ([], 0)
+
+
 def test_a_message_that_alone_takes_too_long_ends_run_with_the_name_of_the_property(kafka: LocalKafka) -> None:
     """It was tried alone three times, was lost each time, and is not lost for good: faster work gets through."""
     pipe = Pipe.on(kafka, "too-long")

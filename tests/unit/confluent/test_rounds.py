@@ -209,6 +209,8 @@ def test_the_time_left_is_that_of_the_first_limit() -> None:
     assert member.rounds.time_left() == 2.0
     member.now += 2.5
     assert member.rounds.time_left() == -0.5
+    assert member.size() == 1, "asked in the middle of a transaction"
+    assert member.rounds.time_left() == -0.5
     member.rounds.ran(batch)  # type: ignore[arg-type]
     assert member.rounds.time_left() == 2.5
     member.rounds.polled(0)
@@ -230,5 +232,6 @@ def test_nothing_is_learned_from_a_round_without_messages() -> None:
     member = Member()
     member.rounds.given(Batch(5))  # type: ignore[arg-type]
     member.now += 100.0
+    member.rounds.polled(0)
     assert member.size() == 1
     assert member.rounds.health() == {"round_size": 1, "round_cut": False, "message_seconds": 0.5 * 5}
