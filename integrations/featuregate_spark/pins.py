@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Decision
 from featuregate.answers import FrozenMap
+from featuregate.errors import ConfigError
 from featuregate.ratchet import Kept, LatchedGate, LatchKey, decide, ratchet
 from featuregate.shelf import document_of as kept_document
 from featuregate.shelf import kept_from
@@ -92,16 +93,26 @@ def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: I
         Those of the session, with their decisions of now.
     at
         Seconds since the Unix epoch, for people.
+
+    Raises
+    ------
+    ConfigError
+        The cluster tells no id, so that a latch would hold for any cluster.
     """
     gates = list(gates)
     if view is None:
         return BatchPin(batch_id=batch_id, snapshot=_unseen(before, gates), kept=before.kept if before else FrozenMap())
+    if view.cluster_id is None:
+        raise ConfigError(
+            "cluster_id",
+            "is missing: the brokers tell no cluster id, and the latches in the pins of foreach_batch() belong to one; "
+            "name the cluster by FeatureSession(..., cluster_id=...)",
+        )
     kept = before.kept if before else FrozenMap()
-    known = kept.get(view.cluster_id or "", Kept(cluster_id=view.cluster_id))
+    known = kept.get(view.cluster_id, Kept(cluster_id=view.cluster_id))
     moved = ratchet(known, view, _opening(known, view, gates, at))
     decisions = {gate.name: _decide(moved, view, gate) for gate in gates}
-    if view.cluster_id is not None:  # clusters without an id cannot be told from each other
-        kept = FrozenMap({**kept, view.cluster_id: moved})
+    kept = FrozenMap({**kept, view.cluster_id: moved})
     return BatchPin(batch_id=batch_id, snapshot=Snapshot.of(view, decisions), kept=kept)
 
 
@@ -117,9 +128,18 @@ def _opening(known: Kept, view: View, gates: Iterable[Gate], at: float) -> list[
 
 
 def _decide(kept: Kept, view: View, gate: Gate) -> Decision:
+    """Go by the gate, which knows how old the view is; and where that does not prove it, by what the query latched."""
+    now = gate.decision
     if gate.policy == "live":
-        return gate.decision  # it knows, too, when the view is stale
-    return decide(kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+        return now
+    latched = kept.gates.get(LatchKey(gate.name, str(gate.requirement)))
+    if now.cluster_id == view.cluster_id and (now.open or latched is None):
+        return now
+    decision = decide(kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+    if latched is None or decision.held is not None or now.cluster_id != view.cluster_id:
+        return decision
+    # The view alone would prove it, and is too old for that.
+    return replace(now, held=f"held open: latched at epoch {latched.epoch}, and not proved now")
 
 
 def _unseen(before: BatchPin | None, gates: Iterable[Gate]) -> Snapshot:

@@ -61,8 +61,9 @@ class FeatureSession:
         Where latches outlive the process, beside those that each query keeps with its checkpoint.
     metrics
         Called with each event of the core and of this package.
-    roster
-        See :class:`featuregate.Discoverer`.
+    roster, cluster_id
+        See :class:`featuregate.Discoverer`. Listed brokers tell no cluster id: ``shelf`` and :meth:`foreach_batch` need
+        ``cluster_id`` there.
 
     Raises
     ------
@@ -83,13 +84,20 @@ class FeatureSession:
         shelf: Shelf | str | None = None,
         metrics: SparkHook | None = None,
         roster: RosterSource = "ask",
+        cluster_id: str | None = None,
     ) -> None:
         _refuse_in_a_task()
         self.spark = spark
         self._hook = metrics
         self._tell = Teller(metrics)
         self._watch = Watch(
-            config=config, interval=interval, wait=wait, roster=roster, shelf=shelf, metrics=self._on_event
+            config=config,
+            interval=interval,
+            wait=wait,
+            roster=roster,
+            cluster_id=cluster_id,
+            shelf=shelf,
+            metrics=self._on_event,
         )
         for name, requirement in (gates or {}).items():
             self.gate(name, requirement)
@@ -162,7 +170,13 @@ class FeatureSession:
             The app's code.
         checkpoint
             The query's ``checkpointLocation``: pins are kept in its folder ``featuregate``.
+
+        Raises
+        ------
+        ConfigError
+            Brokers are listed, and ``cluster_id`` was not given: what the pins latch would belong to any cluster.
         """
+        self._watch.require_cluster_id()
         return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, beside=files_beside, tell=self._tell)
 
     def listener(self) -> FeatureListener:

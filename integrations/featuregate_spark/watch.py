@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from featuregate import Discoverer
 from featuregate.config import Settings
-from featuregate.errors import ClosedError
+from featuregate.errors import ClosedError, ConfigError
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Watch:
     wait: float
     """Seconds that the first look waits for a view, at the most."""
     roster: Any = "ask"
+    cluster_id: str | None = None
     shelf: Shelf | str | None = None
     metrics: Callable[[Any], None] | None = None
     _wanted: dict[str, tuple[str, Policy]] = field(default_factory=dict)
@@ -64,12 +65,32 @@ class Watch:
             raise ClosedError("this session's features are closed; make a new FeatureSession")
         if self._live is None:
             self._live = Discoverer(
-                self.config, interval=self.interval, roster=self.roster, shelf=self.shelf, metrics=self.metrics
+                self.config,
+                interval=self.interval,
+                roster=self.roster,
+                cluster_id=self.cluster_id,
+                shelf=self.shelf,
+                metrics=self.metrics,
             ).start()
             for name, (text, policy) in self._wanted.items():
                 self._gates[name] = self._live.gate(name, text, policy=policy)
             self._live.wait(self.wait)
         return self._live
+
+    def require_cluster_id(self) -> None:
+        """Make sure that what is latched can be told from what another cluster has latched.
+
+        Raises
+        ------
+        ConfigError
+            Brokers are listed, which tell no cluster id, and the user has named none.
+        """
+        if self.roster == "listed" and self.cluster_id is None:
+            raise ConfigError(
+                "cluster_id",
+                "is missing: listed brokers tell no cluster id, and the latches in the pins of foreach_batch() belong "
+                "to one; give the cluster's id, or a name that stays the same for as long as the cluster exists",
+            )
 
     @property
     def bootstrap(self) -> str:

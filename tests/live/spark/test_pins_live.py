@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession, WrongCheckpoint
 from featuregate_spark.hadoop import HadoopFiles
@@ -107,6 +108,20 @@ def test_the_latch_is_there_after_a_restart(spark: SparkSession, query: Query) -
     held = pins[2]["tv2"].decision.held
     assert held is not None
     assert "transaction.version was 2" in held
+
+
+def test_listed_brokers_keep_the_latch_by_the_name_of_their_cluster(spark: SparkSession, query: Query) -> None:
+    """They tell no cluster id, so the session names it; without a name no query begins."""
+    with FakeCluster() as kafka:
+        for level in (2, 1):
+            kafka.finalize({"transaction.version": level})
+            listed = {"roster": "listed", "cluster_id": "orders", "gates": {"tv2": TV2}}
+            with FeatureSession(spark, kafka.bootstrap, **listed) as features:
+                query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
+        nameless = FeatureSession(spark, kafka.bootstrap, roster="listed")
+        with nameless as features, pytest.raises(ConfigError, match=r"^cluster_id: is missing"):
+            features.foreach_batch(query.function, checkpoint=str(query.checkpoint))
+    assert query.seen == [(0, True), (1, True)]
 
 
 def test_a_query_whose_cluster_is_silent_goes_on_as_before(spark: SparkSession, query: Query) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate import Discoverer
+from featuregate.errors import ClosedError, ConfigError
 from featuregate.ratchet import LatchKey
-from featuregate.testing import StaticFeatures, release_view
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_spark import PinDamaged, Snapshot
 from featuregate_spark.pins import BatchPin, next_pin
+from featuregate_spark.watch import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from featuregate import Gate, View
     from featuregate.ratchet import Policy
 
+BOUND = 30.0
 TV2 = "transaction.version>=2"
 HIGH = release_view("4.2")
 LOW = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1)
@@ -39,6 +45,11 @@ def after(*views: View | None, policy: Policy = "sticky") -> BatchPin:
         assert pin == written
     assert pin is not None
     return pin
+
+
+def watching(bootstrap: str, **more: Any) -> Watch:
+    """Give what a session watches by, before it has begun."""
+    return Watch(config=bootstrap, interval=60.0, wait=BOUND, **more)
 
 
 def test_the_first_pin_is_what_is_seen() -> None:
@@ -87,13 +98,77 @@ def test_another_cluster_begins_afresh_and_the_first_is_not_forgotten() -> None:
     assert {*back.kept} == {HIGH.cluster_id, "another"}
 
 
-def test_a_cluster_without_an_id_latches_nothing() -> None:
-    """It cannot be told from another one."""
-    nameless = release_view("4.2", cluster_id=None)
-    pin = after(nameless)
-    assert (pin.snapshot.opened, pin.kept) == ({"tv2": True}, {})
-    lower = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1, cluster_id=None)
-    assert after(nameless, lower).snapshot.opened == {"tv2": False}
+def test_a_cluster_without_an_id_is_refused() -> None:
+    """Its latch would hold for any cluster, and without one a restart would go back; the error names what to give."""
+    with pytest.raises(ConfigError, match=r"^cluster_id: is missing: .* FeatureSession\(\.\.\., cluster_id=\.\.\.\)"):
+        after(release_view("4.2", cluster_id=None))
+
+
+def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
+    """Over a restart and a downgrade, as those that tell an id."""
+    pin = None
+    with FakeCluster() as kafka:
+        for batch_id, level in enumerate((2, 1)):
+            kafka.finalize({"transaction.version": level})
+            watch = watching(kafka.bootstrap, roster="listed", cluster_id="orders")
+            gate = watch.gate("tv2", TV2, "sticky")
+            pin = next_pin(pin, batch_id, watch.look().view, [gate], at=1.0)
+            watch.close()
+            pin = BatchPin.from_json(pin.to_json())
+            assert (pin.snapshot.cluster_id, pin.snapshot.opened) == ("orders", {"tv2": True})
+    assert pin is not None
+    assert pin.snapshot.held == ("tv2",)
+
+
+def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
+    """It is told before a query begins."""
+    with pytest.raises(ConfigError, match=r"^cluster_id: is missing: listed brokers tell no cluster id"):
+        watching("127.0.0.1:1", roster="listed").require_cluster_id()
+    watching("127.0.0.1:1", roster="listed", cluster_id="orders").require_cluster_id()
+    watching("127.0.0.1:1").require_cluster_id()
+
+
+@pytest.fixture
+def day_old() -> Iterator[Discoverer]:
+    """Give a discoverer whose brokers have all been silent for a day."""
+    now = [0.0]
+    with FakeCluster(finalized={"transaction.version": 2}) as kafka:
+        features = Discoverer(kafka.bootstrap, interval=3600, stale_after=10, clock=lambda: now[0])
+        features.refresh(BOUND)
+    now[0] = 86_400.0
+    yield features
+    features.close()
+
+
+@pytest.mark.parametrize("policy", ["sticky", "live"])
+def test_a_batch_by_an_old_view_opens_nothing_new(day_old: Discoverer, policy: Policy) -> None:
+    """The app makes a gate when nobody has answered for a day: the view proves nothing any more."""
+    view = day_old.view
+    assert view is not None
+    pin = next_pin(None, 0, view, [day_old.gate("tv2", TV2, policy=policy)], at=1.0)
+    assert pin.snapshot.opened == {"tv2": False}
+    assert "nobody has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
+    assert pin.kept[str(view.cluster_id)].gates == {}
+
+
+def test_what_the_query_latched_is_held_and_not_proved_by_an_old_view(day_old: Discoverer) -> None:
+    """The process has latched nothing, because its gate is new; the query has."""
+    view = day_old.view
+    before = next_pin(None, 0, view, seen(view), at=1.0)
+    pin = next_pin(before, 1, view, [day_old.gate("tv2", TV2)], at=1.0)
+    assert pin.snapshot.opened == {"tv2": True}
+    assert pin.snapshot.held == ("tv2",)
+    assert "nobody has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
+
+
+def test_a_batch_of_a_closed_session_is_refused() -> None:
+    """Nothing is asked any more, and what was seen last may be of yesterday."""
+    with FakeCluster() as kafka:
+        watch = watching(kafka.bootstrap)
+        watch.look()
+        watch.close()
+        with pytest.raises(ClosedError, match="make a new FeatureSession"):
+            watch.look()
 
 
 def test_the_same_name_with_another_requirement_is_another_promise() -> None:
@@ -133,6 +208,8 @@ class Sight(NamedTuple):
     view: View | None
     forgets: bool
     """Whether the process was restarted before the batch."""
+    late: bool
+    """Whether the process is new, and made its gate when the view proved nothing any more."""
 
 
 LEVELS = [
@@ -142,23 +219,32 @@ LEVELS = [
 ]
 
 
-@given(st.lists(st.builds(Sight, st.sampled_from([None, *LEVELS]), st.booleans()), max_size=12))
-def test_no_batch_of_a_cluster_is_below_an_earlier_one(sights: list[Sight]) -> None:
-    """Over any sequence of levels, silences, restarts and clusters (P5)."""
+@given(st.lists(st.builds(Sight, st.sampled_from([None, *LEVELS]), st.booleans(), st.booleans()), max_size=12))
+def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(sights: list[Sight]) -> None:
+    """Over any sequence of levels, silences, restarts, clusters and views too old to prove anything (P5)."""
     pin, opened = None, set()
     features = StaticFeatures()
     for batch_id, sight in zip(count(), sights, strict=False):
-        if sight.forgets:
+        if sight.forgets or sight.late:
             features = StaticFeatures()
+        if sight.late:
+            if sight.view is not None:
+                features.show(sight.view)
+            features.close()
         gate = features.gate("tv2", TV2)
-        if sight.view is not None:
+        if sight.view is not None and not sight.late:
             features.show(sight.view)
         pin = next_pin(pin, batch_id, features.view, [gate], at=float(batch_id))
-        cluster = pin.snapshot.cluster_id
-        assert pin.snapshot["tv2"].open or cluster not in opened
-        if pin.snapshot["tv2"].open:
+        cluster, is_open = pin.snapshot.cluster_id, pin.snapshot["tv2"].open
+        assert is_open or cluster not in opened
+        if is_open and cluster not in opened:
+            assert sight.view is not None
+            assert not sight.late
+            assert sight.view.finalized["transaction.version"] >= 2
             opened.add(cluster)
         pin = BatchPin.from_json(pin.to_json())
+        if sight.late:
+            features = StaticFeatures()
 
 
 @pytest.mark.parametrize(
