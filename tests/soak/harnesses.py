@@ -37,7 +37,7 @@ UPGRADE = ROLLING + "test_a_rolling_upgrade_under_load_loses_and_doubles_nothing
 SPARK = ("confluent-kafka", "pyspark")
 PATIENT = {"EOS_BOUND": "180"}
 """A soak goes on beside other work, and a busy machine is no failure."""
-LONG = {"EOS_ROUNDS": "8", "EOS_RATE": "400", **PATIENT}
+LONG = {"EOS_ROUNDS": "10", "EOS_RATE": "250", **PATIENT}
 
 HARNESSES = (
     Harness(
@@ -50,7 +50,7 @@ HARNESSES = (
         name="Spark sink",
         test="tests/live/spark/test_sink_faults.py::test_each_row_is_there_once_whatever_happens",
         bound=3600,
-        settings={"SINK_FAULTS": "16", "SINK_RATE": "600", **PATIENT},
+        settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
         libraries=SPARK,
     ),
     Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=3600, settings=LONG),
