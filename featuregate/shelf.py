@@ -31,9 +31,9 @@ ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; dele
 class Shelf(Protocol):
     """Where latches are kept. Both methods may block, and are never called by a check.
 
-    The poll loop calls them, and :meth:`featuregate.Discoverer.gate`: ``load`` each time, for the latches of other
-    processes, and ``save`` where something is new. What they raise beside the errors below counts as a shelf that
-    failed: the view is taken in, and no latch opens.
+    Each poll calls ``load``, for the latches of other processes, and ``save`` where something is new. So does
+    :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What they raise beside the errors
+    below counts as a shelf that failed: the view is taken in, and no latch opens.
     """
 
     def load(self, cluster_id: str) -> Kept | None:

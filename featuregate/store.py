@@ -134,6 +134,7 @@ class Store(Generic[G]):
                 return []
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
+            self._durable.pop(seen.cluster_id, None)  # other processes may have latched since it was read
             kept = self._keep(seen)
             self._remember(seen)
             with self.settled:
@@ -220,14 +221,15 @@ class Store(Generic[G]):
         return moved
 
     def _keep_on(self, shelf: Shelf, kept: Kept, seen: View) -> Kept:
-        """Join in what other processes have latched since, and make durable what is new.
+        """Join in what the shelf holds, where it has not been read since the last poll, and make durable what is new.
 
         What cannot be made durable may raise levels in memory, but opens nothing. A shelf of the app's own may raise
         anything, and must not cost us the view.
         """
         proved = ratchet(kept, seen)
         try:
-            kept = join(kept, self._load(shelf, seen.cluster_id))
+            if seen.cluster_id not in self._durable:
+                kept = join(kept, self._load(shelf, seen.cluster_id))
             proved = ratchet(kept, seen)
             moved = ratchet(kept, seen, self._opening(kept, seen))
             if moved != self._durable[seen.cluster_id]:

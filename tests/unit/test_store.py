@@ -45,12 +45,13 @@ class Shelved:
 
     def __init__(self) -> None:
         self.there: dict[str, Kept] = {}
-        self.saves = 0
+        self.loads = self.saves = 0
         self.fails: ShelfError | None = None
 
     def load(self, cluster_id: str) -> Kept | None:
         if self.fails:
             raise self.fails
+        self.loads += 1
         return self.there.get(cluster_id)
 
     def save(self, kept: Kept) -> Kept:
@@ -244,6 +245,18 @@ def test_processes_that_share_a_shelf_learn_each_others_latches() -> None:
     one.offer(view(broker(txn=2)))
     assert first.open
     assert first.decision.held is not None
+
+
+def test_making_gates_reads_no_shelf_again() -> None:
+    """``features.gate(...).open``, written where it is needed, may run for each message."""
+    shelf = Shelved()
+    store, _ = make(shelf)
+    store.offer(view(broker(txn=3)))
+    assert add(store).open
+    loads, saves = shelf.loads, shelf.saves
+    for _ in range(9):
+        assert add(store).open
+    assert (shelf.loads, shelf.saves) == (loads, saves)
 
 
 def test_a_shelf_that_is_emptied_gets_back_what_a_running_process_holds() -> None:
