@@ -7,6 +7,8 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scripted import HANG_UP, SILENCE, ScriptedCluster
 
 from featuregate import Admin
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
     from scripted import ScriptedNode
 
+    from featuregate.outcomes import Outcome
+    from featuregate.updates import Update
     from featuregate.wire.update_features import UpdateFeaturesRequest
 
 GROUP = upgrade({"group.version": 1})
@@ -283,7 +287,7 @@ TELLS_NOTHING = {
 @pytest.mark.parametrize("as_results", [False, True])
 @pytest.mark.parametrize("code", TELLS_NOTHING)
 @pytest.mark.parametrize("applied", [True, False])
-def test_an_answer_that_does_not_tell_is_settled_by_reading_back(
+def test_invariant_11_an_answer_that_does_not_tell_is_settled_by_reading_back(
     cluster: ScriptedCluster, code: int, *, applied: bool, as_results: bool
 ) -> None:
     """The controller may have written the record and waited in vain for the quorum: that is no refusal."""
@@ -347,6 +351,48 @@ def test_what_is_known_is_told_beside_what_is_in_doubt(cluster: ScriptedCluster)
         "The request timed out; a was changed; b was refused: INVALID_UPDATE_VERSION (error 95): no. "
         "Read back: c is 0 (wanted 3). Look again with 'featuregate describe' before you repeat it"
     )
+
+
+OUTCOMES = st.sampled_from([(0, True), (95, False), (31, False)]) | st.tuples(
+    st.sampled_from(sorted(TELLS_NOTHING)), st.booleans()
+)
+"""A code, and whether the level was changed: what is agreed to was, what is refused was not, else nobody knows."""
+
+
+@pytest.mark.slow
+@given(st.lists(OUTCOMES, min_size=1, max_size=3))
+@settings(max_examples=40)
+def test_invariant_11_what_an_update_is_told_to_have_done_is_what_the_cluster_shows(
+    outcomes: list[tuple[int, bool]],
+) -> None:
+    """Whatever the controller answers: done means changed, refused means not changed, and else it is uncertain."""
+    said = {f"f{at}": code for at, (code, _) in enumerate(outcomes)}
+    applied = {f"f{at}": 1 for at, (_, changed) in enumerate(outcomes) if changed}
+
+    def answer(*_: object) -> UpdateFeaturesResponse:
+        cluster.apply(applied)
+        results = (FeatureResult(feature=name, error_code=code) for name, code in said.items())
+        return UpdateFeaturesResponse(results=tuple(results))
+
+    with ScriptedCluster(1) as cluster:
+        cluster.speak(0, 1)
+        cluster.says = answer
+        came = what_came_of(Admin(cluster.bootstrap, settle=0.0), upgrade(dict.fromkeys(said, 1)))
+        if isinstance(came, UpdateUncertain):
+            assert set(came.wanted) == {name for name, code in said.items() if code in TELLS_NOTHING}
+            assert any(name not in applied for name in came.wanted)
+        else:
+            assert {one.update.feature for one in came.features if one.done} == set(applied)
+
+
+def what_came_of(admin: Admin, updates: tuple[Update, ...]) -> Outcome | UpdateUncertain:
+    """Update, and return what the caller is told."""
+    try:
+        return admin.update(updates)
+    except UpdateRefused as refused:
+        return refused.outcome
+    except UpdateUncertain as uncertain:
+        return uncertain
 
 
 def test_a_dry_run_that_timed_out_has_nothing_to_settle(cluster: ScriptedCluster) -> None:

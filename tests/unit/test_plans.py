@@ -25,7 +25,7 @@ def test_one_refusal_makes_the_whole_refused() -> None:
     assert plan(silent, fine).judgement == "unknown"
 
 
-def test_a_plan_over_silent_nodes_alone_is_unknown() -> None:
+def test_invariant_11_a_plan_over_silent_nodes_alone_is_unknown() -> None:
     """That no node has answered does not mean that no node supports UpdateFeatures."""
     silent = release_view("4.2.0", "4.2.0", silent=[1, 2], epoch=-1, finalized={})
     made = plan(silent, (*upgrade({"share.version": 1}), *disable("group.version")))
@@ -90,7 +90,7 @@ def test_a_latch_of_a_file_is_read_as_it_was_written() -> None:
     }
 
 
-def test_a_latch_that_this_release_cannot_parse_is_unread() -> None:
+def test_invariant_11_a_latch_that_this_release_cannot_parse_is_unread() -> None:
     """The other latches count, and a plan that would be accepted is unknown."""
     keys = [LatchKey("g", "group.version>=1"), LatchKey("new", "group.version~3")]
     gates = {key: LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=1.0, epoch=5) for key in keys}

@@ -624,7 +624,7 @@ DAMAGED = ["[]", "{", '{"schema_version": 1}', '{"schema_version": 99}']
 
 @pytest.mark.parametrize("content", DAMAGED)
 @pytest.mark.parametrize("as_folder", [True, False])
-def test_a_latch_file_that_cannot_be_read_is_named_and_makes_the_plan_unknown(
+def test_invariant_11_a_latch_file_that_cannot_be_read_is_named_and_makes_the_plan_unknown(
     on: Run, tmp_path: Path, content: str, *, as_folder: bool
 ) -> None:
     """What it holds is unknown. A plan moves no file, or the app would lose the latches in it."""
