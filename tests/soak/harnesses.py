@@ -43,17 +43,17 @@ HARNESSES = (
     Harness(
         name="switch, every group protocol",
         test=ROLLING + "test_groups_of_every_protocol_survive_members_and_brokers",
-        bound=3600,
+        bound=4500,
         settings=LONG,
     ),
     Harness(
         name="Spark sink",
         test="tests/live/spark/test_sink_faults.py::test_each_row_is_there_once_whatever_happens",
-        bound=3600,
+        bound=4500,
         settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
         libraries=SPARK,
     ),
-    Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=3600, settings=LONG),
+    Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=4500, settings=LONG),
     Harness(
         name="Spark sink, speculation",
         test="tests/live/spark/test_sink_speculation.py::test_a_task_and_its_twin_write_each_row_once",
@@ -61,5 +61,5 @@ HARNESSES = (
         settings={"SINK_TWINS": "6", **PATIENT},
         libraries=SPARK,
     ),
-    Harness(name="switch, 2.4 to 2.8", test=f"{UPGRADE}[2.4.1-2.8.2]", bound=3600, settings=LONG),
+    Harness(name="switch, 2.4 to 2.8", test=f"{UPGRADE}[2.4.1-2.8.2]", bound=4500, settings=LONG),
 )
