@@ -152,15 +152,16 @@ class Admin:
         Raises
         ------
         UpdateRefused
-            The controller did not agree to all of it. From 4.0 on nothing was changed then; before, what it agreed to
+            The controller did not agree to all of it. From 4.0 on nothing was changed then, except that the quorum of
+            4.1 and newer may have raised ``kraft.version`` all the same; before 4.0, what it agreed to
             was: ``error.outcome`` says which.
         UpdateUncertain
             The answer was lost on its way, or does not tell whether the levels were changed (REQUEST_TIMED_OUT,
             UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and reading back did
             not settle it.
         LocalWireError
-            The cluster speaks nothing newer than UpdateFeatures v0, and this is a downgrade or a dry run: controllers
-            ignore v0's flag. Nothing was sent.
+            The cluster speaks nothing newer than UpdateFeatures v0, and this is a dry run, which v0 does not know.
+            Nothing was sent.
         DiscoveryError, NetError, AuthenticationFailed
             Nothing was sent.
         """

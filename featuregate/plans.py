@@ -131,7 +131,7 @@ def plan(
         closes=tuple(sorted(before_open - after_open)),
         opens=tuple(sorted(after_open - before_open)),
         hurt=tuple(_hurt(seen, after, latched or {})),
-        notes=tuple(_notes(brokers, controllers, wanted)),
+        notes=(*_notes(brokers, controllers, wanted), *_raised_all_the_same(standing, foreseen)),
         unread=tuple(_unread(latched or {})),
         left_out=left,
     )
@@ -218,6 +218,14 @@ def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update
 
 def _raises_kraft(update: Update, view: View) -> bool:
     return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
+
+
+def _raised_all_the_same(standing: Standing, foreseen: tuple[Foresight, ...]) -> Iterator[str]:
+    """Note that one refusal does not stop ``kraft.version``, which the quorum raises at once (seen: 4.1.1)."""
+    raised = [one for one in foreseen if one.update.feature == KRAFT_VERSION and (one.current or 0) < one.update.level]
+    others = [one.update.feature for one in foreseen if one not in raised and one.judgement != "accepted"]
+    if raised and others and raised[0].judgement != "refused" and standing.quorum_may_raise_kraft_version:
+        yield f"{KRAFT_VERSION} may be raised for good though {' and '.join(others)} is refused: send it by itself"
 
 
 def _misspelt(updates: tuple[Update, ...], views: Iterable[View]) -> Iterator[str]:

@@ -47,8 +47,9 @@ class FeatureUpdate:
     upgrade_type: int = UpgradeType.UPGRADE
     """An `UpgradeType`; a number that is none of them is kept, as a controller has to refuse it.
 
-    v0 has only a flag to allow downgrades, and KRaft controllers ignore it: so a downgrade over v0 is refused when it
-    is encoded, and the flag is read as `UpgradeType.SAFE_DOWNGRADE`.
+    v0 has a flag instead, which allows a downgrade, safe or not; it is read as `UpgradeType.SAFE_DOWNGRADE`.
+    Controllers that speak nothing newer (2.7 to 3.2, with ZooKeeper) honour it. KRaft controllers, from 3.3 on, ignore
+    it and take every update over v0 for an upgrade.
     """
 
 
@@ -157,10 +158,10 @@ def _write_update(writer: Writer, version: int, update: FeatureUpdate) -> None:
     writer.int16(update.max_version_level, "feature_updates.max_version_level")
     if version >= _UPGRADE_TYPE_FROM:
         writer.int8(update.upgrade_type, "feature_updates.upgrade_type")
-    elif update.upgrade_type == UpgradeType.UPGRADE:
-        writer.boolean(value=False)
+    elif update.upgrade_type in tuple(UpgradeType):
+        writer.boolean(value=update.upgrade_type != UpgradeType.UPGRADE)
     else:
-        raise writer.error("a downgrade needs v1: controllers ignore v0's flag", "feature_updates.upgrade_type")
+        raise writer.error("v0 can only allow a downgrade or not", "feature_updates.upgrade_type")
     writer.tags({})
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from raw_client import RawClient
+from asking import ask
 
 import featuregate as fg
+from featuregate.errors import UpdateRefused
+from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.testing import LocalKafka
 from featuregate.testing.simulator import Roll, ZooKeeper, ZooKeeperCluster, apply, binary_of, update_features
-from featuregate.wire.frames import write_request
-from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
+from featuregate.updates import disable, downgrade, upgrade
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,24 +42,22 @@ def kafka() -> Iterator[LocalKafka]:
         yield kafka
 
 
+def request_of(feature: str, level: int, *, allow_downgrade: bool) -> UpdateFeaturesRequest:
+    kind = UpgradeType.SAFE_DOWNGRADE if allow_downgrade else UpgradeType.UPGRADE
+    update = FeatureUpdate(feature=feature, max_version_level=level, upgrade_type=kind)
+    return UpdateFeaturesRequest(updates=(update,))
+
+
 def asked(kafka: LocalKafka, feature: str, level: int, *, allow_downgrade: bool) -> UpdateFeaturesResponse:
-    """Send v0 with its flag, which our own encoder refuses to set because KRaft ignores it."""
-    host, _, port = kafka.bootstrap.rpartition(":")
-    request = UpdateFeaturesRequest(updates=(FeatureUpdate(feature=feature, max_version_level=level),))
-    data = bytearray(write_request(request, 0, 1, "raw"))
-    data[-3] = allow_downgrade  # behind it there are the tags of the update and of the request, of which there are none
-    with RawClient(SimpleNamespace(host=host, port=int(port)), timeout=BOUND) as client:
-        client._asked = 1
-        client.send_bytes(bytes(data))
-        return client.receive(UpdateFeaturesResponse, 0)
+    """Send v0 with its flag."""
+    return ask(kafka.bootstrap, request_of(feature, level, allow_downgrade=allow_downgrade), 0, seconds=BOUND)
 
 
 def compare(kafka: LocalKafka, cluster: ZooKeeperCluster) -> None:
     """Hold every update to what the simulated controller says, and the broker to what the simulated one tells."""
     for feature, level, allow_downgrade in UPDATES:
-        kind = 2 if allow_downgrade else 1
-        update = FeatureUpdate(feature=feature, max_version_level=level, upgrade_type=kind)
-        said = update_features(cluster, UpdateFeaturesRequest(updates=(update,)), 0).response
+        request = request_of(feature, level, allow_downgrade=allow_downgrade)
+        said = update_features(cluster, request, 0).response
         real = asked(kafka, feature, level, allow_downgrade=allow_downgrade)
         assert (real.error_code, real.error_message) == (said.error_code, said.error_message)
         assert real.results == said.results
@@ -90,3 +89,16 @@ def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: Local
         cluster = apply(cluster, Roll(1, binary)).cluster
         compare(kafka, cluster)
     assert cluster.features.version == 2
+
+
+def test_kip_584_a_plan_for_a_real_controller_with_zookeeper_says_what_it_says(kafka: LocalKafka) -> None:
+    """In its own words; a downgrade is sent with the flag of v0, and refused for what it is."""
+    admin = fg.Admin(kafka.bootstrap)
+    for updates in (upgrade({"bogus": 1}), downgrade({"bogus": 2}), disable("bogus"), disable("bogus", unsafe=True)):
+        with pytest.raises(UpdateRefused) as caught:
+            admin.update(updates)
+        (failure,) = caught.value.outcome.failures
+        (foreseen,) = admin.plan(updates).updates
+        assert failure.error is not None
+        assert (failure.error.code, failure.error.message) == (INVALID_REQUEST, foreseen.text)
+        assert foreseen.judgement == "refused"

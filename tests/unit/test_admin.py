@@ -25,7 +25,7 @@ from featuregate.errors import (
     UpdateUncertain,
 )
 from featuregate.updates import disable, downgrade, upgrade
-from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
+from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,12 +225,13 @@ def test_an_upgrade_goes_over_v0(cluster: ScriptedCluster) -> None:
     assert cluster.heard[0].version == 0
 
 
-def test_a_downgrade_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
-    """Controllers ignore the flag of v0, and would take it for an upgrade."""
+def test_a_downgrade_goes_over_v0_with_its_flag(cluster: ScriptedCluster) -> None:
+    """Controllers of 2.7 to 3.2 honour it."""
     cluster.speak(0, 0)
-    with pytest.raises(LocalWireError, match="a downgrade needs v1"):
-        Admin(cluster.bootstrap).update(downgrade({"group.version": 0}))
-    assert cluster.heard == []
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="group.version"),))
+    assert Admin(cluster.bootstrap).update(downgrade({"group.version": 0})).done
+    assert cluster.heard[0].version == 0
+    assert cluster.heard[0].request.updates[0].upgrade_type == UpgradeType.SAFE_DOWNGRADE
 
 
 def test_a_dry_run_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:

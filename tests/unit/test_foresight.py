@@ -218,7 +218,8 @@ def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
     """Level 0 is within nothing, so only the name is refused."""
     foresight = one(*disable("bogus"))
     assert foresight.text == "Invalid update version 0 for feature bogus. Feature bogus not found."
-    assert one(*disable("bogus"), standing(speaks=ApiRange(0, 1))).judgement == "accepted"
+    asked = node(8, {"metadata.version": (1, 21)}, role="controller")
+    assert one(*disable("bogus"), replace(before_4_0(20), controllers=(asked,), leader=8)).judgement == "accepted"
 
 
 def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
@@ -258,12 +259,145 @@ def test_a_cluster_without_update_features_refuses() -> None:
     assert one(*upgrade({"a": 1}), standing(speaks=None)).judgement == "refused"
 
 
-def test_over_v0_only_upgrades_are_sent() -> None:
-    """And what becomes of them the controller knows alone."""
-    old = standing(speaks=ApiRange(0, 0))
-    assert one(*upgrade({"group.version": 1}), old).judgement == "unknown"
-    foresight = one(*downgrade({"transaction.version": 1}), old)
-    assert (foresight.judgement, "needs UpdateFeatures v1" in foresight.text) == ("refused", True)
+# ------------------------------------------------------------------ controllers with ZooKeeper (KIP-584)
+
+
+def with_zookeeper(**changed: object) -> Standing:
+    """Take a cluster of the KIP's own example: levels 1 to 2 of a feature, of which 1 is finalized."""
+    brokers = tuple(node(node_id, {"group_coordinator": (1, 2)}) for node_id in (1, 2))
+    base = Standing(finalized={"group_coordinator": 1}, brokers=brokers, leader=1, speaks=ApiRange(0, 0))
+    return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
+
+
+def test_kip_584_a_controller_with_zookeeper_honours_the_flag_of_v0() -> None:
+    """So a downgrade is sent, and a feature may be deleted."""
+    assert one(*upgrade({"group_coordinator": 2}), with_zookeeper()).judgement == "accepted"
+    assert one(*disable("group_coordinator"), with_zookeeper()).judgement == "accepted"
+    assert one(*disable("other"), with_zookeeper()).text == "Can not delete non-existing finalized feature."
+
+
+def test_kip_584_the_words_are_those_of_a_controller_with_zookeeper() -> None:
+    """They have nothing in common with those of KRaft."""
+    assert one(*upgrade({"group.version": 1}), with_zookeeper()).text == (
+        "Could not apply finalized feature update because the provided feature is not supported."
+    )
+    assert one(*upgrade({"group_coordinator": 3}), with_zookeeper()).text == (
+        "Could not apply finalized feature update because brokers were found to have incompatible versions for the "
+        "feature."
+    )
+    assert one(*upgrade({"group_coordinator": 1}), with_zookeeper()).text == (
+        "Can not upgrade a finalized feature from existing maxVersionLevel:1 to the same value."
+    )
+
+
+def test_kip_584_a_downgrade_depends_on_a_minimum_that_nobody_tells() -> None:
+    """Below the finalized minimum a controller refuses it."""
+    at_2 = with_zookeeper(finalized={"group_coordinator": 2})
+    foresight = one(*downgrade({"group_coordinator": 1}), at_2)
+    assert (foresight.judgement, "finalized minimum" in foresight.text) == ("unknown", True)
+
+
+def test_kip_584_a_controller_that_was_not_seen_makes_it_unknown() -> None:
+    """Its own range decides first."""
+    assert one(*upgrade({"group_coordinator": 2}), with_zookeeper(leader=None)).judgement == "unknown"
+    silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
+    brokers = (silent, *with_zookeeper().brokers[1:])
+    assert one(*upgrade({"group_coordinator": 2}), with_zookeeper(brokers=brokers)).judgement == "unknown"
+
+
+def test_controllers_with_zookeeper_from_3_3_on_are_asked_themselves() -> None:
+    """They speak v1 and judge otherwise; none of them has features."""
+    newer = with_zookeeper(finalized={}, brokers=(node(1, {"other": (1, 1)}),), speaks=ApiRange(0, 1))
+    assert one(*upgrade({"other": 1}), newer).judgement == "unknown"
+
+
+# ------------------------------------------------------------------ what a release does otherwise
+
+
+def at(release_level: int, levels: Mapping[str, int], *, newest: int = 2) -> Standing:
+    """Take a cluster of one node, controller and broker, that supports ``metadata.version`` up to a level."""
+    supported = {**SUPPORTED, "metadata.version": (7, release_level)}
+    ranges = {57: ApiRange(0, newest)}
+    broker = replace(node(1, supported), api_ranges=ranges)
+    leader = replace(node(8, supported, role="controller"), api_ranges=ranges)
+    return Standing(finalized=levels, brokers=(broker,), controllers=(leader,), leader=8, speaks=ApiRange(0, newest))
+
+
+@pytest.mark.parametrize(
+    ("levels", "update", "judgement"),
+    [
+        ({"metadata.version": 25}, upgrade({"kraft.version": 1}), "accepted"),
+        ({"metadata.version": 20}, upgrade({"kraft.version": 1}), "refused"),
+        ({"metadata.version": 20}, upgrade({"kraft.version": 1, "metadata.version": 21}), "accepted"),
+        ({"metadata.version": 25, "kraft.version": 1}, disable("kraft.version"), "accepted"),
+        ({"metadata.version": 25, "kraft.version": 1}, downgrade({"kraft.version": 1}), "refused"),
+    ],
+)
+def test_to_4_0_kraft_version_is_a_feature_like_others(
+    levels: dict[str, int], update: tuple[Update, ...], judgement: str
+) -> None:
+    """It depends on metadata.version 3.9-IV0, may go down, and counts as 0 whatever nodes tell (seen: 4.0.0)."""
+    assert foresee(update, at(25, levels))[0].judgement == judgement
+
+
+def test_4_0_names_the_level_that_kraft_version_depends_on() -> None:
+    """4.1 and newer leave it to the quorum."""
+    low = {"metadata.version": 20}
+    assert one(*upgrade({"kraft.version": 1}), at(25, low)).text == (
+        "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "
+        "metadata.version level 21"
+    )
+    assert one(*upgrade({"kraft.version": 1}), at(27, low)).judgement == "unknown"
+
+
+@pytest.mark.parametrize("name", ["share.version", "streams.version"])
+def test_4_0_has_never_heard_of_the_features_that_came_with_4_1(name: str) -> None:
+    """So it cannot disable them either."""
+    levels = {"metadata.version": 25}
+    assert one(*disable(name), at(25, levels)).text.endswith(f"Feature {name} not found.")
+    assert one(*disable(name), at(27, levels)).judgement == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("release_level", "newest", "head", "tail"),
+    [
+        (
+            14,
+            1,
+            "Invalid metadata.version 10.",
+            " Retry using UNSAFE_DOWNGRADE if you want to force the downgrade to proceed.",
+        ),
+        (21, 1, "Invalid metadata.version 10.", ""),
+        (25, 2, "Invalid metadata.version 10.", ""),
+        (27, 2, "Invalid metadata.version 10.", ""),
+        (29, 2, "Unsupported metadata.version downgrade from 14 to 10.", ""),
+    ],
+)
+def test_each_release_refuses_a_downgrade_in_its_own_words(
+    release_level: int, newest: int, head: str, tail: str
+) -> None:
+    """As real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1 and 4.2.0 put it."""
+    foresight = one(*downgrade({"metadata.version": 10}), at(release_level, {"metadata.version": 14}, newest=newest))
+    why = "Refusing to perform the requested downgrade because it might delete metadata information."
+    assert foresight.text == f"{head} {why}{tail}"
+
+
+def test_before_3_7_a_broker_that_lacks_a_feature_refuses_even_to_disable_it() -> None:
+    """Seen: 3.3.2. From 3.7 on level 0 is within nothing."""
+    old, newer = (replace(before_4_0(7), brokers=(node(1, {"metadata.version": (1, top)}),)) for top in (14, 21))
+    asked = [
+        replace(where, controllers=(replace(where.brokers[0], node_id=8, role="controller"),), leader=8)
+        for where in (old, newer)
+    ]
+    assert [one(*disable("bogus"), where).judgement for where in asked] == ["refused", "accepted"]
+    assert "Broker 1 does not support this feature." in one(*disable("bogus"), asked[0]).text
+
+
+def test_releases_that_disagree_make_it_unknown_where_controllers_were_not_asked() -> None:
+    """Behind brokers of 4.0 may stand a controller of 4.0 or of 4.2, and only the former refuses this."""
+    where = replace(at(25, {"metadata.version": 25}), controllers=(), leader=None)
+    foresight = one(*disable("share.version"), where)
+    assert (foresight.judgement, "ask controllers too" in foresight.text) == ("unknown", True)
 
 
 NAMES = st.sampled_from([*features(), "bogus"])

@@ -33,6 +33,14 @@ def test_invariant_11_a_plan_over_silent_nodes_alone_is_unknown() -> None:
     assert "no node has answered" in made.updates[0].text
 
 
+def test_controllers_tell_what_is_spoken_where_every_broker_is_silent() -> None:
+    """It used to be refused, as by a cluster that knows no features."""
+    brokers = release_view("4.2.0", silent=[1], epoch=-1, finalized={})
+    controllers = replace(release_view("4.2.0", epoch=50), role="controller")
+    made = plan(brokers, upgrade({"share.version": 1}), controllers=controllers)
+    assert (made.judgement, "counts by what it said" in made.updates[0].text) == ("unknown", True)
+
+
 def test_what_opens_and_what_closes_is_named() -> None:
     """By the presets that need the feature."""
     assert plan(VIEW, disable("group.version")).closes == ("kip848",)
@@ -121,6 +129,16 @@ def test_a_level_of_kraft_version_that_may_be_a_mere_record_is_noted(release: st
     """Controllers before 4.1 write it though their quorum does not have it (KAFKA-18979)."""
     made = plan(release_view(release, finalized={"metadata.version": level}, epoch=50), upgrade({"kraft.version": 1}))
     assert any("KAFKA-18979" in note for note in made.notes) is noted
+
+
+def test_kraft_version_may_be_raised_though_the_rest_is_refused() -> None:
+    """From 4.1 on the quorum raises it before the controller judges what comes behind it."""
+    both = upgrade({"kraft.version": 1, "transaction.version": 9})
+    assert any("kraft.version may be raised for good" in note for note in plan(VIEW, both).notes)
+    for harmless in (upgrade({"kraft.version": 1, "share.version": 1}), upgrade({"transaction.version": 9})):
+        assert not any("raised for good" in note for note in plan(VIEW, harmless).notes)
+    before = release_view("3.9.2", epoch=50)
+    assert not any("raised for good" in note for note in plan(before, both).notes)
 
 
 def test_a_plan_reads_as_text() -> None:

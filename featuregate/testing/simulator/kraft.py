@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, release_levels
+from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, release_levels
+from featuregate.kraft_rules import ALL_OR_NOTHING_FROM, CONTROLLERS_REGISTER_FROM
 from featuregate.testing.fake_answers import Tells
 from featuregate.testing.simulator.binaries import Binary, binary_of
 from featuregate.testing.simulator.events import ScriptError
-from featuregate.testing.simulator.kraft_updates import (
-    CONTROLLERS_REGISTER_FROM,
-    KRAFT_VERSION,
-    KRAFT_VERSION_BY_RAFT_FROM,
-    Registry,
-)
+from featuregate.testing.simulator.kraft_updates import Registry
 from featuregate.testing.simulator.nodes import Node
 from featuregate.testing.simulator.values import Value
 from featuregate.testing.simulator.wants import Wants
@@ -189,6 +185,7 @@ class KRaftCluster:
             voters=self.voters,
             brokers=self.registered,
             controllers=self.controllers,
+            connected={voter: self.binary(voter).supported for voter in self.voters if self._connected(voter)},
             levels=self.history[-1].levels,
             kraft_version=self.kraft_version,
         )
@@ -211,6 +208,9 @@ class KRaftCluster:
     def reaches_controller(self, node: Node) -> bool:
         """Say whether a node is connected to the active controller."""
         return self.active is not None and node.alive and not self.apart(node.node_id, self.active)
+
+    def _connected(self, voter: int) -> bool:
+        return voter != self.active and self.reaches_controller(self.nodes[voter])
 
     def apart(self, one: int, other: int) -> bool:
         """Say whether a partition lies between two nodes."""
@@ -253,11 +253,11 @@ class KRaftCluster:
     def _levels_at(self, offset: int, *, binary: Binary | None = None) -> Levels:
         """Give the levels as of an offset, as a node of this build tells them.
 
-        Of ``kraft.version`` that is the level of the quorum itself, whatever the log holds; builds before 4.1 tell what
+        Of ``kraft.version`` that is the level of the quorum itself, whatever the log holds; builds before 4.0 tell what
         was once asked for, though the quorum never heard of it (KAFKA-18979).
         """
         found = next(change for change in reversed(self.history) if change.offset <= offset)
-        believes = binary is not None and binary.numbers < KRAFT_VERSION_BY_RAFT_FROM
+        believes = binary is not None and binary.numbers < ALL_OR_NOTHING_FROM
         levels = {name: level for name, level in found.levels.items() if believes or name != KRAFT_VERSION}
         if self.kraft_version:
             levels[KRAFT_VERSION] = self.kraft_version

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION
+from featuregate.kraft_rules import CONTROLLERS_REGISTER_FROM
 from featuregate.testing.simulator.events import (
     CatchUp,
     ClusterEvent,
@@ -26,7 +27,7 @@ from featuregate.testing.simulator.events import (
     Tick,
 )
 from featuregate.testing.simulator.kraft import KRaftCluster, Levels
-from featuregate.testing.simulator.kraft_updates import CONTROLLERS_REGISTER_FROM, judge
+from featuregate.testing.simulator.kraft_updates import judge
 from featuregate.testing.simulator.nodes import Node, NodeState
 from featuregate.wire.update_features import UpdateFeaturesResponse
 

@@ -1,15 +1,24 @@
-"""How a KRaft controller judges UpdateFeatures (KIP-778, KIP-1022), check by check, in Kafka's order and words.
+"""How a KRaft controller answers UpdateFeatures (KIP-778, KIP-1022), by the rules of :mod:`featuregate.kraft_rules`.
 
-Sources: ``FeatureControlManager.updateFeature``, ``QuorumController.updateFeatures``, ``QuorumFeatures`` and
-``Feature.validateVersion`` of Apache Kafka 3.9.2 and 4.2.0. Pure.
+Sources: ``FeatureControlManager.updateFeatures``, ``QuorumController.updateFeatures`` and
+``LeaderState.maybeAppendUpgradedKRaftVersion`` of Apache Kafka 3.3.2 to 4.3.1. Pure.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, feature_level, features, is_safe_downgrade, level_name
+from featuregate.catalog import KRAFT_VERSION
+from featuregate.kraft_rules import (
+    ALL_OR_NOTHING_FROM,
+    QUORUM_RAISES_KRAFT_VERSION_FROM,
+    Controller,
+    Node,
+    Wanted,
+    counts_kraft_version_as_0,
+    objections,
+)
 from featuregate.testing.simulator.java_maps import in_map_order
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 
@@ -19,15 +28,11 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.binaries import Binary
     from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
-__all__ = ["CONTROLLERS_REGISTER_FROM", "KRAFT_VERSION", "KRAFT_VERSION_BY_RAFT_FROM", "Judged", "Registry", "judge"]
+    Ranges = Mapping[int, Mapping[str, tuple[int, int]]]
 
-KRAFT_VERSION: Final = "kraft.version"
-CONTROLLERS_REGISTER_FROM: Final = 15
-"""``metadata.version`` 3.7-IV0."""
-_FIRST_TO_HOLD_LEVELS: Final = 4
-"""3.3-IV0, the first ``metadata.version`` whose log can hold feature levels."""
-_ALL_OR_NOTHING_FROM: Final = (4, 0)
-KRAFT_VERSION_BY_RAFT_FROM: Final = (4, 1)
+__all__ = ["Judged", "Registry", "judge"]
+
+_REGISTRATIONS_FROM: Final = (3, 7)
 _INVALID_UPDATE_VERSION: Final = 95
 _WITH_RESULTS: Final = 1
 _DISABLED: Final = (0, 0)
@@ -41,19 +46,40 @@ class Registry:
     node_id: int
     binary: Binary
     voters: tuple[int, ...]
-    brokers: Mapping[int, Mapping[str, tuple[int, int]]]
+    brokers: Ranges
     """Registered brokers, fenced ones too, to what each said that it supports."""
-    controllers: Mapping[int, Mapping[str, tuple[int, int]]]
+    controllers: Ranges
     """The same of registered controllers."""
+    connected: Ranges
+    """The same of the other voters that the controller is connected to."""
     levels: Mapping[str, int]
     """Finalized, as the metadata log holds them."""
     kraft_version: int
     """The level that the quorum itself runs at, which no metadata record holds."""
 
-    def level(self, feature: str) -> int:
-        """Return the finalized level of a feature; 0 for none."""
-        by_raft = feature == KRAFT_VERSION and self.binary.numbers >= KRAFT_VERSION_BY_RAFT_FROM
-        return self.kraft_version if by_raft else self.levels.get(feature, 0)
+    @property
+    def controller(self) -> Controller:
+        """Put it as the rules ask for it."""
+        release = self.binary.numbers
+        registers = release >= _REGISTRATIONS_FROM
+        levels = self.levels
+        if release >= ALL_OR_NOTHING_FROM:
+            believed = 0 if counts_kraft_version_as_0(release) else self.kraft_version
+            levels = {**levels, KRAFT_VERSION: believed}
+        others = self.controllers if registers else self.connected
+        missing = set(self.voters) - {self.node_id, *others} if registers else ()
+        return Controller(
+            release=release,
+            own=Node(self.node_id, self.binary.supported),
+            brokers=_nodes(self.brokers),
+            controllers=tuple(node for node in _nodes(others) if node.node_id != self.node_id),
+            unregistered=tuple(sorted(missing)),
+            levels=levels,
+        )
+
+
+def _nodes(ranges: Ranges) -> tuple[Node, ...]:
+    return tuple(Node(node_id, supported) for node_id, supported in sorted(ranges.items()))
 
 
 class Judged(NamedTuple):
@@ -66,142 +92,57 @@ class Judged(NamedTuple):
     """What the quorum itself moves to."""
 
 
-@dataclass(slots=True)
-class _Draft:
-    """What would be written if all went well."""
-
-    records: dict[str, int] = field(default_factory=dict)
-    kraft_version: int | None = None
-
-
 def judge(registry: Registry, request: UpdateFeaturesRequest, version: int) -> Judged:
     """Judge a request of this version. Of a feature that is named twice, the last update counts."""
     updates = {update.feature: update for update in request.updates}
-    wanted = {feature: _type_of(update, version) for feature, update in updates.items()}
-    draft, errors = _Draft(), dict[str, str | None]()
+    controller = registry.controller
     proposed = {**registry.levels, **{feature: update.max_version_level for feature, update in updates.items()}}
-    at_once = registry.binary.numbers >= _ALL_OR_NOTHING_FROM
+    at_once = controller.release >= ALL_OR_NOTHING_FROM
+    records, errors, kraft_version = dict[str, int](), dict[str, str | None](), None
     for feature in in_map_order(updates):
-        level = updates[feature].max_version_level
-        errors[feature] = problem = _judge_one(registry, feature, level, wanted[feature], proposed, draft)
+        wanted = Wanted(feature, updates[feature].max_version_level, _type_of(updates[feature], version))
+        errors[feature] = problem = _refusal(registry, controller, wanted, proposed)
         if problem is not None and at_once:
-            return Judged(_refused(_FOR_ALL + problem), {}, None)
+            # What the quorum has taken by then is not taken back, though all is refused (seen: 4.1.1, 4.2.0).
+            return Judged(_refused(_FOR_ALL + problem), {}, None if request.validate_only else kraft_version)
+        if problem is not None:
+            continue
+        if _raises_the_quorum(controller, wanted):
+            kraft_version = wanted.level
+        elif not _is_of_the_quorum(controller, feature):
+            records[feature] = wanted.level
     response = _all_done(request, version) if at_once else _one_by_one(errors)
-    if request.validate_only:
-        return Judged(response, {}, None)
-    return Judged(response, draft.records, draft.kraft_version)
+    return Judged(response, {}, None) if request.validate_only else Judged(response, records, kraft_version)
 
 
-def _type_of(update: FeatureUpdate, version: int) -> int:
+def _refusal(registry: Registry, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:
+    """Return why an update is refused, in the controller's words; what only the quorum knows, it is asked itself."""
+    said = objections(wanted, controller, proposed)
+    refused = next((objection.text for objection in said if objection.judgement == "refused"), None)
+    if refused is None and _raises_the_quorum(controller, wanted) and not _voters_support(registry, wanted.level):
+        return f"Invalid upgrade of {KRAFT_VERSION} to {wanted.level} because not all of the voters support it"
+    return refused
+
+
+def _is_of_the_quorum(controller: Controller, feature: str) -> bool:
+    return feature == KRAFT_VERSION and controller.release >= QUORUM_RAISES_KRAFT_VERSION_FROM
+
+
+def _raises_the_quorum(controller: Controller, wanted: Wanted) -> bool:
+    return _is_of_the_quorum(controller, wanted.feature) and wanted.level != controller.level(KRAFT_VERSION)
+
+
+def _voters_support(registry: Registry, level: int) -> bool:
+    """Say whether every voter told the leader that it can run a ``kraft.version``."""
+    said = {**registry.controllers, **registry.connected, registry.node_id: registry.binary.supported}
+    ranges = [said.get(voter, {}).get(KRAFT_VERSION, _DISABLED) for voter in registry.voters]
+    return all(lowest <= level <= highest for lowest, highest in ranges)
+
+
+def _type_of(update: FeatureUpdate, version: int) -> str:
     # Of v0 the controllers read the field that v0 has not, and find its default.
-    return update.upgrade_type if version else UpgradeType.UPGRADE
-
-
-def _judge_one(
-    registry: Registry, feature: str, level: int, wanted: int, proposed: Mapping[str, int], draft: _Draft
-) -> str | None:
-    """Return what is wrong with one update; where nothing is, add it to the draft."""
-    problem = _general_problem(registry, feature, level, wanted)
-    if problem is not None:
-        return f"Invalid update version {level} for feature {feature}. {problem}"
-    if feature == METADATA_VERSION:
-        problem = _metadata_problem(registry, level, wanted)
-        if problem is None:
-            draft.records[feature] = level
-        return problem
-    if registry.binary.numbers < _ALL_OR_NOTHING_FROM:
-        draft.records[feature] = level
-        return None
-    if feature == KRAFT_VERSION and registry.binary.numbers >= KRAFT_VERSION_BY_RAFT_FROM:
-        return _judge_kraft_version(registry, level, wanted, draft)
-    problem = _unmet(feature, level, proposed)
-    if problem is not None:
-        return f"Invalid update version {level} for feature {feature}. {problem}"
-    draft.records[feature] = level
-    return None
-
-
-def _general_problem(registry: Registry, feature: str, level: int, wanted: int) -> str | None:
-    current = registry.level(feature)
-    if wanted not in tuple(UpgradeType):
-        return "The controller does not support the given upgrade type."
-    if level < 0:
-        return "A feature version cannot be less than 0."
-    if (reason := _not_supported(registry, feature, level)) is not None:
-        return reason
-    if level < current and wanted == UpgradeType.UPGRADE:
-        return (
-            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
-            "downgrade."
-        )
-    if level > current and wanted != UpgradeType.UPGRADE:
-        return "Can't downgrade to a newer version."
-    return None
-
-
-def _not_supported(registry: Registry, feature: str, level: int) -> str | None:
-    """Ask this controller, then every registered broker, then every registered controller, whether it supports it."""
-    nodes = [(f"Local controller {registry.node_id}", registry.binary.supported)]
-    nodes += [(f"Broker {node_id}", said) for node_id, said in sorted(registry.brokers.items())]
-    registering = registry.levels[METADATA_VERSION] >= CONTROLLERS_REGISTER_FROM
-    if registering:
-        others = sorted(registry.controllers.items())
-        nodes += [(f"Controller {node_id}", said) for node_id, said in others if node_id != registry.node_id]
-    for name, said in nodes:
-        lowest, highest = said.get(feature, _DISABLED)
-        if not lowest <= level <= highest:
-            return f"{name} only supports versions {_range(lowest, highest)}" if highest else _lacks(name)
-    if registering:
-        known = {registry.node_id, *registry.controllers}
-        for voter in registry.voters:
-            if voter not in known:
-                return f"controller {voter} has not registered, and may not support this feature"
-    return None
-
-
-def _lacks(name: str) -> str:
-    return f"{name} does not support this feature."
-
-
-def _range(lowest: int, highest: int) -> str:
-    """Write a range as ``VersionRange.toString`` does."""
-    return str(lowest) if lowest == highest else f"{lowest}-{highest}"
-
-
-def _metadata_problem(registry: Registry, level: int, wanted: int) -> str | None:
-    current = registry.level(METADATA_VERSION)
-    newer = registry.binary.numbers >= _ALL_OR_NOTHING_FROM
-    if level < _FIRST_TO_HOLD_LEVELS and not newer:
-        first = level_name(METADATA_VERSION, _FIRST_TO_HOLD_LEVELS)
-        return f"Invalid metadata.version {level}. Unable to set a metadata.version less than {first}"
-    if level >= current or is_safe_downgrade(current, level):
-        return None
-    said = f"Unsupported metadata.version downgrade from {current} to {level}." if newer else None
-    said = said or f"Invalid metadata.version {level}."
-    if wanted == UpgradeType.UNSAFE_DOWNGRADE:
-        return f"{said} Unsafe metadata downgrade is not supported in this version."
-    return f"{said} Refusing to perform the requested downgrade because it might delete metadata information."
-
-
-def _judge_kraft_version(registry: Registry, level: int, wanted: int, draft: _Draft) -> str | None:
-    current = registry.level(KRAFT_VERSION)
-    if wanted != UpgradeType.UPGRADE:
-        refused = f"Invalid update version {level} for feature {KRAFT_VERSION}. "
-        return None if level == current else f"{refused}Can't downgrade the version of this feature."
-    if level != current:
-        draft.kraft_version = level
-    return None
-
-
-def _unmet(feature: str, level: int, proposed: Mapping[str, int]) -> str | None:
-    """Say which level of another feature is missing, going by what this same request sets too."""
-    if feature not in features():
-        return f"Feature {feature} not found."
-    known = feature_level(feature, level)
-    for other, least in known.depends_on.items() if known else ():
-        if proposed.get(other, 0) < least:
-            return f"{feature} could not be set to {level} because it depends on {other} level {least}"
-    return None
+    code = update.upgrade_type if version else UpgradeType.UPGRADE
+    return UpgradeType(code).name.lower() if code in tuple(UpgradeType) else "unknown"
 
 
 def _refused(message: str) -> UpdateFeaturesResponse:

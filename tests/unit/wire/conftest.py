@@ -147,7 +147,12 @@ BUILDERS: dict[type[Message], Callable[[int], st.SearchStrategy[Message]]] = {
         UpdateFeaturesRequest,
         timeout_ms=millis,
         updates=st.lists(
-            st.builds(FeatureUpdate, feature=text, max_version_level=int16, **since(1, version, upgrade_type=int8))
+            st.builds(
+                FeatureUpdate,
+                feature=text,
+                max_version_level=int16,
+                upgrade_type=int8 if version else st.sampled_from([1, 2]),
+            )
         ).map(tuple),
         **since(1, version, validate_only=st.booleans()),
         **tags(UpdateFeaturesRequest, version),

@@ -103,7 +103,7 @@ def to_kio_node(module: Any, api: str, version: int, node: Any) -> Any:
 
 def to_kio_update(module: Any, version: int, update: Any) -> Any:
     """Say the direction as this version does."""
-    direction = {"upgrade_type": update.upgrade_type} if version >= 1 else {"allow_downgrade": False}
+    direction = {"upgrade_type": update.upgrade_type} if version >= 1 else {"allow_downgrade": update.upgrade_type != 1}
     return module.FeatureUpdateKey(feature=update.feature, max_version_level=update.max_version_level, **direction)
 
 

@@ -17,18 +17,24 @@ UP = FeatureUpdate(feature="a", max_version_level=1)
 
 
 @pytest.mark.parametrize("downgrade", [UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE])
-def test_a_downgrade_over_v0_is_refused(downgrade: UpgradeType) -> None:
-    """KRaft controllers ignore v0's flag, so it could not do what was asked."""
+def test_kip_584_v0_allows_a_downgrade_by_its_flag(downgrade: UpgradeType) -> None:
+    """Controllers of 2.7 to 3.2 honour it; v0 does not tell a safe downgrade from an unsafe one."""
     update = FeatureUpdate(feature="a", max_version_level=0, upgrade_type=downgrade)
     request = UpdateFeaturesRequest(updates=(update,))
     assert UpdateFeaturesRequest.decode(1, request.encode(1)) == request
-    with pytest.raises(LocalWireError, match="a downgrade needs v1"):
-        request.encode(0)
+    assert request.encode(0) == bytes.fromhex("0000ea60 02 02 61 0000 01 00 00")
 
 
-def test_v0_never_allows_a_downgrade() -> None:
+def test_an_upgrade_over_v0_allows_no_downgrade() -> None:
     """The flag is there, and false."""
     assert UpdateFeaturesRequest(updates=(UP,)).encode(0) == bytes.fromhex("0000ea60 02 02 61 0001 00 00 00")
+
+
+def test_v0_has_no_other_upgrade_types() -> None:
+    """A number that nobody knows can not be told there."""
+    update = FeatureUpdate(feature="a", max_version_level=1, upgrade_type=9)
+    with pytest.raises(LocalWireError, match="v0 can only allow a downgrade or not"):
+        UpdateFeaturesRequest(updates=(update,)).encode(0)
 
 
 def test_the_flag_of_v0_is_read_as_a_safe_downgrade() -> None:

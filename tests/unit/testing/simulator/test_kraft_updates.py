@@ -258,6 +258,57 @@ def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
     assert told(raised, downgrade({"kraft.version": 1})) is None
 
 
+def test_a_refusal_does_not_stop_the_quorum_from_4_1_on() -> None:
+    """It is asked in the order of Java's map, and what it has taken stays (seen: 4.1.1)."""
+    both = upgrade({"kraft.version": 1, "transaction.version": 9})
+    happened = apply(NEW.begin(), both)
+    assert happened.response.error_code == INVALID_UPDATE_VERSION
+    assert happened.cluster.levels == {**NEW.begin().levels, "kraft.version": 1}
+    # What is refused before it comes to kraft.version leaves it alone, and so does a dry run.
+    before = upgrade({"kraft.version": 1, "group.version": 9})
+    dry = upgrade({"kraft.version": 1, "transaction.version": 9}, dry_run=True)
+    assert [apply(NEW.begin(), each).cluster.kraft_version for each in (before, dry)] == [0, 0]
+
+
+def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
+    """Controllers do not register before 3.7-IV0, so that nobody but the quorum asks it."""
+    mixed = after(KRaft("3.8", levels={"metadata.version": 14}), *(Roll(node, "4.2") for node in (3000, 3001, 1, 2, 3)))
+    assert mixed.active == 3000
+    assert told(mixed, upgrade({"kraft.version": 1})) == (
+        "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
+    )
+    assert told(after(mixed, Roll(3002, "4.2")), upgrade({"kraft.version": 1})) is None
+
+
+def test_4_0_takes_kraft_version_for_a_feature_like_others_and_for_0() -> None:
+    """It depends on metadata.version 3.9-IV0; what is written counts for nobody, as a real 4.0.0 showed."""
+    cluster = KRaft("4.0", brokers=2, controllers=0, levels={"metadata.version": 20}).begin()
+    assert told(cluster, upgrade({"kraft.version": 1})) == (
+        "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "
+        "metadata.version level 21"
+    )
+    raised = after(cluster, upgrade({"kraft.version": 1, "metadata.version": 21}))
+    assert raised.levels == {"metadata.version": 21}
+    assert "kraft.version" not in raised.tells(1).finalized
+    assert told(raised, downgrade({"kraft.version": 1})) == (
+        "Invalid update version 1 for feature kraft.version. Can't downgrade to a newer version."
+    )
+    assert told(raised, downgrade({"kraft.version": 0})) is None
+
+
+def test_up_to_3_6_a_broker_that_lacks_a_feature_refuses_to_disable_it() -> None:
+    """As a real 3.3.2 did, and in its words for a level out of range."""
+    old = KRaft("3.6", brokers=2, controllers=0)
+    assert told(old, downgrade({"bogus": 0})) == (
+        "Invalid update version 0 for feature bogus. Broker 1 does not support this feature."
+    )
+    mixed = after(KRaft("3.5"), *(Roll(node, "3.6") for node in (3000, 3001, 3002)))
+    assert told(mixed, upgrade({"metadata.version": 14})) == (
+        "Invalid update version 14 for feature metadata.version. Broker 1 does not support the given version. It "
+        "supports 1 to 11."
+    )
+
+
 def test_3_9_writes_a_record_of_kraft_version_that_the_quorum_does_not_go_by() -> None:
     """Nodes of 3.9 tell what was asked for, and nodes of 4.2 what is (KAFKA-18979)."""
     happened = apply(OLD.begin(), upgrade({"kraft.version": 1}))

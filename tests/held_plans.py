@@ -1,0 +1,76 @@
+"""Updates as they are sent, answers as they are compared, and a plan held to what a controller said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from featuregate.testing.simulator.java_maps import in_map_order
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpgradeType
+
+if TYPE_CHECKING:
+    from featuregate.plans import Plan
+    from featuregate.updates import Update
+    from featuregate.wire.update_features import UpdateFeaturesResponse
+
+__all__ = ["INVALID_UPDATE_VERSION", "Said", "answers_of", "held_to", "request_of"]
+
+INVALID_UPDATE_VERSION = 95
+FOR_ALL = "The update failed for all features since the following feature had an error: "
+
+
+class Said(NamedTuple):
+    """What a controller said of one update."""
+
+    code: int
+    message: str
+
+
+def request_of(updates: tuple[Update, ...], *, dry_run: bool) -> UpdateFeaturesRequest:
+    """Make the request that an operator would send."""
+    return UpdateFeaturesRequest(
+        updates=tuple(
+            FeatureUpdate(
+                feature=update.feature,
+                max_version_level=update.level,
+                upgrade_type=UpgradeType[update.upgrade_type.upper()],
+            )
+            for update in updates
+        ),
+        validate_only=dry_run,
+    )
+
+
+def answers_of(response: UpdateFeaturesResponse, updates: tuple[Update, ...]) -> dict[str, Said]:
+    """Say for each feature what became of it; where one refusal refuses all, it stands under the empty name."""
+    if response.error_code:
+        return {"": Said(response.error_code, (response.error_message or "").removeprefix(FOR_ALL))}
+    told = {one.feature: Said(one.error_code, one.error_message or "") for one in response.results}
+    return {update.feature: told.get(update.feature, Said(0, "")) for update in updates}
+
+
+def held_to(made: Plan, said: dict[str, Said], code: int = INVALID_UPDATE_VERSION, *, whole: bool = True) -> None:
+    """Hold the plan of a request to what a controller said: whatever is not unknown is so, word for word.
+
+    Where the plan did not see the whole, controllers too, another node may be named than the plan names.
+    """
+    if "" in said:
+        assert made.all_or_nothing
+        assert made.judgement in ("refused", "unknown"), said
+        assert said[""].code == code
+        message = said[""].message
+        by_name = {each.update.feature: each for each in made.updates}
+        # The controller stops at the first that it refuses, in the order of its map.
+        for name in in_map_order(by_name):
+            if by_name[name].judgement == "refused":
+                assert by_name[name].text == message
+                break
+            if by_name[name].judgement == "unknown" and f"{name}" in message:
+                break
+        return
+    for each in made.updates:
+        told = said[each.update.feature]
+        if each.judgement == "refused":
+            assert told.code == code
+            assert told.message == each.text or not whole
+        elif each.judgement == "accepted":
+            assert told.code == 0, told

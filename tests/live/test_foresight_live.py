@@ -1,0 +1,89 @@
+"""A plan and a simulated controller say what real controllers say, over made-up updates.
+
+Both go by the transcription in :mod:`featuregate.kraft_rules`; here real controllers are the judges. The updates follow
+from a seed that stands in the header of the run (``--hypothesis-seed``) and in the name of a failure.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from asking import ask
+from held_plans import answers_of, held_to, request_of
+
+import featuregate as fg
+from featuregate.catalog import features
+from featuregate.plans import plan
+from featuregate.testing import LocalKafka
+from featuregate.testing.simulator import KRaft, update_features
+from featuregate.updates import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from featuregate.testing.simulator import KRaftCluster
+    from featuregate.view import View
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+BOUND = 20.0
+"""Seconds for the levels to arrive at a node, which takes milliseconds."""
+ROUNDS = 60
+NAMES = (*features(), *features(), "bogus")
+KINDS = ("upgrade", "safe_downgrade", "unsafe_downgrade")
+CONTROLLERS_ARE_LISTED_FROM = 15
+"""``metadata.version`` 3.7-IV0 (KIP-919)."""
+
+
+def made_up(rng: random.Random, levels: Mapping[str, int]) -> tuple[Update, ...]:
+    """Make up updates of one to three features, most of them by a step, in a direction that fits."""
+    return tuple(one_of(rng, name, levels.get(name, 0)) for name in rng.sample(sorted(set(NAMES)), rng.randint(1, 3)))
+
+
+def one_of(rng: random.Random, name: str, current: int) -> Update:
+    level = rng.randint(0, 35) if rng.random() < 0.1 else max(0, current + rng.randint(-2, 2))
+    fitting = "safe_downgrade" if level < current or not level else "upgrade"
+    kind = fitting if rng.random() < 0.8 else rng.choice(KINDS)
+    return Update(name, max(level, int(kind == "upgrade")), kind)  # type: ignore[arg-type]  # one of three
+
+
+def look(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
+    """Ask brokers and controllers, the latter where clients may; wait until they show what the simulated ones show."""
+    lists = cluster.levels["metadata.version"] >= CONTROLLERS_ARE_LISTED_FROM
+    brokers = eventually(lambda: fg.discover(kafka.client_config()), cluster.tells(1).finalized)
+    if not lists:
+        return brokers, None
+    there = {"bootstrap.controllers": kafka.controller_bootstrap}
+    return brokers, eventually(lambda: fg.discover(there), cluster.tells(1, "controller").finalized)
+
+
+def eventually(view: Callable[[], View], levels: Mapping[str, int]) -> View:
+    end = time.monotonic() + BOUND
+    while dict((last := view()).finalized) != dict(levels):
+        assert time.monotonic() < end, f"{dict(last.finalized)} is not {dict(levels)}"
+    return last
+
+
+@pytest.mark.parametrize("version", ["3.3.2", "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1"])
+def test_a_plan_and_the_simulator_say_what_a_real_controller_says(version: str, request: pytest.FixtureRequest) -> None:
+    """Decision, error code, words and the levels that come of it, request by request."""
+    rng = random.Random(f"{version} {request.config.option.hypothesis_seed}")
+    with LocalKafka(version, nodes=1) as kafka:
+        cluster = KRaft(version.rpartition(".")[0], brokers=1, controllers=0).begin()
+        for at in range(ROUNDS):
+            brokers, controllers = look(kafka, cluster)
+            updates, dry_run = made_up(rng, cluster.levels), rng.random() < 0.3
+            where = f"{version}, request {at}: {updates}, dry run {dry_run}, from {dict(cluster.levels)}"
+            made = plan(brokers, updates, controllers=controllers)
+            spoken = brokers.api_ranges[57].max
+            real = ask(kafka.bootstrap, request_of(updates, dry_run=dry_run), spoken, seconds=BOUND)
+            happened = update_features(cluster, request_of(updates, dry_run=dry_run), spoken)
+            assert happened.response == real, where
+            try:
+                held_to(made, answers_of(real, updates), whole=controllers is not None)
+            except AssertionError as error:
+                raise AssertionError(f"{where}\n{made}\n{real}") from error
+            cluster = happened.cluster
