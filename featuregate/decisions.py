@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
 from featuregate.level_conditions import judge_level
-from featuregate.requirements import And, ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes, Named, Or, Release
+from featuregate.requirements import (
+    MAX_LEVEL,
+    NOTHING_EXCLUDED,
+    And,
+    ApiAtLeast,
+    ApiBetween,
+    ExcludedApis,
+    FeatureAtLeast,
+    FeatureServes,
+    Named,
+    Or,
+    Release,
+    excluded_apis,
+)
 from featuregate.verdicts import RANK, Reason, Verdict, silence
 from featuregate.view import View
 
@@ -102,14 +115,28 @@ class Decision:
         return "\n".join([head, *lines, *([f"  and {left} more reasons"] if left else [])])
 
 
-def evaluate(view: View, requirement: Requirement, staleness: Staleness = FRESH) -> Decision:
+def evaluate(
+    view: View,
+    requirement: Requirement,
+    staleness: Staleness = FRESH,
+    *,
+    exclude_apis: ExcludedApis | str = NOTHING_EXCLUDED,
+) -> Decision:
     """Decide a requirement by a view, as far as that is fresh.
 
     A condition on an API or a release is open only if every known broker answered and qualifies; it is closed as soon
     as one that answered does not; else it is unknown. A condition on a feature goes by the cluster's finalized level,
     and is unknown where no broker has reported any, or none reports it any more. A stale view opens nothing.
+
+    ``exclude_apis`` names API versions that the client must not use (KIP-35), such as ``Produce=9-11,Fetch``. They do
+    not count as served. A release is told by all that brokers advertise, excluded or not.
+
+    Raises
+    ------
+    ConfigError
+        ``exclude_apis`` does not parse.
     """
-    verdict, reasons = _judge(view, requirement, staleness.levels)
+    verdict, reasons = _judge(view, requirement, staleness.levels, excluded_apis(exclude_apis))
     decision = Decision(
         verdict=verdict,
         requirement=str(requirement),
@@ -127,39 +154,53 @@ def doubt(decision: Decision, condition: str, text: str) -> Decision:
     return replace(decision, verdict=verdict, reasons=(reason, *decision.reasons), held=None)
 
 
-def usable_versions(view: View, capability: Capability) -> Mapping[str, int | None]:
+def usable_versions(
+    view: View, capability: Capability, *, exclude_apis: ExcludedApis | str = NOTHING_EXCLUDED
+) -> Mapping[str, int | None]:
     """Return the highest version of each API that the client and every broker speak (KIP-35), by name of the API.
 
     None where there is none, and where a known broker did not answer, because it might not speak any of them.
+    Versions in ``exclude_apis``, such as ``Produce=9-11,Fetch``, are not used.
+
+    Raises
+    ------
+    ConfigError
+        ``exclude_apis`` does not parse.
     """
+    excluded = excluded_apis(exclude_apis)
     usable: dict[str, int | None] = {}
     for speaks in capability.ranges:
         common = view.api(speaks.key)
-        met = common is not None and not common.incomplete and _overlap(common, speaks)
-        usable[api_name(speaks.key)] = min(common.max, speaks.highest) if common is not None and met else None
+        known = common is not None and not common.incomplete
+        usable[api_name(speaks.key)] = _newest(common, speaks, excluded) if known else None
     return usable
 
 
-def _judge(view: View, requirement: Requirement, old_levels: str | None) -> tuple[Verdict, list[Reason]]:
+def _judge(
+    view: View, requirement: Requirement, old_levels: str | None, excluded: ExcludedApis
+) -> tuple[Verdict, list[Reason]]:
     match requirement:
         case Named():
-            return _judge(view, requirement.requirement, old_levels)
+            return _judge(view, requirement.requirement, old_levels, excluded)
         case And(parts):
-            return _combine(min, (_judge(view, part, old_levels) for part in parts))
+            return _combine(min, (_judge(view, part, old_levels, excluded) for part in parts))
         case Or(parts):
-            return _combine(max, (_judge(view, part, old_levels) for part in parts))
+            return _combine(max, (_judge(view, part, old_levels, excluded) for part in parts))
         case FeatureAtLeast() | FeatureServes():
             return judge_level(view, requirement, old_levels)
         case ApiAtLeast() | ApiBetween() | Release():
-            return _judge_condition(view, requirement)
+            return _judge_condition(view, requirement, excluded)
     raise TypeError(f"{requirement!r} is not a requirement")
 
 
-def _judge_condition(view: View, condition: ApiAtLeast | ApiBetween | Release) -> tuple[Verdict, list[Reason]]:
+def _judge_condition(
+    view: View, condition: ApiAtLeast | ApiBetween | Release, excluded: ExcludedApis
+) -> tuple[Verdict, list[Reason]]:
     if isinstance(condition, ApiAtLeast):
-        return _judge_brokers(view, condition, lambda broker: _api_at_least(broker, condition))
+        speaks = ApiBetween(condition.key, condition.version, MAX_LEVEL)
+        return _judge_brokers(view, condition, lambda broker: _serves(broker, speaks, excluded))
     if isinstance(condition, ApiBetween):
-        return _judge_between(view, condition)
+        return _judge_between(view, condition, excluded)
     return _judge_release(view, condition)
 
 
@@ -190,21 +231,25 @@ def _judge_brokers(
     return min((reason.verdict for reason in reasons), key=RANK.__getitem__), reasons
 
 
-def _api_at_least(broker: BrokerAnswer, condition: ApiAtLeast) -> tuple[bool, str]:
-    serves = broker.serves(condition.key)
-    return serves is not None and serves.max >= condition.version, _serving(condition.key, serves)
+def _serves(broker: BrokerAnswer, speaks: ApiBetween, excluded: ExcludedApis) -> tuple[bool, str]:
+    """Say whether a broker serves a version that a client speaks and may use."""
+    serves = broker.serves(speaks.key)
+    said = _serving(speaks.key, serves)
+    if serves is None or not _overlap(serves, speaks):
+        return False, said
+    if _newest(serves, speaks, excluded) is not None:
+        return True, said
+    return False, f"{said}, but {excluded.why(speaks.key, *_common(serves, speaks))}"
 
 
-def _judge_between(view: View, condition: ApiBetween) -> tuple[Verdict, list[Reason]]:
-    def qualifies(broker: BrokerAnswer) -> tuple[bool, str]:
-        serves = broker.serves(condition.key)
-        return serves is not None and _overlap(serves, condition), _serving(condition.key, serves)
-
-    verdict, reasons = _judge_brokers(view, condition, qualifies)
+def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) -> tuple[Verdict, list[Reason]]:
+    verdict, reasons = _judge_brokers(view, condition, lambda broker: _serves(broker, condition, excluded))
     common = view.api(condition.key)
-    if verdict != "closed" and view.answering and (common is None or not _overlap(common, condition)):
+    if verdict != "closed" and view.answering and _newest(common, condition, excluded) is None:
         # Each has something in common with the client, and yet there is nothing that all of them have.
         text = f"no version from {condition.lowest} to {condition.highest} is served by all of them"
+        if common is not None and _overlap(common, condition):
+            text += f": {excluded.why(condition.key, *_common(common, condition))}"
         return "closed", [Reason(str(condition), None, None, "closed", text), *reasons]
     return verdict, reasons
 
@@ -235,6 +280,15 @@ def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:
 
 def _overlap(served: ApiRange, condition: ApiBetween) -> bool:
     return served.min <= condition.highest and condition.lowest <= served.max
+
+
+def _common(served: ApiRange, speaks: ApiBetween) -> tuple[int, int]:
+    return max(served.min, speaks.lowest), min(served.max, speaks.highest)
+
+
+def _newest(served: ApiRange | None, speaks: ApiBetween, excluded: ExcludedApis) -> int | None:
+    """Return the highest version in common that may be used; None where there is none."""
+    return None if served is None else excluded.newest(speaks.key, *_common(served, speaks))
 
 
 def _serving(key: int, serves: ApiRange | None) -> str:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from featuregate.gates import Pin
     from featuregate.net.survey import Roster
     from featuregate.ratchet import Policy
+    from featuregate.requirements import ExcludedApis
     from featuregate.shelf import Shelf
     from featuregate.view import View
 
@@ -83,6 +84,10 @@ class Discoverer:
     cluster_id
         The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers
         tell no id, and latches belong to one: ``shelf`` needs it there. A cluster that tells another id is not asked.
+    exclude_apis
+        API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
+        ``featuregate.exclude.apis``: see :func:`featuregate.requirements.excluded_apis`. Gates do not count them as
+        served; :attr:`view` shows what brokers say.
 
     Raises
     ------
@@ -103,6 +108,7 @@ class Discoverer:
         metrics: MetricsHook | None = None,
         roster: RosterSource = "ask",
         cluster_id: str | None = None,
+        exclude_apis: ExcludedApis | str | None = None,
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -112,7 +118,9 @@ class Discoverer:
                 raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
         from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
 
-        self._settings = Settings.parse(config, roster=roster, cluster_id=cluster_id, total_timeout=timeout)
+        self._settings = Settings.parse(
+            config, roster=roster, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
+        )
         if shelf is not None and roster == "listed" and cluster_id is None:
             raise ConfigError(
                 "cluster_id",
@@ -129,6 +137,7 @@ class Discoverer:
             wall=_wall,
             metrics=metrics,
             staleness=lambda: polls.staleness(clock()),
+            exclude_apis=self._settings.exclude_apis,
         )
         self._roster: Roster | None = None
         self._worker: Worker | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from featuregate.decisions import FRESH, doubt, evaluate
-from featuregate.requirements import features_in
+from featuregate.requirements import NOTHING_EXCLUDED, ApiAtLeast, ApiBetween, ExcludedApis, conditions_in, features_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,9 +107,10 @@ def decide(
     requirement: Requirement,
     policy: Policy,
     staleness: Staleness = FRESH,
+    exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
 ) -> Decision:
     """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before."""
-    decision = replace(evaluate(view, requirement, staleness), policy=policy)
+    decision = replace(evaluate(view, requirement, staleness, exclude_apis=exclude_apis), policy=policy)
     if policy == "live":
         return decision
     latched = kept.gates.get(LatchKey(name, str(requirement))) if kept.cluster_id == view.cluster_id else None
@@ -117,7 +118,14 @@ def decide(
         # Proved, but not kept: what would be forgotten by a restart must not be relied upon now.
         return doubt(decision, "the latch is kept", "it could not be made durable") if decision.open else decision
     held = _why_held(kept, view, requirement, latched, staleness)
+    if not decision.open and (unused := _excluded_in(requirement, exclude_apis)):
+        held = f"{held}; versions of what it needs are excluded by configuration ({unused})"
     return decision if decision.open else replace(decision, held=held)
+
+
+def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> ExcludedApis:
+    keys = {part.key for part in conditions_in(requirement) if isinstance(part, ApiAtLeast | ApiBetween)}
+    return ExcludedApis(tuple(excluded for excluded in exclude_apis.ranges if excluded[0] in keys))
 
 
 def _why_held(kept: Kept, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness) -> str:

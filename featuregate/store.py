@@ -17,6 +17,7 @@ from featuregate.decisions import FRESH, evaluate
 from featuregate.errors import ShelfDamaged, ShelfError
 from featuregate.events import Changed, Event, GateMoved
 from featuregate.ratchet import Kept, LatchedGate, decide, join, ratchet
+from featuregate.requirements import NOTHING_EXCLUDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from featuregate.decisions import Decision, Staleness
     from featuregate.events import MetricsHook, OnChange
     from featuregate.ratchet import Policy
-    from featuregate.requirements import Requirement
+    from featuregate.requirements import ExcludedApis, Requirement
     from featuregate.shelf import Shelf
     from featuregate.view import View
 
@@ -78,6 +79,8 @@ class Store(Generic[G]):
     staleness
         Says why the view at hand, or its levels, prove nothing any more. Asked for each decision, because views age
         between polls too.
+    exclude_apis
+        API versions that do not count as served.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Store(Generic[G]):
         wall: Callable[[], float],
         metrics: MetricsHook | None = None,
         staleness: Callable[[], Staleness] = lambda: FRESH,
+        exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
     ) -> None:
         self.view: View | None = None
         self.kept = Kept()
@@ -94,6 +98,7 @@ class Store(Generic[G]):
         self._wall = wall
         self._metrics = metrics
         self._staleness = staleness
+        self._exclude_apis = exclude_apis
         self._kept: dict[str | None, Kept] = {}
         self._durable: dict[str | None, Kept] = {}
         self._damage: str | None = None
@@ -202,6 +207,7 @@ class Store(Generic[G]):
             requirement=gate.requirement,
             policy=gate.policy,
             staleness=self._staleness(),
+            exclude_apis=self._exclude_apis,
         )
 
     def _remember(self, seen: View) -> None:
@@ -248,7 +254,7 @@ class Store(Generic[G]):
             for gate in self.gates()
             if gate.policy == "sticky"
             and (gate.name, text := str(gate.requirement)) not in kept.gates
-            and evaluate(seen, gate.requirement, staleness).open
+            and evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).open
         ]
 
     def _load(self, shelf: Shelf, cluster_id: str | None) -> Kept:

@@ -16,9 +16,19 @@ from featuregate.discovery import DISCOVER_SECONDS, discover
 from featuregate.errors import ConfigError, DiscoveryError
 
 if TYPE_CHECKING:
+    from featuregate.requirements import ExcludedApis
     from featuregate.view import View
 
-__all__ = ["configuration", "look", "look_at_controllers", "look_at_node", "names_cluster", "plainly", "quiet"]
+__all__ = [
+    "configuration",
+    "excluded",
+    "look",
+    "look_at_controllers",
+    "look_at_node",
+    "names_cluster",
+    "plainly",
+    "quiet",
+]
 
 _SPARK_PREFIX = "kafka."
 _WHERE = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
@@ -45,6 +55,11 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     elif not any(name.removeprefix(prefix) in _WHERE for name in properties):
         raise no_bootstrap(args.command)
     return properties | said
+
+
+def excluded(args: argparse.Namespace) -> ExcludedApis:
+    """Return the API versions that the configuration excludes. Raises as `configuration` and `Settings.parse` do."""
+    return Settings.parse(configuration(args), roster=args.roster).exclude_apis
 
 
 def look(args: argparse.Namespace) -> View:

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.asking import look
+from featuregate.cli.asking import excluded, look
 from featuregate.cli.exits import CLOSED, FINE, UNKNOWN
 from featuregate.cli.output import printable
 from featuregate.cli.wanting import requirement_of
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
     """Ask every broker once, and decide. That nobody answers is a decision too: unknown, and why."""
     try:
-        return evaluate(look(args), requirement)
+        return evaluate(look(args), requirement, exclude_apis=excluded(args))
     except DiscoveryError as error:
         unseen = Decision.unseen(requirement)
         text = unseen.requirement

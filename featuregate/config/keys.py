@@ -46,6 +46,12 @@ KEYS: tuple[Key, ...] = (
         default="any",
     ),
     Key(("security.protocol",), "choice", "what is spoken on the listener", PROTOCOLS, default="PLAINTEXT"),
+    Key(
+        ("featuregate.exclude.apis",),
+        "text",
+        "API versions that this client must not use: `Produce=9-11,Fetch`. librdkafka refuses a property that it does "
+        "not know, so give `exclude_apis=` instead where one dict serves both",
+    ),
     # how long
     Key(
         ("socket.connection.setup.timeout.ms",),

@@ -10,6 +10,7 @@ from featuregate.config.properties import Properties
 from featuregate.config.sasl import Sasl, read_sasl
 from featuregate.config.tls import Tls, read_tls
 from featuregate.errors import ConfigError
+from featuregate.requirements import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 
 if TYPE_CHECKING:
     import os
@@ -61,6 +62,9 @@ class Settings:
     cluster_id: str | None = None
     """The id that the cluster must have, or that it gets where it tells none; None takes what it tells."""
 
+    exclude_apis: ExcludedApis = NOTHING_EXCLUDED
+    """API versions that this client must not use. Brokers are asked and shown as they are; gates leave them out."""
+
     @classmethod
     def parse(
         cls,
@@ -71,6 +75,7 @@ class Settings:
         connect_timeout: float | None = None,
         request_timeout: float | None = None,
         total_timeout: float | None = None,
+        exclude_apis: ExcludedApis | str | None = None,
         max_frame: int | None = None,
         concurrency: int | None = None,
     ) -> Settings:
@@ -110,8 +115,16 @@ class Settings:
             max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
             roster=source,
+            exclude_apis=_excluded(properties, exclude_apis),
             cluster_id=_cluster_id(cluster_id),
         )
+
+
+def _excluded(properties: Properties, given: ExcludedApis | str | None) -> ExcludedApis:
+    if given is not None:
+        return excluded_apis(given)
+    name = "featuregate.exclude.apis"
+    return excluded_apis(properties.text(name), key=properties.spelling(name))
 
 
 def _source(roster: str) -> RosterSource:

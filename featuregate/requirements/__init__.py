@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from featuregate.requirements.capabilities import Capability, capabilities_from_toml
 from featuregate.requirements.checks import MAX_LEVEL
+from featuregate.requirements.exclusions import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.requirements.handles import Api, Feature
 from featuregate.requirements.language import (
     And,
@@ -40,12 +41,14 @@ from featuregate.requirements.parser import parse
 
 __all__ = [
     "MAX_LEVEL",
+    "NOTHING_EXCLUDED",
     "And",
     "Api",
     "ApiAtLeast",
     "ApiBetween",
     "Capability",
     "Condition",
+    "ExcludedApis",
     "Feature",
     "FeatureAtLeast",
     "FeatureServes",
@@ -55,6 +58,7 @@ __all__ = [
     "Requirement",
     "capabilities_from_toml",
     "conditions_in",
+    "excluded_apis",
     "features_in",
     "parse",
     "served_in",

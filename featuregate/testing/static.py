@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from featuregate.decisions import Staleness, Verdict
+    from featuregate.requirements import ExcludedApis
     from featuregate.view import View
 
 __all__ = ["StaticFeatures", "release_view"]
@@ -45,12 +46,16 @@ class StaticFeatures(Discoverer):
     ----------
     view
         The first view, such as one of :func:`release_view`; ``None``: nobody has answered yet.
+    exclude_apis
+        As of :class:`~featuregate.Discoverer`.
     """
 
-    def __init__(self, view: View | None = None) -> None:
-        super().__init__(_NOWHERE, clock=lambda: 0.0)
+    def __init__(self, view: View | None = None, *, exclude_apis: ExcludedApis | str | None = None) -> None:
+        super().__init__(_NOWHERE, clock=lambda: 0.0, exclude_apis=exclude_apis)
         polls = self._polls
-        self._store = self._forcing = _ForcingStore(staleness=lambda: polls.staleness(0.0))
+        self._store = self._forcing = _ForcingStore(
+            staleness=lambda: polls.staleness(0.0), exclude_apis=self._settings.exclude_apis
+        )
         if view is not None:
             self.show(view)
 
@@ -107,8 +112,8 @@ class StaticFeatures(Discoverer):
 class _ForcingStore(Store[Gate]):
     """A store that decides some gates by order."""
 
-    def __init__(self, *, staleness: Callable[[], Staleness]) -> None:
-        super().__init__(wall=_wall, staleness=staleness)
+    def __init__(self, *, staleness: Callable[[], Staleness], exclude_apis: ExcludedApis) -> None:
+        super().__init__(wall=_wall, staleness=staleness, exclude_apis=exclude_apis)
         self._forced: dict[str, Verdict] = {}
 
     def force(self, gates: Iterable[str], verdict: Verdict) -> None:

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.arguments import add_cluster_options
-from featuregate.cli.asking import configuration, look, quiet
+from featuregate.cli.asking import configuration, excluded, look, quiet
 from featuregate.cli.exits import CLOSED, FINE, USAGE, CommandError
 from featuregate.cli.output import printable
 from featuregate.cli.teaching import Lesson
@@ -103,7 +103,7 @@ def _show(args: argparse.Namespace) -> int:
             offsets=reader.peek(timeout=seconds),
             mirror=args.mirror,
             mirrored=None if mirror is None else mirror.read(seconds),
-            gate=evaluate(look(args), kip447),
+            gate=evaluate(look(args), kip447, exclude_apis=excluded(args)),
         )
     print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
     return FINE

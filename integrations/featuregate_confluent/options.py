@@ -54,6 +54,9 @@ class SwitchOptions(_Required, total=False):
     """Called with each :data:`~featuregate_confluent.events.SwitchEvent`."""
     interval: float
     """Seconds between polls of the cluster, where ``features`` is not given."""
+    exclude_apis: str | None
+    """API versions that the switch must not rely on, such as ``"TxnOffsetCommit=3"``, where ``features`` is not given:
+    see :class:`featuregate.Discoverer`. librdkafka itself chooses the versions that it uses."""
     group_interval: float
     """Seconds between looks at the group, while it is on its way to v2."""
     name_of: Callable[[str, Partition], str]
@@ -68,6 +71,7 @@ DEFAULTS: Final = {
     "mirror": None,
     "metrics": None,
     "interval": 15.0,
+    "exclude_apis": None,
     "group_interval": 3.0,
     "name_of": partition_id,
 }

@@ -92,7 +92,10 @@ class ProducerSwitch:
         self._incremental = _is_incremental(self.consumer_config)
         self._own_features = given["features"] is None
         self._features = given["features"] or Discoverer(
-            dict(consumer), interval=given["interval"], shelf=given["state_dir"]
+            dict(consumer),
+            interval=given["interval"],
+            shelf=given["state_dir"],
+            exclude_apis=given["exclude_apis"],
         )
         self._gate = self._features.gate(GATE, presets.kip447)
         self._reader = GroupReader(self.consumer_config, group_id)

@@ -61,7 +61,7 @@ class FeatureSession:
         Where latches outlive the process, beside those that each query keeps with its checkpoint.
     metrics
         Called with each event of the core and of this package.
-    roster, cluster_id
+    roster, cluster_id, exclude_apis
         See :class:`featuregate.Discoverer`. Listed brokers tell no cluster id: ``shelf`` and :meth:`foreach_batch` need
         ``cluster_id`` there.
 
@@ -85,6 +85,7 @@ class FeatureSession:
         metrics: SparkHook | None = None,
         roster: RosterSource = "ask",
         cluster_id: str | None = None,
+        exclude_apis: str | None = None,
     ) -> None:
         _refuse_in_a_task()
         self.spark = spark
@@ -96,6 +97,7 @@ class FeatureSession:
             wait=wait,
             roster=roster,
             cluster_id=cluster_id,
+            exclude_apis=exclude_apis,
             shelf=shelf,
             metrics=self._on_event,
         )

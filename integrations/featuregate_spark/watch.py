@@ -41,6 +41,7 @@ class Watch:
     """Seconds that the first look waits for a view, at the most."""
     roster: Any = "ask"
     cluster_id: str | None = None
+    exclude_apis: str | None = None
     shelf: Shelf | str | None = None
     metrics: Callable[[Any], None] | None = None
     _wanted: dict[str, tuple[str, Policy]] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Watch:
                 cluster_id=self.cluster_id,
                 shelf=self.shelf,
                 metrics=self.metrics,
+                exclude_apis=self.exclude_apis,
             ).start()
             for name, (text, policy) in self._wanted.items():
                 self._gates[name] = self._live.gate(name, text, policy=policy)

@@ -163,6 +163,17 @@ def test_invariant_9_a_malformed_address_is_never_printed(
     assert "hunter2" not in out + err
 
 
+def test_check_leaves_out_what_the_configuration_excludes(run: Run, tmp_path: Path, fake_kafka: FakeCluster) -> None:
+    """As the app's gates do."""
+    file = tmp_path / "client.properties"
+    file.write_text("featuregate.exclude.apis=Produce=9-\n")
+    argv = ["check", "Produce>=9", "--bootstrap-server", fake_kafka.bootstrap]
+    assert run(*argv).code == 0
+    ended = run(*argv, "--command-config", str(file))
+    assert ended.code == 1
+    assert "are excluded by configuration" in ended.out
+
+
 def test_version(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """That of the package."""
     with pytest.raises(SystemExit, match="0"):

@@ -1,0 +1,132 @@
+"""API versions that a client must not use, by its configuration (KIP-35, item 6).
+
+Kafka's documentation may say of a version that a broker advertises that it must not be used. No broker tells, so KIP-35
+leaves it to the client, "to the best knowledge of the client at the time of development (or alternatively by
+configuration)".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import API_NAMES, api_key, api_name, close_to
+from featuregate.errors import ConfigError, UnknownApi
+from featuregate.requirements.checks import MAX_LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["NOTHING_EXCLUDED", "ExcludedApis", "excluded_apis"]
+
+_PART: Final = re.compile(
+    r"(?P<api>[^=]+?)\s*(?:=\s*(?P<lowest>[0-9]{1,5})\s*(?P<dash>-\s*(?P<highest>[0-9]{1,5})?)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedApis:
+    """API versions that a client must not use. ``str()`` gives a text that :func:`excluded_apis` reads."""
+
+    ranges: tuple[tuple[int, int, int], ...] = ()
+    """API key, lowest and highest version, both included; by key and version."""
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __str__(self) -> str:
+        return ",".join(_spelled(key, lowest, highest) for key, lowest, highest in self.ranges)
+
+    def newest(self, key: int, lowest: int, highest: int) -> int | None:
+        """Return the highest version from ``lowest`` to ``highest`` of an API that may be used; None: there is none."""
+        version = highest
+        for _, first, last in reversed(self._of(key)):
+            if first <= version <= last:
+                version = first - 1
+        return version if version >= lowest else None
+
+    def why(self, key: int, lowest: int, highest: int) -> str:
+        """Say which versions from ``lowest`` to ``highest`` are excluded."""
+        found = [(max(first, lowest), min(last, highest)) for _, first, last in self._of(key)]
+        met = [str(first) if first == last else f"{first} to {last}" for first, last in found if first <= last]
+        if len(met) == 1 and " " not in met[0]:
+            return f"version {met[0]} is excluded by configuration"
+        return f"versions {' and '.join(met)} are excluded by configuration"
+
+    def _of(self, key: int) -> list[tuple[int, int, int]]:
+        return [excluded for excluded in self.ranges if excluded[0] == key]
+
+
+NOTHING_EXCLUDED: Final = ExcludedApis()
+
+
+def excluded_apis(text: object, *, key: str = "exclude_apis") -> ExcludedApis:
+    """Read which API versions are excluded, such as ``Produce=9-11,Fetch``.
+
+    Parts stand between commas. ``Produce=9-11`` excludes versions 9, 10 and 11, ``Produce=9`` version 9 alone,
+    ``Produce=9-`` version 9 and all that are newer, and ``Fetch`` every version. APIs are spelled as in requirements.
+
+    Parameters
+    ----------
+    text
+        The text; None and an empty one exclude nothing.
+    key
+        The name of the option or property, for errors.
+
+    Raises
+    ------
+    ConfigError
+        It is no text, names an API that is not known, or holds versions that are no range.
+    """
+    if isinstance(text, ExcludedApis):
+        return text
+    if text is None:
+        return NOTHING_EXCLUDED
+    if not isinstance(text, str):
+        raise ConfigError(key, f"must be a text such as Produce=9-11,Fetch, not a {type(text).__name__}")
+    parts = [stripped for part in text.split(",") if (stripped := part.strip())]
+    return ExcludedApis(_merged(_read(key, f"part {at} of {len(parts)}", part) for at, part in enumerate(parts, 1)))
+
+
+def _read(key: str, place: str, part: str) -> tuple[int, int, int]:
+    found = _PART.fullmatch(part)
+    if found is None:
+        raise ConfigError(key, f"{place} is none of: API, API=9, API=9-11, API=9-")
+    api = _key(found["api"])
+    if api is None:
+        close = close_to(found["api"], API_NAMES.values())
+        hint = f": did you mean {' or '.join(close)}?" if close else ""
+        raise ConfigError(key, f"{place} names no API that we know{hint}")
+    lowest, highest = int(found["lowest"] or 0), MAX_LEVEL
+    if found["lowest"] and (found["highest"] or not found["dash"]):
+        highest = int(found["highest"] or lowest)
+    if not (api <= MAX_LEVEL and lowest <= highest <= MAX_LEVEL):
+        raise ConfigError(key, f"{place} has numbers that are no API and range of versions from 0 to {MAX_LEVEL}")
+    return api, lowest, highest
+
+
+def _key(api: str) -> int | None:
+    """Return the key of an API; None for a name that is not known, so that no error behind ours repeats it."""
+    try:
+        return api_key(api)
+    except UnknownApi:
+        return None
+
+
+def _merged(ranges: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
+    """Sort, and make one of ranges that touch, so that equal exclusions are equal."""
+    merged: list[tuple[int, int, int]] = []
+    for key, lowest, highest in sorted(ranges):
+        if merged and merged[-1][0] == key and lowest <= merged[-1][2] + 1:
+            before = merged.pop()
+            merged.append((key, before[1], max(before[2], highest)))
+        else:
+            merged.append((key, lowest, highest))
+    return tuple(merged)
+
+
+def _spelled(key: int, lowest: int, highest: int) -> str:
+    if highest == MAX_LEVEL:
+        return api_name(key) if lowest == 0 else f"{api_name(key)}={lowest}-"
+    return f"{api_name(key)}={lowest}" if lowest == highest else f"{api_name(key)}={lowest}-{highest}"
