@@ -136,7 +136,7 @@ def test_a_replay_has_the_slots_of_the_first_run(
     last = values.where(slot == 2).first()  # of three tasks on two cores the last one begins when another has ended
     assert last is not None
     poisoned = values.withColumn("partition", f.when(f.col("value") == last["value"], 99).cast("int"))
-    with pytest.raises(Exception, match="UNKNOWN_PARTITION"):
+    with pytest.raises(WriteFailed, match=r"^slot 2 of 3 of query .other-slots., batch 0: .*UNKNOWN_PARTITION"):
         features.kafka_sink("other-slots", pipe.sink, slots=3)(poisoned, 0)
     some = len(outputs(kafka, pipe.sink, 3))
     assert 0 < some < 90, "a part of the batch was written"

@@ -11,7 +11,7 @@ import pytest
 
 import featuregate_spark as door
 
-PURE = ("connector", "errors", "events", "kinds", "once", "options", "pins", "snapshot")
+PURE = ("connector", "errors", "events", "failures", "kinds", "once", "options", "pins", "snapshot")
 FRAMEWORKS = {"pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka"}
 WITHOUT = """
 import importlib.abc, sys
