@@ -7,7 +7,7 @@ where it is so in all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate import zookeeper_rules
@@ -54,6 +54,8 @@ class Standing:
 
     finalized: Mapping[str, int] | None
     """Feature to level; what is absent is 0. None: nobody told."""
+    finalized_min: Mapping[str, int] = field(default_factory=dict)
+    """Feature to the lowest level that the cluster still serves, where it is above 1 (KIP-584, with ZooKeeper)."""
     brokers: tuple[BrokerAnswer, ...]
     """The registered brokers, silent ones too; empty where none was asked."""
     controllers: tuple[BrokerAnswer, ...] = ()
@@ -71,6 +73,7 @@ class Standing:
         spoken = [view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(told)]
         return cls(
             finalized=epoch[0].finalized if epoch else None,
+            finalized_min=epoch[0].finalized_min if epoch else {},
             brokers=brokers.brokers if brokers else (),
             controllers=controllers.brokers if controllers else (),
             leader=told[0].controller_id if told else None,
@@ -235,11 +238,11 @@ def _judged(update: Update, controller: Controller, sent: Mapping[str, int]) -> 
 def _judged_with_zookeeper(update: Update, standing: Standing) -> _Says:
     if standing.speaks is not None and standing.speaks.max >= _UPGRADE_TYPE_FROM:
         return _Says("unknown", "only a controller with ZooKeeper of 3.3 or newer can tell; none of them has features")
-    levels = standing.finalized
+    levels, lowest = standing.finalized, standing.finalized_min
     controller = ZooKeeperController(
         own=next((_node_of(node) for node in standing.brokers if node.node_id == standing.leader), None),
         brokers=tuple(map(_node_of, standing.brokers)),
-        levels=None if levels is None else {name: (None, level) for name, level in levels.items()},
+        levels=None if levels is None else {name: (lowest.get(name, 1), level) for name, level in levels.items()},
     )
     return _first(zookeeper_rules.objections(_wanted(update), controller))
 

@@ -33,8 +33,8 @@ class ZooKeeperController:
     """What it can run itself; None where it was not asked."""
     brokers: tuple[Node, ...]
     """The brokers that it knows, itself included."""
-    levels: Mapping[str, tuple[int | None, int]] | None
-    """Feature to the finalized minimum and maximum. None: nobody told, which a minimum alone may be, too."""
+    levels: Mapping[str, tuple[int, int]] | None
+    """Feature to the finalized minimum and maximum. None: nobody told."""
 
 
 def objections(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
@@ -70,7 +70,7 @@ def _deletion(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objec
         yield Objection("refused", "Can not delete non-existing finalized feature.")
 
 
-def _wrong_move(wanted: Wanted, lowest: int | None, current: int) -> Iterator[Objection]:
+def _wrong_move(wanted: Wanted, lowest: int, current: int) -> Iterator[Objection]:
     level, allowed = wanted.level, wanted.upgrade_type != "upgrade"
     if level == current:
         verb = "downgrade" if allowed else "upgrade"
@@ -88,9 +88,7 @@ def _wrong_move(wanted: Wanted, lowest: int | None, current: int) -> Iterator[Ob
             f"When the allowDowngrade flag set in the request, the provided maxVersionLevel:{level} can not be greater "
             f"than existing maxVersionLevel:{current}.",
         )
-    elif lowest is None and level < current:
-        yield Objection("unknown", "no node tells the finalized minimum, below which no downgrade goes")
-    elif lowest is not None and level < lowest:
+    elif level < lowest:
         yield Objection(
             "refused",
             f"Can not downgrade finalized feature to maxVersionLevel:{level} because it's lower than the existing "

@@ -290,11 +290,14 @@ def test_kip_584_the_words_are_those_of_a_controller_with_zookeeper() -> None:
     )
 
 
-def test_kip_584_a_downgrade_depends_on_a_minimum_that_nobody_tells() -> None:
-    """Below the finalized minimum a controller refuses it."""
-    at_2 = with_zookeeper(finalized={"group_coordinator": 2})
-    foresight = one(*downgrade({"group_coordinator": 1}), at_2)
-    assert (foresight.judgement, "finalized minimum" in foresight.text) == ("unknown", True)
+def test_kip_584_no_downgrade_goes_below_the_finalized_minimum() -> None:
+    """What is below it has been deprecated."""
+    at_2, back = with_zookeeper(finalized={"group_coordinator": 2}), downgrade({"group_coordinator": 1})
+    assert one(*back, at_2).judgement == "accepted"
+    assert one(*back, replace(at_2, finalized_min={"group_coordinator": 2})).text == (
+        "Can not downgrade finalized feature to maxVersionLevel:1 because it's lower than the existing "
+        "minVersionLevel:2."
+    )
 
 
 def test_kip_584_a_controller_that_was_not_seen_makes_it_unknown() -> None:
