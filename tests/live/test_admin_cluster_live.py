@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate import Admin, discover
-from featuregate.errors import LocalWireError, NotShown, UpdateRefused
+from featuregate.errors import NotShown, UpdateRefused
 from featuregate.testing import LocalKafka
-from featuregate.updates import downgrade, upgrade
+from featuregate.updates import disable, downgrade, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,15 +89,12 @@ def test_rights() -> None:
 
 
 def test_the_zookeeper_age() -> None:
-    """Two brokers of 2.8: the request goes to the one that is the controller, over v0, and only an upgrade does."""
+    """Two brokers of 2.8: the request goes to the one that is the controller, over v0, and a downgrade does too."""
     with LocalKafka("2.8.2", nodes=2) as kafka:
         admin = Admin(kafka.bootstrap)
-        updates = upgrade({"group.version": 1})
-        assert admin.plan(updates).judgement == "unknown"
-        with pytest.raises(UpdateRefused) as caught:
-            admin.update(updates)
-        (failure,) = caught.value.outcome.failures
-        assert failure.error.name == "INVALID_REQUEST"
-        assert "not supported" in failure.error.message
-        with pytest.raises(LocalWireError, match="a downgrade needs v1"):
-            admin.update(downgrade({"group.version": 1}))
+        for updates in (upgrade({"group.version": 1}), downgrade({"group.version": 1}), disable("group.version")):
+            (foreseen,) = admin.plan(updates).updates
+            with pytest.raises(UpdateRefused) as caught:
+                admin.update(updates)
+            (failure,) = caught.value.outcome.failures
+            assert (failure.error.name, failure.error.message) == ("INVALID_REQUEST", foreseen.text)

@@ -60,11 +60,19 @@ def look(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
     return brokers, eventually(lambda: fg.discover(there), cluster.tells(1, "controller").finalized)
 
 
-def eventually(view: Callable[[], View], levels: Mapping[str, int]) -> View:
+def eventually(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
+    """Look until the levels are there; a node that has just started may not know of any other."""
     end = time.monotonic() + BOUND
-    while dict((last := view()).finalized) != dict(levels):
-        assert time.monotonic() < end, f"{dict(last.finalized)} is not {dict(levels)}"
-    return last
+    while True:
+        seen: View | fg.FeatureGateError
+        try:
+            seen = discover()
+        except fg.DiscoveryError as error:
+            seen = error
+        else:
+            if dict(seen.finalized) == dict(levels):
+                return seen
+        assert time.monotonic() < end, f"{seen!r} does not show {dict(levels)}"
 
 
 @pytest.mark.parametrize("version", ["3.3.2", "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1"])

@@ -108,10 +108,10 @@ NEW = [
 
 
 def request_of(event: UpdateFeatures) -> UpdateFeaturesRequest:
-    # Over v0 our encoder refuses a downgrade, because controllers ignore its flag: both sides are told of an upgrade.
-    kind = event.upgrade_type if event.version else 1
+    # Over v0 a downgrade is a flag, which controllers with KRaft ignore: they take it for an upgrade.
     updates = tuple(
-        FeatureUpdate(feature=name, max_version_level=level, upgrade_type=kind) for name, level in event.levels.items()
+        FeatureUpdate(feature=name, max_version_level=level, upgrade_type=event.upgrade_type)
+        for name, level in event.levels.items()
     )
     return UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
 
