@@ -64,11 +64,13 @@ class Discoverer:
         The very dict the app gives confluent-kafka, Java-style or Spark-style (``kafka.``) properties, a
         ``host:port,host:port`` string, or the path of a ``.properties`` file.
     interval
-        Seconds between polls of a quiet cluster; a tenth of it while a roll is going on.
+        Seconds between polls of a quiet cluster; a tenth of it while a roll is going on, and never more than half of
+        ``stale_after``.
     timeout
         Seconds for one poll, at the most; 15 by default. Who has not answered by then has failed to.
     stale_after
-        Seconds without any answer after which the view counts as stale; three intervals by default.
+        Seconds without any answer after which the view is stale, and opens no gate; three intervals by default. So are
+        its finalized levels when brokers answer and none has reported them for so long.
     forget_after
         Seconds for which a broker that is no longer listed still counts as known. It may be down for an upgrade
         and come back with the old software; until it is forgotten, no gate over API ranges opens. Clusters from
@@ -165,9 +167,8 @@ class Discoverer:
         with self._lock:
             if not self._polls.closed and (self._worker is None or not self._worker.alive()):
                 self._worker = begin(self)
-            closed = (
-                self._polls.closed
-            )  # perhaps just now: this lock lets the signal handlers of its own thread through
+            # Perhaps just now: this lock lets the signal handlers of its own thread through.
+            closed = self._polls.closed
         if closed:
             self.close()
             raise ClosedError("this discoverer has been closed; make a new one")
