@@ -182,7 +182,7 @@ class Discoverer:
             self._polls.closed, worker, self._worker = True, self._worker, None
         if worker is not None:
             worker.stop()
-        self._store.reconsider()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self.start()

@@ -20,7 +20,7 @@ from featuregate.ratchet import Kept, LatchedGate, decide, join, ratchet
 from featuregate.requirements import NOTHING_EXCLUDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from featuregate.decisions import Decision, Staleness
     from featuregate.events import MetricsHook, OnChange
@@ -144,7 +144,7 @@ class Store(Generic[G]):
             self._remember(seen)
             with self.settled:
                 self.kept, self.view = kept, seen
-                events = self._settle_all(seen)
+                events = self._settle_all(seen, self.gates())
                 self.settled.notify_all()
         if before is None or not before.same_content(seen):
             found = () if before is None else differences(before, seen)
@@ -152,9 +152,17 @@ class Store(Generic[G]):
         return events
 
     def reconsider(self) -> None:
-        """Settle every gate again by the view at hand, which has grown stale, and wake those that wait."""
+        """Settle every gate again by the view at hand, which has grown stale."""
         with self.settled:
-            events = [] if self.view is None else self._settle_all(self.view)
+            events = [] if self.view is None else self._settle_all(self.view, self.gates())
+            self.settled.notify_all()
+        self.tell(*events)
+
+    def close(self) -> None:
+        """Close the live gates, which nothing proves any more, and wake those that wait. No warning is due."""
+        with self.settled:
+            live = [gate for gate in self.gates() if gate.policy == "live"]
+            events = [] if self.view is None else self._settle_all(self.view, live, logging.INFO)
             self.settled.notify_all()
         self.tell(*events)
 
@@ -278,16 +286,17 @@ class Store(Generic[G]):
             logger.error("latches are not durable: %s", said)
         self._trouble = said
 
-    def _settle_all(self, view: View) -> list[Event]:
-        """Decide every gate. The caller holds ``settled``."""
-        return [event for gate in self.gates() for event in self._settle(gate, self._decide(gate, view))]
+    def _settle_all(self, view: View, gates: Iterable[G], closing: int = logging.WARNING) -> list[Event]:
+        """Decide these gates. The caller holds ``settled``."""
+        return [event for gate in gates for event in self._settle(gate, self._decide(gate, view), closing)]
 
-    def _settle(self, gate: G, decision: Decision) -> list[Event]:
+    def _settle(self, gate: G, decision: Decision, closing: int = logging.WARNING) -> list[Event]:
+        """Let a gate take a decision, and log it where it moves the gate: at level ``closing`` where it closes."""
         before = gate.decision
         gate.settle(decision)
         if (before.verdict, before.held is None) == (decision.verdict, decision.held is None):
             return []
-        level = logging.WARNING if decision.held or (before.open and not decision.open) else logging.INFO
+        level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO
         logger.log(level, "gate %s: %s", gate.name, decision.summary)
         return [GateMoved(gate=gate.name, open=decision.open, decision=decision)]
 

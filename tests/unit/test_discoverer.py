@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import os
 import pickle
 import sys
@@ -438,8 +439,10 @@ def test_invariant_10_a_gate_that_is_made_after_hours_of_silence_does_not_open(
     assert "late" not in "".join(file.read_text() for file in tmp_path.glob("*.json"))
 
 
-def test_invariant_10_a_closed_discoverer_proves_nothing_new(new: FakeCluster, tmp_path: Path) -> None:
-    """What it has latched stays; live gates close with it, and gates that are made later stay shut."""
+def test_invariant_10_a_closed_discoverer_proves_nothing_new(
+    new: FakeCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it has latched stays; live gates close with it, and gates that are made later stay shut. None warns."""
     with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
         live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
         assert sticky.wait(BOUND)
@@ -447,6 +450,7 @@ def test_invariant_10_a_closed_discoverer_proves_nothing_new(new: FakeCluster, t
     assert not live.open
     assert "has been closed" in live.decision.summary
     assert sticky.open
+    assert [record.levelname for record in caplog.records if record.levelno >= logging.WARNING] == []
     assert not features.gate("late-live", NEW_TXN, policy="live").open
     assert not features.gate("late", NEW_TXN).open
     assert "late" not in "".join(file.read_text() for file in tmp_path.glob("*.json"))
