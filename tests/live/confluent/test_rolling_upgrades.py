@@ -41,6 +41,10 @@ MARKERS_LOST = {"4.2.0"}
 """Releases whose coordinators write transaction markers in a version that brokers of the release before do not know
 (WriteTxnMarkers 2): nobody's transactions end on the leaders that are not rolled yet, until they are."""
 
+ZOOKEEPER = {"zookeeper.session.timeout.ms": 6000, "auto.leader.rebalance.enable": "false"}
+"""The controller would hand groups back to the broker that they preferred, every five minutes: also to the broker that
+went back to the old release, and the members of its groups would wait, as they must."""
+
 SHORT = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 500, "max.poll.interval.ms": 6000}
 EAGER = {"partition.assignment.strategy": "range", **SHORT}
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky", **SHORT}
@@ -115,7 +119,7 @@ def test_a_rolling_upgrade_under_load_loses_and_doubles_nothing(
 ) -> None:
     """Each group moves up once, with the last old broker, and stays there when all its members begin again."""
     seed = int(pytestconfig.option.hypothesis_seed)
-    properties = SHORT_GROUPS | ({"zookeeper.session.timeout.ms": 6000} if old == "2.4.1" else {})
+    properties = SHORT_GROUPS | (ZOOKEEPER if old == "2.4.1" else {})
     with (
         LocalKafka(old, nodes=3, properties=properties) as kafka,
         lines(kafka, seed, eager=EAGER, cooperative=COOPERATIVE) as (groups, faults),
