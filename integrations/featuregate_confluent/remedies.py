@@ -39,6 +39,10 @@ class ClientError(Protocol):
         """Kafka's name of it; librdkafka's own begin with an underscore."""
         ...
 
+    def str(self) -> str:
+        """Words of librdkafka."""
+        ...
+
     def fatal(self) -> bool:
         """Whether the client that gave it is done for."""
         ...
@@ -72,6 +76,14 @@ _RECORD: Final = "the broker refuses what the app writes, and would refuse it ea
 _SETTINGS: Final = "a setting of this client is wrong for this broker"
 _SOFTWARE: Final = "broker and client have no way in common to do this"
 _UNSENT: Final = "a message was not delivered, so that the transaction would be incomplete"
+
+_NO_NEW_EPOCH: Final = "KIP-360"
+"""What librdkafka says where it wants to renew a producer's epoch on a broker before 2.5: "InitProducerId
+(KIP-360) not supported by broker". Its name is that of everything that broker and client cannot do together."""
+_NEW_PRODUCER: Final = Row(
+    Remedy.REJOIN,
+    "brokers before 2.5 cannot renew the epoch of a producer whose message timed out: a new one settles what is open",
+)
 
 BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
     {
@@ -211,11 +223,15 @@ def explain(error: ClientError) -> Row:
     A fatal error of a known name asks for a new producer at least, even where the name alone would be cured by less:
     INVALID_PRODUCER_ID_MAPPING is abortable in ``EndTxn``, and fatal in ``TxnOffsetCommit``.
     """
-    row = BY_NAME.get(error.name()) or BY_FLAG[_flag(error)]
+    row = _NEW_PRODUCER if _cannot_renew(error) else BY_NAME.get(error.name()) or BY_FLAG[_flag(error)]
     floor = _floor(error)
     if _SEVERITY[row.remedy] >= _SEVERITY[floor.remedy]:
         return row
     return Row(floor.remedy, f"{row.reason}; {floor.reason}")
+
+
+def _cannot_renew(error: ClientError) -> bool:
+    return error.name() == "_UNSUPPORTED_FEATURE" and _NO_NEW_EPOCH in error.str()
 
 
 def _flag(error: ClientError) -> str:

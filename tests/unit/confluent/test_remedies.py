@@ -21,12 +21,16 @@ class Failure:
     """An error with any name and any flags, of which librdkafka would not give each."""
 
     named: str
+    text: str = ""
     is_fatal: bool = False
     is_retriable: bool = False
     must_abort: bool = False
 
     def name(self) -> str:
         return self.named
+
+    def str(self) -> str:
+        return self.text
 
     def fatal(self) -> bool:
         return self.is_fatal
@@ -66,6 +70,17 @@ def test_a_fatal_error_is_never_answered_with_the_same_producer(flags: tuple[boo
             assert found in {Remedy.REJOIN, Remedy.FATAL}, name
         elif must_abort:
             assert found is not Remedy.RETRY, name
+
+
+def test_a_producer_whose_epoch_cannot_be_renewed_is_replaced() -> None:
+    """Brokers before 2.5: what librdkafka says when a message timed out, as a soak met it (seed 246831678)."""
+    text = (
+        "Failed to request ProducerId bump: InitProducerId (KIP-360) not supported by broker, requires broker "
+        "version >= 2.5.0: unable to recover from previous transactional error"
+    )
+    assert remedy(Failure(named="_UNSUPPORTED_FEATURE", text=text, is_fatal=True)) is Remedy.REJOIN
+    other = "TxnOffsetCommitRequest (KIP-447) not supported by broker, requires broker version >= 2.5.0"
+    assert remedy(Failure(named="_UNSUPPORTED_FEATURE", text=other, is_fatal=True)) is Remedy.FATAL
 
 
 @pytest.mark.parametrize("code", known_codes())
