@@ -39,8 +39,8 @@ class Pace:
 
     def measured(self, messages: int, seconds: float) -> None:
         """Learn from a round that was committed."""
-        evidence = min(1.0, messages / self.size())
-        expected = self.message_seconds / (1 + (FASTER - 1) * evidence)
+        size = self.size()
+        expected = max(self.message_seconds, self.budget / size) / (1 + (FASTER - 1) * min(1.0, messages / size))
         self.message_seconds = max(seconds / messages, expected, self.budget / _LARGEST)
 
     def lost(self, messages: int, seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate_confluent.pace import FASTER, MARGIN, Pace
@@ -84,6 +84,7 @@ def test_a_round_ends_within_half_of_the_limit_while_the_pace_changes_tenfold_at
         pace.measured(messages, messages * seconds)
 
 
+@example([(False, 0.0), (False, 1.5), (False, 0.0)])
 @given(st.lists(st.tuples(st.booleans(), st.floats(0.0, 1000.0)), max_size=60))
 def test_a_round_has_at_least_one_message_whatever_was_measured(rounds: list[tuple[bool, float]]) -> None:
     """After a loss it has half of the last one's at the most."""
