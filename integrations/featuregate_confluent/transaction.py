@@ -369,7 +369,11 @@ class Transaction:
     ) -> NoReturn:
         if helps is Remedy.REJOIN:
             raise MustRejoin(self._drop(why, fenced=_is_fenced(cause))) from cause
-        (undo or self._abort)(why)
+        try:
+            (undo or self._abort)(why)
+        except MustRejoin:  # a consumer that is fenced cannot be rewound, for one
+            if helps is not Remedy.FATAL:
+                raise
         raise (SwitchFatal if helps is Remedy.FATAL else Aborted)(why) from cause
 
     def _lost(self, error: KafkaError) -> MustRejoin | SwitchFatal:

@@ -199,6 +199,15 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
     assert not desk.outcomes.under_way
 
 
+def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
+    """Joining again would throw out the process that has this one's group.instance.id, which would do the same."""
+    desk.reader.seek = lambda _: kafka(KafkaError._STATE)()  # librdkafka's answer where the consumer is fenced
+    taken = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
+    with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
+        pass
+    assert not desk.outcomes.under_way
+
+
 def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:
     """As many are fenced as may be lost in a row; one commits though its place was lost meanwhile."""
     clients = [Client(commit=FENCED) for _ in range(LOST_AT_MOST + 1)]
