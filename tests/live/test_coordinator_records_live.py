@@ -190,6 +190,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with LocalKafka(request.param, properties=PREVIEW if old else None) as kafka, contextlib.ExitStack() as stack:
         admin = AdminClient(kafka.client_config({"log_level": 0}))
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(BOUND)
+        eventually(lambda: not admin.list_topics(TOPIC, BOUND).topics[TOPIC].error, "the broker learns of no topic")
         topic = admin.describe_topics(TopicCollection([TOPIC]))[TOPIC].result(BOUND)
         topic_id = str(topic.topic_id).replace("+", "-").replace("/", "_")  # librdkafka's base64 is not Kafka's
         cluster = Cluster(kafka, admin, topic_id)
