@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from featuregate.admin import _request
 from featuregate.testing.simulator.java_maps import in_map_order
-from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpgradeType
 
 if TYPE_CHECKING:
     from featuregate.plans import Plan
     from featuregate.updates import Update
-    from featuregate.wire.update_features import UpdateFeaturesResponse
+    from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 __all__ = ["INVALID_UPDATE_VERSION", "Said", "answers_of", "held_to", "request_of"]
 
 INVALID_UPDATE_VERSION = 95
+TIMEOUT_MS = 60_000
 FOR_ALL = "The update failed for all features since the following feature had an error: "
 
 
@@ -26,18 +27,8 @@ class Said(NamedTuple):
 
 
 def request_of(updates: tuple[Update, ...], *, dry_run: bool) -> UpdateFeaturesRequest:
-    """Make the request that an operator would send."""
-    return UpdateFeaturesRequest(
-        updates=tuple(
-            FeatureUpdate(
-                feature=update.feature,
-                max_version_level=update.level,
-                upgrade_type=UpgradeType[update.upgrade_type.upper()],
-            )
-            for update in updates
-        ),
-        validate_only=dry_run,
-    )
+    """Make the request that `Admin` sends."""
+    return _request(updates, TIMEOUT_MS, dry_run=dry_run)
 
 
 def answers_of(response: UpdateFeaturesResponse, updates: tuple[Update, ...]) -> dict[str, Said]:
