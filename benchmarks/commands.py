@@ -15,9 +15,9 @@ from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
 from measuring import Row, Section, announce, at_least, take_turns
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.jars import jars_of
-from featuregate.testing.java import find_java
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.java import find_java
+from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,9 +17,9 @@ from measuring import Sample, Section, announce, at_least, each, progress, take_
 
 import featuregate as fg
 from featuregate.testing import LocalKafka
-from featuregate.testing.jars import jars_of
-from featuregate.testing.java import find_java
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.java import find_java
+from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -13,7 +13,7 @@ from confluent_kafka import libversion
 from live import KAFKA
 
 from featuregate.errors import LocalKafkaError
-from featuregate.testing.java import find_java
+from featuregate.testing.local_kafka.java import find_java
 
 __all__ = ["facts"]
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as f
 
 from featuregate import presets
 from featuregate.testing import LocalKafka
-from featuregate.testing.jars import spark_connector
+from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate_spark import FeatureSession, KafkaFeatures
 from featuregate_spark.events import Pinned
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from featuregate.testing.processes import Child, Family
+    from featuregate.testing.local_kafka.processes import Child, Family
 
 __all__ = ["Group", "Instance", "wait_for"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from demo_apps import wait_for
 
-from featuregate.testing.kafka_probe import serves
+from featuregate.testing.local_kafka.probe import serves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demo_traffic import Load, Loop
 
     from featuregate.testing import LocalKafka
-    from featuregate.testing.kafka import NodeInfo
+    from featuregate.testing.local_kafka.cluster import NodeInfo
 
 __all__ = ["BOUND", "WORK_MS", "Step", "Story"]
 

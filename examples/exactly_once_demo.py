@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.processes import Family
+from featuregate.testing.local_kafka.processes import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest
 from featuregate.wire.frames import read_response_body, write_request
@@ -31,7 +31,7 @@ from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesReques
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from featuregate.testing.kafka_nodes import NodeInfo
+    from featuregate.testing.local_kafka.nodes import NodeInfo
     from featuregate.wire.message import Request
 
 ROOT = Path(__file__).parent.parent

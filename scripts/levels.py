@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from featuregate.testing.jars import jars_of
-from featuregate.testing.java import find_java
-from featuregate.testing.kafka_commands import JVM_OPTIONS
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.commands import JVM_OPTIONS
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.java import find_java
+from featuregate.testing.local_kafka.releases import recipe_for
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "featuregate" / "data" / "levels.json"

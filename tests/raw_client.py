@@ -13,7 +13,7 @@ from featuregate.wire.frames import read_correlation_id, read_response_body, wri
 if TYPE_CHECKING:
     import ssl
 
-    from featuregate.testing.cluster import FakeBroker
+    from featuregate.testing.fakes.cluster import FakeBroker
     from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.cluster import DescribeClusterResponse
     from featuregate.wire.message import Request, Response

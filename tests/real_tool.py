@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.testing.kafka_commands import Installation, write_logging
+from featuregate.testing.local_kafka.commands import Installation, write_logging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

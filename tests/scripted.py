@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from featuregate.testing.fake_listener import HOST, Deal, Listener, LoopThread
-from featuregate.testing.fake_releases import release_facts
+from featuregate.testing.fakes.listener import HOST, Deal, Listener, LoopThread
+from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.frames import read_request_header, write_response
@@ -14,7 +14,7 @@ from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeatur
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate.testing.fake_answers import Conversation
+    from featuregate.testing.fakes.answers import Conversation
 
 APIS = {request.API_KEY: request for request in (ApiVersionsRequest, DescribeClusterRequest, UpdateFeaturesRequest)}
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY

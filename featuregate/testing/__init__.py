@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from featuregate.testing import simulator
-    from featuregate.testing.cluster import FakeCluster
-    from featuregate.testing.kafka import LocalKafka
-    from featuregate.testing.simulator.served import SimulatedCluster
+    from featuregate.testing.fakes.cluster import FakeCluster
+    from featuregate.testing.local_kafka.cluster import LocalKafka
+    from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
     from featuregate.testing.static import StaticFeatures, release_view
 
 __all__ = ["FakeCluster", "LocalKafka", "SimulatedCluster", "StaticFeatures", "release_view", "simulator"]
 
 _HOMES = {
-    "FakeCluster": "featuregate.testing.cluster",
-    "LocalKafka": "featuregate.testing.kafka",
-    "SimulatedCluster": "featuregate.testing.simulator.served",
+    "FakeCluster": "featuregate.testing.fakes.cluster",
+    "LocalKafka": "featuregate.testing.local_kafka.cluster",
+    "SimulatedCluster": "featuregate.testing.simulator.simulated_cluster",
     "StaticFeatures": "featuregate.testing.static",
     "release_view": "featuregate.testing.static",
 }

@@ -14,10 +14,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.testing.cluster import FakeCluster
-    from featuregate.testing.kafka import LocalKafka
+    from featuregate.testing.fakes.cluster import FakeCluster
+    from featuregate.testing.local_kafka.cluster import LocalKafka
     from featuregate.testing.simulator.cluster import Beginning
-    from featuregate.testing.simulator.served import SimulatedCluster
+    from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
 
 __all__ = [
     "MakeFakeCluster",
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def fake_cluster() -> Iterator[MakeFakeCluster]:
     """Start any number of fake clusters: ``fake_cluster(brokers=5, release="3.9")``."""
-    from featuregate.testing.cluster import FakeCluster  # noqa: PLC0415 - see the top
+    from featuregate.testing.fakes.cluster import FakeCluster  # noqa: PLC0415 - see the top
 
     with ExitStack() as stack:
 
@@ -84,7 +84,7 @@ def fake_kafka(fake_cluster: MakeFakeCluster, request: pytest.FixtureRequest) ->
 @pytest.fixture
 def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
     """Serve simulated clusters: ``simulated_kafka(simulator.KRaft("3.9"))``."""
-    from featuregate.testing.simulator.served import SimulatedCluster  # noqa: PLC0415 - see the top
+    from featuregate.testing.simulator.simulated_cluster import SimulatedCluster  # noqa: PLC0415 - see the top
 
     with ExitStack() as stack:
 
@@ -97,7 +97,7 @@ def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
 @pytest.fixture
 def local_kafka() -> Iterator[MakeLocalKafka]:
     """Start real Kafka on this machine: ``local_kafka("4.2.0", nodes=3)``."""
-    from featuregate.testing.kafka import LocalKafka  # noqa: PLC0415 - see the top
+    from featuregate.testing.local_kafka.cluster import LocalKafka  # noqa: PLC0415 - see the top
 
     with ExitStack() as stack:
 

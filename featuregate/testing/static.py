@@ -17,7 +17,7 @@ from featuregate.discoverer import Discoverer
 from featuregate.errors import ClosedError, DiscoveryError
 from featuregate.gates import Gate
 from featuregate.store import Store
-from featuregate.testing.fake_releases import release_facts
+from featuregate.testing.fakes.releases import release_facts
 from featuregate.view import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from eos.pipes import BOUND
-from featuregate.testing.processes import Family
+from featuregate.testing.local_kafka.processes import Family
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eos.pipes import Pipe
-    from featuregate.testing.processes import Child
+    from featuregate.testing.local_kafka.processes import Child
 
 __all__ = ["APP", "App", "Fleet", "Status", "Term", "now"]
 

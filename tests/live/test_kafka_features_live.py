@@ -24,7 +24,7 @@ import featuregate
 from featuregate.catalog import tool_table
 from featuregate.cli import kafka_features, main
 from featuregate.testing import LocalKafka
-from featuregate.testing.kafka_commands import Installation, write_logging
+from featuregate.testing.local_kafka.commands import Installation, write_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featuregate.testing.java import find_java
+from featuregate.testing.local_kafka.java import find_java
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 SCRIPT = Path(__file__).parents[2] / "scripts" / "levels.py"

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 import featuregate
 from featuregate.errors import ClosedError, LocalKafkaError
 from featuregate.testing import LocalKafka
-from featuregate.testing.kafka_probe import serves
+from featuregate.testing.local_kafka.probe import serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +172,7 @@ def test_close_leaves_nothing_behind():
     with kafka:
         assert kafka.cluster_id is None
         ours = set(psutil.Process().children(recursive=True)) - children
-        assert len(ours) == 3, "ZooKeeper, one broker, the guardian"
+        assert len(ours) == 3, "ZooKeeper, one broker, the watchdog"
         folder, port = kafka.node(1).log.parent, kafka.node(1).port
         assert folder.is_dir()
     assert not [process for process in ours if process.is_running()]

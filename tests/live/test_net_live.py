@@ -12,7 +12,7 @@ from featuregate.errors import (
     TlsFailed,
 )
 from featuregate.net.survey import survey
-from featuregate.testing.kafka import LocalKafka
+from featuregate.testing.local_kafka.cluster import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import pytest
 
-from featuregate.testing.jars import jars_of
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.wire.coordinator_records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,

@@ -14,8 +14,8 @@ from asking import ask
 import featuregate as fg
 from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
-from featuregate.testing.kafka_commands import Installation, write_logging
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.commands import Installation, write_logging
+from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.testing.simulator import (
     Kill,
     KRaft,

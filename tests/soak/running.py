@@ -15,13 +15,13 @@ from xml.etree import ElementTree as ET
 
 import psutil
 
-from featuregate.testing.processes import Family
+from featuregate.testing.local_kafka.processes import Family
 from soak.reports import REPORTS, Report, last_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from featuregate.testing.processes import Child
+    from featuregate.testing.local_kafka.processes import Child
     from soak.harnesses import Harness
 
 __all__ = ["Ended", "run_harness"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import psutil
 from eos.pipes import BOUND
 
-from featuregate.testing.processes import Family
+from featuregate.testing.local_kafka.processes import Family
 from streams.job import Orders, Terms
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eos.pipes import Pipe
 
-    from featuregate.testing.processes import Child
+    from featuregate.testing.local_kafka.processes import Child
 
 __all__ = ["Driving"]
 

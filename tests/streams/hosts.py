@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Self
 from eos.pipes import BOUND
 from pyspark.find_spark_home import _find_spark_home
 
-from featuregate.testing.processes import Family
+from featuregate.testing.local_kafka.processes import Family
 
 if TYPE_CHECKING:
-    from featuregate.testing.processes import Child
+    from featuregate.testing.local_kafka.processes import Child
 
 __all__ = ["Hosts"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from featuregate.testing.jars import spark_connector
+from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate_spark.kinds import is_stopped
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ up, and shrinks one that fails.
 from __future__ import annotations
 
 from featuregate.testing.simulator.app import App, MemoryShelf
-from featuregate.testing.simulator.asking import ask, view_of
-from featuregate.testing.simulator.binaries import Binary, binary_of
+from featuregate.testing.simulator.builds import Binary, binary_of
+from featuregate.testing.simulator.client import ask, view_of
 from featuregate.testing.simulator.cluster import Beginning, Cluster, Happened, apply, update_features
 from featuregate.testing.simulator.coordinator import Coordinator, Loaded, LogRecord, NotUnderstood, compact
 from featuregate.testing.simulator.events import (
@@ -41,13 +41,21 @@ from featuregate.testing.simulator.events import (
     downgrade,
     upgrade,
 )
-from featuregate.testing.simulator.explorer import Check, ScriptFailed, Vocabulary, as_code, explore, make_up, shrink
-from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
+from featuregate.testing.simulator.kraft.cluster import KRaft, KRaftCluster
 from featuregate.testing.simulator.nodes import Node
-from featuregate.testing.simulator.script import Script, Step, check, run
-from featuregate.testing.simulator.wants import Wants
-from featuregate.testing.simulator.witness import InvariantBroken
-from featuregate.testing.simulator.zookeeper import FeaturesNode, ZooKeeper, ZooKeeperCluster
+from featuregate.testing.simulator.requirements import Wants
+from featuregate.testing.simulator.scripts.explorer import (
+    Check,
+    ScriptFailed,
+    Vocabulary,
+    as_code,
+    explore,
+    make_up,
+    shrink,
+)
+from featuregate.testing.simulator.scripts.invariants import InvariantBroken
+from featuregate.testing.simulator.scripts.script import Script, Step, check, run
+from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeper, ZooKeeperCluster
 
 __all__ = [
     "App",

@@ -13,7 +13,7 @@ from featuregate.polls import Polls
 from featuregate.ratchet import Kept, join
 from featuregate.requirements import parse
 from featuregate.store import Store
-from featuregate.testing.simulator.asking import ask, listed_brokers
+from featuregate.testing.simulator.client import ask, listed_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
-from featuregate.testing.simulator import kraft_steps, zookeeper_steps
 from featuregate.testing.simulator.events import UpdateFeatures
-from featuregate.testing.simulator.kraft import KRaft, KRaftCluster
-from featuregate.testing.simulator.zookeeper import ZooKeeper, ZooKeeperCluster
+from featuregate.testing.simulator.kraft import transitions as kraft
+from featuregate.testing.simulator.kraft.cluster import KRaft, KRaftCluster
+from featuregate.testing.simulator.zookeeper import transitions as zookeeper
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper, ZooKeeperCluster
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from featuregate.testing.fake_answers import Role
+    from featuregate.testing.fakes.answers import Role
     from featuregate.testing.simulator.events import ClusterEvent
 
 __all__ = ["Beginning", "Cluster", "Happened", "apply", "update_features"]
@@ -50,10 +51,7 @@ def apply(cluster: C, event: ClusterEvent) -> Happened[C]:
         request = UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
         return update_features(cluster, request, event.version, asked=event.node_id)
     after: Cluster
-    if isinstance(cluster, ZooKeeperCluster):
-        after = zookeeper_steps.step(cluster, event)
-    else:
-        after = kraft_steps.step(cluster, event)
+    after = zookeeper.step(cluster, event) if isinstance(cluster, ZooKeeperCluster) else kraft.step(cluster, event)
     return Happened(cast("C", after))  # of the same generation
 
 
@@ -68,7 +66,7 @@ def update_features(
     """Answer a request of this version that was sent to this listener of a node, or to the controller."""
     after: Cluster
     if isinstance(cluster, ZooKeeperCluster):
-        after, response = zookeeper_steps.update(cluster, request, asked=asked)
+        after, response = zookeeper.update(cluster, request, asked=asked)
     else:
-        after, response = kraft_steps.update(cluster, request, version, asked=asked, role=role)
+        after, response = kraft.update(cluster, request, version, asked=asked, role=role)
     return Happened(cast("C", after), response)

@@ -18,13 +18,13 @@ from eos.pipes import BOUND, Pipe
 from streams.sessions import CONNECTOR
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.jars import spark_connector
-from featuregate.testing.processes import Family
+from featuregate.testing.local_kafka.jars import spark_connector
+from featuregate.testing.local_kafka.processes import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.testing.processes import Child
+    from featuregate.testing.local_kafka.processes import Child
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams.sessions import CONNECTOR, SETTINGS
 
 from featuregate.testing import FakeCluster, LocalKafka
-from featuregate.testing.jars import spark_connector
+from featuregate.testing.local_kafka.jars import spark_connector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

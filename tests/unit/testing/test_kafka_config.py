@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from featuregate.errors import ConfigError, LocalKafkaError
-from featuregate.testing.kafka_config import (
+from featuregate.testing.local_kafka.config import (
     Plan,
     client_properties,
     jaas,
@@ -15,7 +15,7 @@ from featuregate.testing.kafka_config import (
     node_properties,
     properties_text,
 )
-from featuregate.testing.kafka_releases import recipe_for
+from featuregate.testing.local_kafka.releases import recipe_for
 
 SHARED = Path("/cluster")
 HOME = SHARED / "node-1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from featuregate.errors import LocalKafkaError
-from featuregate.testing.kafka_releases import CHANGES, recipe_for, version_numbers
+from featuregate.testing.local_kafka.releases import CHANGES, recipe_for, version_numbers
 
 
 @pytest.mark.parametrize(

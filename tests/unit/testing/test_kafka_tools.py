@@ -9,13 +9,13 @@ import pytest
 
 from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
-from featuregate.testing.jars import cache_folder, install, jars_of
-from featuregate.testing.java import java_major
-from featuregate.testing.kafka_commands import Installation, format_arguments, scram_arguments
-from featuregate.testing.kafka_probe import parse_membership
-from featuregate.testing.kafka_releases import recipe_for
-from featuregate.testing.processes import Ports
-from featuregate.testing.zookeeper import registered_in
+from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments
+from featuregate.testing.local_kafka.jars import cache_folder, install, jars_of
+from featuregate.testing.local_kafka.java import java_major
+from featuregate.testing.local_kafka.probe import parse_membership
+from featuregate.testing.local_kafka.processes import Ports
+from featuregate.testing.local_kafka.releases import recipe_for
+from featuregate.testing.local_kafka.zookeeper import registered_in
 
 
 @pytest.mark.parametrize(

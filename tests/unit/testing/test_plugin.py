@@ -32,7 +32,7 @@ def test_loading_the_plugin_loads_nothing_else() -> None:
         "jgo",
         "trustme",
         "featuregate.net",
-        "featuregate.testing.cluster",
+        "featuregate.testing.fakes.cluster",
         "featuregate.testing.simulator",
     } & set(loaded)
 

@@ -46,10 +46,10 @@ from featuregate.testing.simulator import (
     view_of,
 )
 from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
-from featuregate.testing.simulator.asking import PASSWORD, ask
-from featuregate.testing.simulator.explorer import _WEIGHTS
-from featuregate.testing.simulator.script import witnessed
-from featuregate.testing.simulator.witness import Witness
+from featuregate.testing.simulator.client import PASSWORD, ask
+from featuregate.testing.simulator.scripts.explorer import _WEIGHTS
+from featuregate.testing.simulator.scripts.invariants import Witness
+from featuregate.testing.simulator.scripts.script import witnessed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from featuregate.testing.simulator import (
     update_features,
     upgrade,
 )
-from featuregate.testing.simulator.java_maps import in_map_order
+from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import FeatureResult, FeatureUpdate, UpdateFeaturesRequest
 
 OLD, NEW = KRaft("3.9", brokers=2, controllers=0), KRaft("4.2", brokers=2, controllers=0)

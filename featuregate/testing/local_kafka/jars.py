@@ -24,7 +24,7 @@ from featuregate.errors import LocalKafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from featuregate.testing.kafka_releases import Recipe
+    from featuregate.testing.local_kafka.releases import Recipe
 
 __all__ = ["cache_folder", "install", "jars_of", "spark_connector"]
 

@@ -13,16 +13,16 @@ from featuregate.catalog import api_key
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.events import Changed
 from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
-from featuregate.testing.simulator.asking import PASSWORD, listed_brokers
+from featuregate.testing.simulator.client import PASSWORD, listed_brokers
 from featuregate.view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from featuregate.gates import Gate
     from featuregate.ratchet import Policy
-    from featuregate.testing.fake_answers import Tells
+    from featuregate.testing.fakes.answers import Tells
     from featuregate.testing.simulator.cluster import Cluster
-    from featuregate.testing.simulator.wants import Wants
+    from featuregate.testing.simulator.requirements import Wants
 
 __all__ = ["InvariantBroken", "Witness"]
 

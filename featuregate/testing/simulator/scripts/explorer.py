@@ -39,8 +39,8 @@ from featuregate.testing.simulator.events import (
     Tick,
     UpdateFeatures,
 )
-from featuregate.testing.simulator.script import Script, check
-from featuregate.testing.simulator.zookeeper import ZooKeeper
+from featuregate.testing.simulator.scripts.script import Script, check
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,19 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
-from featuregate.testing import zookeeper
-from featuregate.testing.certificates import issue_certificates
-from featuregate.testing.kafka_commands import Installation, format_arguments, scram_arguments, write_logging
-from featuregate.testing.kafka_config import jaas, node_properties, properties_text
-from featuregate.testing.kafka_probe import cluster_id, membership, serves
-from featuregate.testing.kafka_releases import recipe_for
-from featuregate.testing.processes import HOST, Child, Family, State
+from featuregate.testing.local_kafka import zookeeper
+from featuregate.testing.local_kafka.certificates import issue_certificates
+from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
+from featuregate.testing.local_kafka.config import jaas, node_properties, properties_text
+from featuregate.testing.local_kafka.probe import cluster_id, membership, serves
+from featuregate.testing.local_kafka.processes import HOST, Child, Family, State
+from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    from featuregate.testing.kafka_config import Member, Plan, Role
+    from featuregate.testing.local_kafka.config import Member, Plan, Role
 
 __all__ = ["Node", "NodeInfo", "Nodes"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from featuregate.testing.fake_answers import APIS, fail
-from featuregate.testing.fake_listener import HOST, Deal, Listener
-from featuregate.testing.fake_releases import release_facts
+from featuregate.testing.fakes.answers import APIS, fail
+from featuregate.testing.fakes.listener import HOST, Deal, Listener
+from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.cluster import Node
 from featuregate.wire.frames import write_response
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from featuregate.testing.fake_answers import Controller, Conversation, Listing, Role, Tells
-    from featuregate.testing.fake_listener import LoopThread
+    from featuregate.testing.fakes.answers import Controller, Conversation, Listing, Role, Tells
+    from featuregate.testing.fakes.listener import LoopThread
     from featuregate.wire.frames import RequestHeader
 
 __all__ = ["Asked", "FakeBroker", "Home"]

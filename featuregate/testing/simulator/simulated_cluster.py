@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from featuregate.testing.cluster import FakeCluster
-from featuregate.testing.fake_answers import NOBODY
-from featuregate.testing.fake_broker import FakeBroker
+from featuregate.testing.fakes.answers import NOBODY
+from featuregate.testing.fakes.broker import FakeBroker
+from featuregate.testing.fakes.cluster import FakeCluster
 from featuregate.testing.simulator.cluster import apply, update_features
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from typing import Any
 
-    from featuregate.testing.fake_answers import Controller, Listing, Role
+    from featuregate.testing.fakes.answers import Controller, Listing, Role
     from featuregate.testing.simulator.cluster import Beginning, Cluster
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -1,6 +1,6 @@
 """The generation of KRaft (KIP-778): a cluster whose quorum of controllers keeps the levels in its metadata log.
 
-What can happen to it stands in ``kraft_steps``; here is what it is at one moment, and what its nodes tell then.
+What can happen to it stands in ``transitions``; here is what it is at one moment, and what its nodes tell then.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, release_levels
 from featuregate.kraft_rules import ALL_OR_NOTHING_FROM, CONTROLLERS_REGISTER_FROM
-from featuregate.testing.fake_answers import Tells
-from featuregate.testing.simulator.binaries import Binary, binary_of
+from featuregate.testing.fakes.answers import Tells
+from featuregate.testing.simulator.builds import Binary, binary_of
 from featuregate.testing.simulator.events import ScriptError
-from featuregate.testing.simulator.kraft_updates import Registry
+from featuregate.testing.simulator.kraft.controller import Registry
 from featuregate.testing.simulator.nodes import Node
+from featuregate.testing.simulator.requirements import Wants
 from featuregate.testing.simulator.values import Value
-from featuregate.testing.simulator.wants import Wants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.fake_answers import Role
+    from featuregate.testing.fakes.answers import Role
 
 __all__ = ["FIRST_CONTROLLER", "KRaft", "KRaftCluster", "Levels"]
 

@@ -19,13 +19,13 @@ from featuregate.kraft_rules import (
     counts_kraft_version_as_0,
     objections,
 )
-from featuregate.testing.simulator.java_maps import in_map_order
+from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.simulator.binaries import Binary
+    from featuregate.testing.simulator.builds import Binary
     from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
     Ranges = Mapping[int, Mapping[str, tuple[int, int]]]

@@ -27,8 +27,8 @@ from featuregate.testing.simulator.events import (
     Tick,
 )
 from featuregate.testing.simulator.nodes import Node
-from featuregate.testing.simulator.zookeeper import FeaturesNode, ZooKeeperCluster, compatible
-from featuregate.testing.simulator.zookeeper_updates import DISABLED, WRONG_CONTROLLER, failed, judge
+from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeperCluster, compatible
+from featuregate.testing.simulator.zookeeper.controller import DISABLED, WRONG_CONTROLLER, failed, judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.testing.jars import jars_of
-from featuregate.testing.java import find_java
-from featuregate.testing.kafka_releases import Recipe, recipe_for
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.java import find_java
+from featuregate.testing.local_kafka.releases import Recipe, recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

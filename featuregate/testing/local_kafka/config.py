@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from featuregate.errors import ConfigError, LocalKafkaError
-from featuregate.testing.processes import HOST
+from featuregate.testing.local_kafka.processes import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from featuregate.testing.kafka_releases import Recipe
+    from featuregate.testing.local_kafka.releases import Recipe
 
 __all__ = ["Member", "Plan", "Role", "client_properties", "jaas", "lay_out", "node_properties", "properties_text"]
 

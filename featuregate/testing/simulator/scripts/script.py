@@ -17,14 +17,14 @@ from featuregate.testing.simulator.events import (
     ScriptError,
     Tick,
 )
+from featuregate.testing.simulator.scripts.invariants import Witness
 from featuregate.testing.simulator.values import Value
-from featuregate.testing.simulator.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate.testing.simulator.cluster import Beginning, Cluster
-    from featuregate.testing.simulator.wants import Wants
+    from featuregate.testing.simulator.requirements import Wants
     from featuregate.wire.update_features import UpdateFeaturesResponse
 
 __all__ = ["Script", "Step", "check", "run", "steps", "witnessed"]

@@ -6,7 +6,7 @@ import re
 import socket
 from typing import TYPE_CHECKING
 
-from featuregate.testing.processes import HOST
+from featuregate.testing.local_kafka.processes import HOST
 
 if TYPE_CHECKING:
     from pathlib import Path

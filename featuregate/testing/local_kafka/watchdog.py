@@ -1,9 +1,10 @@
-"""The process that outlives its owner for a moment: it ends the brokers and removes their files.
+"""The watchdog of a local cluster: when the process that owns the cluster ends, it kills the brokers and deletes files.
 
-`featuregate.testing.processes` runs this file as a script. It stands in the process group of the brokers, its pipe
-from the owner ends with the owner however that dies, SIGKILL too, and then nothing of a cluster stays behind.
+`featuregate.testing.local_kafka.processes` runs this file as a script, in the process group of the brokers. The owner
+holds the other end of its standard input, so that the watchdog reads the end of the stream however the owner ends,
+SIGKILL included.
 
-A file of its own, importing nothing of featuregate, so that it starts in a few milliseconds.
+The file imports nothing of featuregate, so that it starts in a few milliseconds.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """The generation of ZooKeeper (KIP-584): brokers advertise, and a controller writes levels to the ``/features`` node.
 
 No release ever shipped a feature in this mode, so the builds here are those of the KIP's own use case, the feature
-``group_coordinator``; a test names others. What can happen stands in ``zookeeper_steps``.
+``group_coordinator``; a test names others. What can happen stands in ``transitions``.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.testing.fake_answers import Tells
-from featuregate.testing.simulator.binaries import Binary, binary_of
+from featuregate.testing.fakes.answers import Tells
+from featuregate.testing.simulator.builds import Binary, binary_of
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.nodes import Node
+from featuregate.testing.simulator.requirements import Wants
 from featuregate.testing.simulator.values import Value
-from featuregate.testing.simulator.wants import Wants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.fake_answers import Role
+    from featuregate.testing.fakes.answers import Role
 
 __all__ = ["FeaturesNode", "ZooKeeper", "ZooKeeperCluster", "compatible"]
 

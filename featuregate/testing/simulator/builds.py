@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.testing.fake_releases import release_facts
+from featuregate.testing.fakes.releases import release_facts
 from featuregate.testing.simulator.values import Value
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from featuregate.errors import ClosedError
-from featuregate.testing.fake_answers import Listing, Tells
-from featuregate.testing.fake_broker import Asked, FakeBroker
-from featuregate.testing.fake_listener import LoopThread
-from featuregate.testing.fake_releases import release_facts
+from featuregate.testing.fakes.answers import Listing, Tells
+from featuregate.testing.fakes.broker import Asked, FakeBroker
+from featuregate.testing.fakes.listener import LoopThread
+from featuregate.testing.fakes.releases import release_facts
 
 if TYPE_CHECKING:
     import ssl
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from featuregate.testing.fake_answers import Controller, Role
-    from featuregate.testing.fake_releases import ReleaseFacts
+    from featuregate.testing.fakes.answers import Controller, Role
+    from featuregate.testing.fakes.releases import ReleaseFacts
 
 __all__ = ["Asked", "FakeBroker", "FakeCluster"]
 

@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from featuregate.testing import guardian
+from featuregate.testing.local_kafka import watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,25 +98,25 @@ class Child:
 class Family:
     """A folder and the processes that use it, which all go when the owner goes.
 
-    They go by ``close()``, at the end of the interpreter, when the family is forgotten, and, because a guardian
+    They go by ``close()``, at the end of the interpreter, when the family is forgotten, and, because a watchdog
     watches, even when the owner is killed with SIGKILL. A forked child of the owner owns nothing.
     """
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"featuregate-{name}-"))
         self._children: list[Child] = []
-        self._guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), str(self.folder)],
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), str(self.folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             cwd="/",
             process_group=0,
         )
-        self._finalizer = weakref.finalize(self, _end, os.getpid(), self._children, self._guardian, self.folder)
+        self._finalizer = weakref.finalize(self, _end, os.getpid(), self._children, self._watchdog, self.folder)
 
     def start(self, argv: Sequence[str | Path], *, log: Path) -> Child:
         """Start one process in the family's folder and process group."""
-        child = Child(argv, log=log, folder=self.folder, group=self._guardian.pid)
+        child = Child(argv, log=log, folder=self.folder, group=self._watchdog.pid)
         self._children.append(child)
         return child
 
@@ -130,7 +130,7 @@ class Family:
             timeout=timeout,
             check=False,
             cwd=self.folder,
-            process_group=self._guardian.pid,
+            process_group=self._watchdog.pid,
         )
 
     def close(self) -> None:
@@ -146,9 +146,9 @@ def _end(owner: int, children: list[Child], watcher: subprocess.Popen[bytes], fo
     shutil.rmtree(folder, ignore_errors=True)
     assert watcher.stdin is not None
     try:
-        watcher.stdin.write(guardian.GOODBYE)
+        watcher.stdin.write(watchdog.GOODBYE)
         watcher.stdin.close()
-    except BrokenPipeError:  # somebody killed the guardian
+    except BrokenPipeError:  # somebody killed the watchdog
         pass
     watcher.wait()
 

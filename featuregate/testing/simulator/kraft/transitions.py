@@ -26,15 +26,15 @@ from featuregate.testing.simulator.events import (
     Stop,
     Tick,
 )
-from featuregate.testing.simulator.kraft import KRaftCluster, Levels
-from featuregate.testing.simulator.kraft_updates import judge
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster, Levels
+from featuregate.testing.simulator.kraft.controller import judge
 from featuregate.testing.simulator.nodes import Node, NodeState
 from featuregate.wire.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.fake_answers import Role
+    from featuregate.testing.fakes.answers import Role
     from featuregate.wire.update_features import UpdateFeaturesRequest
 
 __all__ = ["step", "update"]

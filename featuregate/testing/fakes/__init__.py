@@ -1,0 +1,1 @@
+"""Fake brokers on the loopback interface that speak the real protocol."""

@@ -1,0 +1,1 @@
+"""Simulated clusters with KRaft (KIP-778)."""

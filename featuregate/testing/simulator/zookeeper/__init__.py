@@ -1,0 +1,1 @@
+"""Simulated clusters with ZooKeeper (KIP-584)."""
