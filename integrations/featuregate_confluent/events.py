@@ -168,8 +168,8 @@ SwitchEvent = (
     | Stopped
 )
 
-_BARE = re.compile(r"[!#-&(-<>-~]+")
-"""What stands without quotes: visible ASCII, but quotes and the equals sign."""
+_BARE = re.compile(r"[!#-&(-<>-\[\]-~]+")
+"""What stands without quotes: visible ASCII, but quotes, the equals sign and the backslash, which escapes in a shell."""
 
 _LEVELS: dict[type, int] = {
     Committed: logging.DEBUG,

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import fields
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate_confluent import events
@@ -25,6 +25,7 @@ def test_an_event_is_one_line_of_pairs(caplog: pytest.LogCaptureFixture) -> None
 
 
 @given(st.text())
+@example("\\")
 def test_no_text_breaks_the_line(text: str) -> None:
     """Whatever an exception or a topic says, the line stays one, and each pair can be told from its neighbours."""
     line = events._line(Poisoned(topic=text, partition=0, offset=7, error=text))
