@@ -28,17 +28,23 @@ demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and
 .PHONY: check
 check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)
 
-# Two halves side by side, for tests that start brokers mostly wait for these. The second one is shown when it has ended.
+# Two halves side by side, for tests that start brokers mostly wait for these. The second one is shown when it has ended,
+# and then how each of them ended: 0 passed, 1 failed, more than 128 killed by that signal (134 is SIGABRT). Whatever
+# kills an interpreter shows the stack of every thread first.
+TESTS := $(BIN)/coverage run --parallel-mode -m pytest --durations=20
 HALF := --ignore=tests/unit --ignore=tests/live/spark
 OTHER_HALF := tests/unit tests/live/spark
+test: export PYTHONFAULTHANDLER := 1
 
 .PHONY: test
 test: lint docs java ## everything: check, docs, tests against real brokers, coverage (three quarters of an hour)
 	$(BIN)/coverage erase
 	@log=$$(mktemp); other=; trap 'kill $$other 2>/dev/null; rm -f "$$log"' EXIT; trap 'exit 130' INT TERM; \
-	$(BIN)/coverage run --parallel-mode -m pytest $(OTHER_HALF) >"$$log" 2>&1 & other=$$!; \
-	$(BIN)/coverage run --parallel-mode -m pytest $(HALF); half=$$?; \
-	wait $$other; other_half=$$?; cat "$$log"; exit $$((half | other_half))
+	$(TESTS) $(OTHER_HALF) >"$$log" 2>&1 & other=$$!; \
+	$(TESTS) $(HALF); half=$$?; \
+	wait $$other; other_half=$$?; cat "$$log"; \
+	echo "exit code $$half of the tests of clients and commands, $$other_half of the unit tests and those of Spark"; \
+	[ $$half -eq 0 ] && [ $$other_half -eq 0 ]
 	$(BIN)/coverage combine --quiet
 	@echo "coverage of the rooms that decide, and of all together; 'coverage report' tells the lines that are left"
 	@$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100
@@ -82,7 +88,7 @@ lint: $(READY)
 
 .PHONY: unit
 unit: $(READY)
-	$(BIN)/python -m pytest -m "not live and not slow" tests
+	$(BIN)/python -m pytest -n 2 --durations=20 -m "not live and not slow" tests
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)
 
