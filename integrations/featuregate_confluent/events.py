@@ -169,7 +169,7 @@ SwitchEvent = (
 )
 
 _BARE = re.compile(r"[!#-&(-<>-\[\]-~]+")
-"""What stands without quotes: visible ASCII, but quotes, the equals sign and the backslash, which escapes in a shell."""
+"""What stands without quotes: visible ASCII, but quotes, the equals sign and the backslash, which escapes."""
 
 _LEVELS: dict[type, int] = {
     Committed: logging.DEBUG,
