@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from measuring import Row, Section, at_least, at_most, loop, take_turns
 
 import featuregate as fg
-from featuregate.answers import ApiRange, BrokerAnswer
-from featuregate.gates import Gate
-from featuregate.store import Store
-from featuregate.view import merge
+from featuregate.gating.gates import Gate
+from featuregate.gating.store import Store
+from featuregate.view.answers import ApiRange, BrokerAnswer
+from featuregate.view.cluster_view import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

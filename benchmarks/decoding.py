@@ -12,8 +12,7 @@ from kio.schema.api_versions.v4.response import ApiVersionsResponse as KioRespon
 from kio.serial import entity_reader
 from measuring import Row, Sample, Section, at_least, at_most, each, loop, take_turns
 
-from featuregate.wire.api_versions import ApiVersionsResponse
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
     GroupMetadataKey,
@@ -26,6 +25,7 @@ from featuregate.wire.coordinator_records import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from featuregate.wire.api_versions import ApiVersionsResponse
 
 __all__ = ["run"]
 

@@ -16,13 +16,13 @@ from measuring import Bar, Growth, Line, Row, Sample, Section, announce, each, l
 
 import featuregate as fg
 from featuregate.config import Settings
-from featuregate.discovery import ask
-from featuregate.view import merge
+from featuregate.sources.brokers import ask
+from featuregate.view.cluster_view import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.discovery import Asked
+    from featuregate.sources.brokers import Asked
 
 __all__ = ["run"]
 

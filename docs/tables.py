@@ -6,10 +6,8 @@ import dataclasses
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
-from featuregate import presets
-from featuregate.catalog.coordinators import coordinators
 from featuregate.config import KEYS
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
@@ -20,7 +18,9 @@ from featuregate.wire.coordinator_records import (
     PartitionsSchema,
     TransactionLogValue,
 )
-from featuregate.wire.coordinator_records.schema import In, Scalar, Tag
+from featuregate.records.releases import coordinators
+from featuregate.records.schema import In, Scalar, Tag
+from featuregate.requirements import presets
 from featuregate_confluent.remedies import BY_FLAG, BY_NAME, Remedy
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from featuregate.version import __version__
 
 if TYPE_CHECKING:
-    from featuregate import presets, updates
-    from featuregate.admin import Admin
-    from featuregate.decisions import Decision, evaluate
-    from featuregate.discoverer import Discoverer
-    from featuregate.discovery import adiscover, discover
+    from featuregate.admin import updates
+    from featuregate.admin.client import Admin
     from featuregate.errors import DiscoveryError, FeatureGateError, GateClosed
-    from featuregate.gates import Gate, Pin
-    from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse
-    from featuregate.shelf import FileShelf, Shelf
-    from featuregate.view import View
+    from featuregate.gating.decisions import Decision, evaluate
+    from featuregate.gating.gates import Gate, Pin
+    from featuregate.gating.latch_store import FileShelf, Shelf
+    from featuregate.polling.discoverer import Discoverer
+    from featuregate.polling.discovery import adiscover, discover
+    from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse, presets
+    from featuregate.view.cluster_view import View
 
 __all__ = [
     "Admin",
@@ -48,24 +48,24 @@ __all__ = [
     "updates",
 ]
 
-_MODULES = ("presets", "updates")
+_MODULES = {"presets": "requirements.presets", "updates": "admin.updates"}
 _ROOMS = {
-    "admin": ("Admin",),
-    "decisions": ("Decision", "evaluate"),
-    "discoverer": ("Discoverer",),
-    "discovery": ("adiscover", "discover"),
+    "admin.client": ("Admin",),
     "errors": ("DiscoveryError", "FeatureGateError", "GateClosed"),
-    "gates": ("Gate", "Pin"),
+    "gating.decisions": ("Decision", "evaluate"),
+    "gating.gates": ("Gate", "Pin"),
+    "gating.latch_store": ("FileShelf", "Shelf"),
+    "polling.discoverer": ("Discoverer",),
+    "polling.discovery": ("adiscover", "discover"),
     "requirements": ("Api", "Capability", "Feature", "Release", "Requirement", "parse"),
-    "shelf": ("FileShelf", "Shelf"),
-    "view": ("View",),
+    "view.cluster_view": ("View",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        return import_module(f"featuregate.{name}")
+        return import_module(f"featuregate.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(import_module(f"featuregate.{_HOMES[name]}"), name)

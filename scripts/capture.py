@@ -3,7 +3,7 @@
 Starts each release on this machine (see ``LocalKafka``), one node in combined mode or beside a ZooKeeper, and writes
 
 - ``tests/data/frames/*.hex``: whole response frames, in the format that the README.md there describes;
-- ``featuregate/data/api_ranges.json``: per release, the API ranges and features that its nodes advertise.
+- ``featuregate/catalog/data/api_ranges.json``: per release, the API ranges and features that its nodes advertise.
 
 Run it with a release or more to capture these alone, without to capture all: ``python scripts/capture.py 4.2.0``.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 FRAMES = ROOT / "tests" / "data" / "frames"
-API_RANGES = ROOT / "featuregate" / "data" / "api_ranges.json"
+API_RANGES = ROOT / "featuregate" / "catalog" / "data" / "api_ranges.json"
 
 RELEASES = (
     *("0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3"),

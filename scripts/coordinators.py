@@ -1,4 +1,4 @@
-"""Write what the coordinators of each release read: ``featuregate/data/coordinators.json``.
+"""Write what the coordinators of each release read: ``featuregate/catalog/data/coordinators.json``.
 
 Kafka's jars hold the schemas of its records, so a release's own jars say it: give folders with jars of releases, such
 as those that ``LocalKafka`` keeps in its cache.
@@ -17,9 +17,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from featuregate.wire.coordinator_records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
-TABLE = Path(__file__).parent.parent / "featuregate" / "data" / "coordinators.json"
+TABLE = Path(__file__).parent.parent / "featuregate" / "catalog" / "data" / "coordinators.json"
 ARTIFACTS = {
     "kafka-group-coordinator": CONSUMER_OFFSETS.topic,
     "kafka-transaction-coordinator": TRANSACTION_STATE.topic,

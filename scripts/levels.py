@@ -1,4 +1,4 @@
-"""Read the tables of feature levels from released jars of Kafka: ``featuregate/data/levels.json``.
+"""Read the tables of feature levels from released jars of Kafka: ``featuregate/catalog/data/levels.json``.
 
 Each release tells what its own classes know (``PrintLevels.java``). A level of ``metadata.version`` is rewritten until
 its release is out, so each row is taken from the oldest release here that has it in production. Needs a Java that can
@@ -20,7 +20,7 @@ from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
 
 ROOT = Path(__file__).parent.parent
-FILE = ROOT / "featuregate" / "data" / "levels.json"
+FILE = ROOT / "featuregate" / "catalog" / "data" / "levels.json"
 PRINTER = Path(__file__).with_name("PrintLevels.java")
 RELEASES = ("3.9.2", "4.2.0", "4.3.1", "4.4.0")
 """Oldest first."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from featuregate.answers import ApiRange, BrokerAnswer, Failure
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure
+from featuregate.view.cluster_view import View, merge
 
 TXN_KEY = 28  # TxnOffsetCommit
 DEAF = Failure("TimedOut", "said nothing for 5 s")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin import _request
+from featuregate.admin.client import _request
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 
 if TYPE_CHECKING:
-    from featuregate.plans import Plan
-    from featuregate.updates import Update
+    from featuregate.admin.plans import Plan
+    from featuregate.admin.updates import Update
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 __all__ = ["INVALID_UPDATE_VERSION", "Said", "answers_of", "held_to", "request_of"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 from hypothesis import strategies as st
 
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
@@ -18,7 +18,7 @@ from featuregate.wire.coordinator_records import (
     Record,
     Value,
 )
-from featuregate.wire.coordinator_records.schema import In, Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid
+from featuregate.records.schema import In, Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.catalog import API_NAMES, captured_releases
 from featuregate.errors import RequirementError
 from featuregate.requirements import (
@@ -20,7 +19,8 @@ from featuregate.requirements import (
     Release,
     Requirement,
 )
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import View, merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

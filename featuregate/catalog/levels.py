@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog.apis import close_to
-from featuregate.catalog.data import load
+from featuregate.catalog.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.catalog.data import load
+from featuregate.catalog.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

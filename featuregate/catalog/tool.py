@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog.data import load
 from featuregate.catalog.levels import METADATA_VERSION, feature_levels, metadata_levels
+from featuregate.catalog.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

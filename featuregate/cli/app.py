@@ -54,7 +54,7 @@ def _run(argv: Sequence[str]) -> int:
     args = parse_arguments(argv)
     if args.verbose:
         _show_log()
-    runner = args.plugin or importlib.import_module(f"{__package__}.{module_of(args.command)}")
+    runner = args.plugin or importlib.import_module(f"{__package__}.commands.{module_of(args.command)}")
     run: Callable[[argparse.Namespace], int] = runner.run
     try:
         return run(args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from featuregate.cli import teaching
+from featuregate.cli import lessons
 from featuregate.cli.exits import CLOSED, FOLLOW_KAFKA_FEATURES, USAGE, CommandError
 from featuregate.cli.feature_options import FEATURE_COMMANDS, FEATURE_MODULES
 from featuregate.cli.options import add_cluster_options, add_output, named_requirement, positive_seconds
@@ -46,12 +46,12 @@ def build_parser(extra: Mapping[str, Plugin]) -> Parser:
 
     ``args.command`` names the command; ``args.plugin`` is what runs it, or None where it is one of our own.
     """
-    parser = Parser(prog=PROGRAM, description=teaching.DESCRIPTION, epilog=teaching.EPILOG)
+    parser = Parser(prog=PROGRAM, description=lessons.DESCRIPTION, epilog=lessons.EPILOG)
     parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     add_cluster_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
     for name, add_options in _COMMANDS.items():
-        lesson = teaching.LESSONS[name]
+        lesson = lessons.LESSONS[name]
         command = commands.add_parser(name, help=lesson.summary, description=lesson.description, epilog=lesson.epilog)
         add_options(command)
         command.set_defaults(plugin=None)

@@ -164,8 +164,8 @@ FEATURE_COMMANDS: Final[dict[str, Callable[[argparse.ArgumentParser], None]]] = 
 
 FEATURE_MODULES: Final = {
     "plan": "plan",
-    "version-mapping": "looking_up",
-    "feature-dependencies": "looking_up",
-    **dict.fromkeys(("upgrade", "downgrade", "disable", "upgrade-all", "downgrade-all"), "changing"),
+    "version-mapping": "lookup",
+    "feature-dependencies": "lookup",
+    **dict.fromkeys(("upgrade", "downgrade", "disable", "upgrade-all", "downgrade-all"), "change"),
 }
 """By command, the module that runs it."""

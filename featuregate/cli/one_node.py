@@ -6,18 +6,18 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from featuregate.answers import from_heard
 from featuregate.cli.exits import CommandError
 from featuregate.cli.tables import runs
 from featuregate.config import Address
+from featuregate.net.cluster_metadata import check_role, find, identity_of
 from featuregate.net.connection import Connection
-from featuregate.net.finder import check_role, find, identity_of
-from featuregate.net.survey import Heard
-from featuregate.view import merge
+from featuregate.net.probe import Heard
+from featuregate.sources.brokers import from_heard
+from featuregate.view.cluster_view import merge
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
 
 __all__ = ["NoSuchNode", "view_of_node"]
 

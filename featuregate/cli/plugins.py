@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection
 
-    from featuregate.cli.teaching import Lesson
+    from featuregate.cli.lessons import Lesson
 
 __all__ = ["GROUP", "Plugin", "find", "load_all"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from featuregate.config import Address
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
+from featuregate.net.cluster_metadata import Roster, check_role, find, identity_of
 from featuregate.net.connection import Connection
-from featuregate.net.finder import Roster, check_role, find, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ import ssl
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ConnectFailed, NetError, TimedOut, TlsFailed
 from featuregate.net.race import race
-from featuregate.net.threads import in_daemon_thread
 from featuregate.net.tls import context_for, explain, without_host_names
 
 if TYPE_CHECKING:

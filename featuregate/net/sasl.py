@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from featuregate.blocking import in_daemon_thread
+from featuregate.credentials.tokens import fetch_token
 from featuregate.errors import AuthenticationFailed, ConnectionLost, UnsupportedVersion
 from featuregate.kafka_errors import kafka_error
-from featuregate.net.threads import in_daemon_thread
-from featuregate.net.tokens import fetch_token
-from featuregate.net.words import shown
+from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache, cached
 from cachetools.keys import hashkey
 
+from featuregate.credentials.keystores import read_material
 from featuregate.errors import ConfigError
-from featuregate.net.keystores import read_material
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator

@@ -10,24 +10,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.catalog import METADATA_VERSION
-from featuregate.decisions import Decision, Reason
-from featuregate.discoverer import Discoverer
 from featuregate.errors import ClosedError, DiscoveryError
-from featuregate.gates import Gate
-from featuregate.store import Store
+from featuregate.gating.decisions import Decision, Reason
+from featuregate.gating.gates import Gate
+from featuregate.gating.store import Store
+from featuregate.polling.discoverer import Discoverer
 from featuregate.testing.fakes.releases import release_facts
-from featuregate.view import merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Self
 
-    from featuregate.decisions import Staleness, Verdict
+    from featuregate.gating.decisions import Staleness, Verdict
     from featuregate.requirements import ExcludedApis
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
 
 __all__ = ["StaticFeatures", "release_view"]
 

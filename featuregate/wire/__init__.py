@@ -4,6 +4,6 @@
 - `featuregate.wire.frames` has length prefixes, headers and correlation ids;
 - `featuregate.wire.api_versions`, `featuregate.wire.cluster`, `featuregate.wire.update_features` and
   `featuregate.wire.sasl` have the messages, on top of `featuregate.wire.message`;
-- `featuregate.wire.coordinator_records` has the records in which coordinators keep their state;
+- `featuregate.records` has the records in which coordinators keep their state;
 - `featuregate.wire.readers` and `featuregate.wire.writers` have the primitive types.
 """

@@ -13,19 +13,18 @@ from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from featuregate import presets
-from featuregate.decisions import evaluate
 from featuregate.errors import ConfigError
-from featuregate.requirements import Api
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import Api, presets
 from featuregate_confluent.properties import given, last, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.decisions import Decision
-    from featuregate.discoverer import Discoverer
+    from featuregate.gating.decisions import Decision
+    from featuregate.polling.discoverer import Discoverer
     from featuregate.requirements import Requirement
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
     from featuregate_confluent.properties import Config
 
 __all__ = ["Advice", "ClientRole", "State", "Version", "advise", "installed_librdkafka", "with_advice"]

@@ -11,13 +11,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.arguments import add_cluster_options
-from featuregate.cli.asking import configuration, excluded, look, quiet
+from featuregate.cli.cluster import configuration, excluded, look, quiet
 from featuregate.cli.exits import CLOSED, FINE, USAGE, CommandError
+from featuregate.cli.lessons import Lesson
 from featuregate.cli.output import printable
-from featuregate.cli.teaching import Lesson
 from featuregate.config import Settings
-from featuregate.decisions import evaluate
-from featuregate.presets import kip447
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements.presets import kip447
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:

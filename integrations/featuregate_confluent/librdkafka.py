@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.net.keystores import read_material
-from featuregate.net.tokens import TokenFetcher
+from featuregate.credentials.keystores import read_material
+from featuregate.credentials.tokens import TokenFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable

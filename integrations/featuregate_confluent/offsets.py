@@ -96,7 +96,7 @@ def safe_send_offsets(
     offsets
         The next offset to consume of each partition, which must still be assigned to the consumer.
     gate
-        On ``featuregate.presets.kip447``.
+        On ``featuregate.requirements.presets.kip447``.
     mark
         What the offsets' metadata says; by default, what each of them brings.
     timeout

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.events import Event
+    from featuregate.gating.events import Event
 
 __all__ = ["BatchWritten", "Pinned", "SparkEvent", "SparkHook", "StreamEnded", "StreamProgressed", "Teller"]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Decision
-from featuregate.answers import FrozenMap
 from featuregate.errors import ConfigError
-from featuregate.ratchet import Kept, LatchedGate, LatchKey, decide, ratchet
-from featuregate.shelf import document_of as kept_document
-from featuregate.shelf import kept_from
+from featuregate.gating.latch_store import document_of as kept_document
+from featuregate.gating.latch_store import kept_from
+from featuregate.gating.latches import Kept, LatchedGate, LatchKey, decide, ratchet
+from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinDamaged
 from featuregate_spark.snapshot import Snapshot, snapshot_from
 from featuregate_spark.snapshot import document_of as snapshot_document

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from featuregate import View
-    from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
+    from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
     from featuregate_spark.steps import Levels
 
 __all__ = ["KINDS", "PUSHED", "SCHEMA", "FeatureRow", "Only", "pushed", "rows_of"]

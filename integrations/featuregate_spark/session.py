@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate import presets
 from featuregate.errors import NotPicklable
+from featuregate.requirements import presets
 from featuregate_spark.batches import PinnedBatches
 from featuregate_spark.errors import WrongSession
 from featuregate_spark.events import Teller
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from featuregate import Gate, Requirement, View
     from featuregate.config import RosterSource
-    from featuregate.ratchet import Policy
-    from featuregate.shelf import Shelf
+    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latches import Policy
     from featuregate_spark.batches import BatchFunction
     from featuregate_spark.events import SparkHook
     from featuregate_spark.listener import FeatureListener

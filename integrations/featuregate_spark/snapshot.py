@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from featuregate import Decision, GateClosed, Pin
-from featuregate.answers import ApiRange, FrozenMap
 from featuregate.catalog import api_key
-from featuregate.decisions import Reason
+from featuregate.gating.decisions import Reason
+from featuregate.view.answers import ApiRange, FrozenMap
 from featuregate_spark.errors import PinDamaged
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
-from featuregate.ratchet import Kept, ratchet
-from featuregate.view import merge
+from featuregate.gating.latches import Kept, ratchet
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
+from featuregate.view.cluster_view import merge
 from featuregate_spark.errors import OffsetDamaged
 
 if TYPE_CHECKING:

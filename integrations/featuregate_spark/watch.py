@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from featuregate import Gate, Requirement, View
-    from featuregate.ratchet import Policy
-    from featuregate.shelf import Shelf
+    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latches import Policy
 
 __all__ = ["Seen", "Watch"]
 

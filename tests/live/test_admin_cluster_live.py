@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate import Admin, discover
+from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import NotShown, UpdateRefused
 from featuregate.testing import LocalKafka
-from featuregate.updates import disable, downgrade, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

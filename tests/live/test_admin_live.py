@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate import Admin
+from featuregate.admin.updates import disable, downgrade, to_release, upgrade
 from featuregate.errors import UpdateRefused
 from featuregate.testing import LocalKafka
-from featuregate.updates import disable, downgrade, to_release, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.updates import Update
+    from featuregate.admin.updates import Update
 
 pytestmark = pytest.mark.live
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate.testing import LocalKafka
-from featuregate.view import View
+from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

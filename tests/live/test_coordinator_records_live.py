@@ -13,9 +13,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from featuregate.catalog.coordinators import coordinator
-from featuregate.testing import LocalKafka
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
@@ -37,6 +35,8 @@ from featuregate.wire.coordinator_records import (
     Value,
     tagged_fields,
 )
+from featuregate.records.releases import coordinator
+from featuregate.testing import LocalKafka
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old

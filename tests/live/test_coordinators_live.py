@@ -10,9 +10,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from featuregate.catalog.coordinators import coordinator
-from featuregate.testing import LocalKafka
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -20,6 +18,8 @@ from featuregate.wire.coordinator_records import (
     UnknownKey,
     UnknownValue,
 )
+from featuregate.records.releases import coordinator
+from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from featuregate.catalog import level_name
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
-    from featuregate.events import Changed
+    from featuregate.gating.events import Changed
 
 pytestmark = pytest.mark.live
 

@@ -1,7 +1,7 @@
 """A plan and a simulated controller say what real controllers say, over made-up updates.
 
-Both go by the transcription in :mod:`featuregate.kraft_rules`; here real controllers are the judges. The updates follow
-from a seed that stands in the header of the run (``--hypothesis-seed``) and in the name of a failure.
+Both apply :mod:`featuregate.admin.kraft_rules`; here real controllers decide. The updates follow from a seed,
+which stands in the header of the run (``--hypothesis-seed``) and in the name of a failure.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from asking import ask
 from held_plans import answers_of, held_to, request_of
 
 import featuregate as fg
+from featuregate.admin.plans import plan
+from featuregate.admin.updates import Update
 from featuregate.catalog import features
-from featuregate.plans import plan
 from featuregate.testing import LocalKafka
 from featuregate.testing.simulator import KRaft, update_features
-from featuregate.updates import Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from featuregate.testing.simulator import KRaftCluster
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

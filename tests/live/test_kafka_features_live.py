@@ -22,7 +22,8 @@ from real_tool import Printed, run_many, run_one
 
 import featuregate
 from featuregate.catalog import tool_table
-from featuregate.cli import kafka_features, main
+from featuregate.cli import main
+from featuregate.cli.kafka_features import command as kafka_features
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation, write_logging
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from featuregate import Admin, discover
+from featuregate.admin.updates import upgrade
 from featuregate.testing import LocalKafka
-from featuregate.updates import upgrade
 
 pytestmark = pytest.mark.live
 

@@ -11,7 +11,7 @@ from featuregate.errors import (
     TimedOut,
     TlsFailed,
 )
-from featuregate.net.survey import survey
+from featuregate.net.probe import survey
 from featuregate.testing.local_kafka.cluster import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import pytest
 
-from featuregate.testing.local_kafka.jars import jars_of
-from featuregate.testing.local_kafka.releases import recipe_for
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
@@ -21,7 +19,9 @@ from featuregate.wire.coordinator_records import (
     OffsetCommitValue,
     Value,
 )
-from featuregate.wire.coordinator_records.schema import ZERO_UUID, In, Scalar, Tag
+from featuregate.records.schema import ZERO_UUID, In, Scalar, Tag
+from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

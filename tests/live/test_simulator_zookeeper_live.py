@@ -10,11 +10,11 @@ import pytest
 from asking import ask
 
 import featuregate as fg
+from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import UpdateRefused
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.testing import LocalKafka
 from featuregate.testing.simulator import Roll, ZooKeeper, ZooKeeperCluster, apply, binary_of, update_features
-from featuregate.updates import disable, downgrade, upgrade
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_type
 
 import featuregate as fg
-from featuregate.outcomes import Outcome
-from featuregate.plans import Plan
+from featuregate.admin.outcomes import Outcome
+from featuregate.admin.plans import Plan
 from featuregate.testing import FakeCluster, LocalKafka, SimulatedCluster, simulator
 
 if TYPE_CHECKING:

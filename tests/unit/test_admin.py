@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scripted import HANG_UP, SILENCE, ScriptedCluster
 
 from featuregate import Admin
+from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import (
     BrokerError,
     ConfigError,
@@ -24,7 +25,6 @@ from featuregate.errors import (
     UpdateRefused,
     UpdateUncertain,
 )
-from featuregate.updates import disable, downgrade, upgrade
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from scripted import ScriptedNode
 
-    from featuregate.outcomes import Outcome
-    from featuregate.updates import Update
+    from featuregate.admin.outcomes import Outcome
+    from featuregate.admin.updates import Update
     from featuregate.wire.update_features import UpdateFeaturesRequest
 
 GROUP = upgrade({"group.version": 1})

@@ -6,20 +6,20 @@ import pickle
 
 import pytest
 
-from featuregate.answers import (
+from featuregate.config import Address
+from featuregate.errors import FeatureGateError, TimedOut
+from featuregate.kafka_errors import broker_error
+from featuregate.net.probe import Heard
+from featuregate.sources.brokers import from_heard
+from featuregate.view.answers import (
     ApiRange,
     BrokerAnswer,
     Failure,
     FrozenMap,
     SupportedRange,
     above_zero,
-    from_heard,
     unlisted,
 )
-from featuregate.config import Address
-from featuregate.errors import FeatureGateError, TimedOut
-from featuregate.kafka_errors import broker_error
-from featuregate.net.survey import Heard
 from featuregate.wire.api_versions import ApiVersionsResponse
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import deaf, view
 
-from featuregate.answers import ApiRange, BrokerAnswer
-from featuregate.decisions import evaluate, usable_versions
 from featuregate.errors import ConfigError, RequirementError
+from featuregate.gating.decisions import evaluate, usable_versions
 from featuregate.requirements import Capability, capabilities_from_toml, parse
+from featuregate.view.answers import ApiRange, BrokerAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path

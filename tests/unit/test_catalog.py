@@ -6,7 +6,7 @@ import pytest
 from kio.schema.index import api_key_map
 
 from featuregate import catalog
-from featuregate.catalog.data import load
+from featuregate.catalog.load import load
 from featuregate.errors import UnknownApi
 
 

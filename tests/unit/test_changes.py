@@ -9,9 +9,9 @@ from builders import broker, deaf, view
 from hypothesis import given
 from strategies import views
 
-from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
-from featuregate.changes import differences
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.changes import differences
+from featuregate.view.cluster_view import View, merge
 
 
 def told(before: View, after: View) -> list[str]:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from record_strategies import LOGS, records
 
-from featuregate.catalog.coordinators import Coordinator, Loss, coordinator, coordinators
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
@@ -22,6 +21,7 @@ from featuregate.wire.coordinator_records import (
     Value,
     tagged_fields,
 )
+from featuregate.records.releases import Coordinator, Loss, coordinator, coordinators
 
 TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
 OFFSET = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, topic_id=TOPIC_ID)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from strategies import KEYS, named, requirements, small_conditions, views
 
 from featuregate import catalog
-from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
-from featuregate.decisions import Decision, Verdict, doubt, evaluate
+from featuregate.gating.decisions import Decision, Verdict, doubt, evaluate
 from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.cluster_view import View, merge
 
 TXN = Api("TxnOffsetCommit") >= 3
 GROUP = Feature("group.version") >= 1

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from strategies import broker_answers, views
 
 import featuregate as fg
-from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
-from featuregate.changes import differences
-from featuregate.decisions import evaluate
+from featuregate.admin.plans import plan
+from featuregate.admin.updates import Update
 from featuregate.errors import ConfigError
-from featuregate.plans import plan
+from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Feature, FeatureAtLeast, FeatureServes, parse
 from featuregate.testing import StaticFeatures
 from featuregate.testing.simulator import KRaft, Roll, ZooKeeper, apply, upgrade, view_of
-from featuregate.updates import Update
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.changes import differences
+from featuregate.view.cluster_view import View, merge
 
 GROUP = "group_coordinator"
 

@@ -18,9 +18,9 @@ import pytest
 
 import featuregate as fg
 from featuregate.errors import ClosedError, ConfigError, DiscoveryError, NotPicklable, RefreshTimedOut
-from featuregate.events import Changed, Event, GateMoved, Polled, PollFailed
+from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
+from featuregate.polling.worker import Worker
 from featuregate.testing import FakeCluster
-from featuregate.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from strategies import KEYS, requirements, views
 
 import featuregate as fg
-from featuregate.answers import ApiRange, BrokerAnswer
 from featuregate.config import Settings
-from featuregate.decisions import evaluate, usable_versions
 from featuregate.errors import ConfigError
+from featuregate.gating.decisions import evaluate, usable_versions
+from featuregate.gating.latch_store import FileShelf
 from featuregate.requirements import (
     Api,
     ApiAtLeast,
@@ -25,9 +25,9 @@ from featuregate.requirements import (
     excluded_apis,
     parse,
 )
-from featuregate.shelf import FileShelf
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer
+from featuregate.view.cluster_view import View, merge
 
 if TYPE_CHECKING:
     from pathlib import Path

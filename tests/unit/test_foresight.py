@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.admin.prediction import Foresight, Standing, foresee
+from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.catalog import features
-from featuregate.foresight import Foresight, Standing, foresee
-from featuregate.updates import Update, disable, downgrade, upgrade
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,14 +13,14 @@ import pytest
 from builders import broker, deaf, view
 
 from featuregate.errors import GateClosed, NotPicklable
-from featuregate.gates import Gate
+from featuregate.gating.gates import Gate
+from featuregate.gating.store import Store
 from featuregate.requirements import Api
-from featuregate.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.ratchet import Policy
+    from featuregate.gating.latches import Policy
 
 TXN = Api("TxnOffsetCommit") >= 3
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from featuregate import Feature, presets
+from featuregate.admin.plans import latched_in, plan
+from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import InvalidUpdate
-from featuregate.plans import latched_in, plan
-from featuregate.ratchet import Kept, LatchedGate, LatchKey
+from featuregate.gating.latches import Kept, LatchedGate, LatchKey
 from featuregate.testing import release_view
-from featuregate.updates import disable, downgrade, upgrade
 
 VIEW = release_view("4.2.0", "4.2.0", epoch=50)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.decisions import FRESH
 from featuregate.errors import DiscoveryError
-from featuregate.polls import Polls
+from featuregate.gating.decisions import FRESH
+from featuregate.polling.poll_state import Polls
 
 if TYPE_CHECKING:
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
 
 
 def make() -> Polls:

@@ -7,10 +7,9 @@ import pickle
 import pytest
 from builders import view
 
-from featuregate import presets
-from featuregate.answers import ApiRange, BrokerAnswer
-from featuregate.decisions import evaluate
-from featuregate.requirements import Feature, features_in
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import Feature, features_in, presets
+from featuregate.view.answers import ApiRange, BrokerAnswer
 
 
 def test_each_says_what_it_requires() -> None:

@@ -5,7 +5,7 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.ratchet import Kept, LatchedGate, decide, join, ratchet
+from featuregate.gating.latches import Kept, LatchedGate, decide, join, ratchet
 from featuregate.requirements import Api, Feature, Requirement
 
 TV2 = Feature("transaction.version") >= 2

@@ -11,8 +11,8 @@ from strategies import named, requirements
 
 from featuregate.catalog import MetadataLevel, captured_releases, metadata_levels
 from featuregate.errors import RequirementError
-from featuregate.presets import all as all_presets
 from featuregate.requirements import Api, Feature, Named, Release, Requirement, parse
+from featuregate.requirements.presets import all as all_presets
 
 G, F, P = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.schedule import AT_ONCE, BACKOFF_CAP, JITTER, next_delay
+from featuregate.polling.schedule import AT_ONCE, BACKOFF_CAP, JITTER, next_delay
 
 MIDDLE = 0.5  # the chance that jitters not at all
 

@@ -10,10 +10,10 @@ from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate import shelf as shelf_room
 from featuregate.errors import ShelfDamaged, ShelfError
-from featuregate.ratchet import Kept, LatchedGate
-from featuregate.shelf import FileShelf
+from featuregate.gating import latch_store as shelf_room
+from featuregate.gating.latch_store import FileShelf
+from featuregate.gating.latches import Kept, LatchedGate
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 

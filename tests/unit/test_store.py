@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.decisions import FRESH, Staleness
 from featuregate.errors import ShelfDamaged, ShelfError
-from featuregate.events import Changed, Event, GateMoved
-from featuregate.gates import Gate
+from featuregate.gating.decisions import FRESH, Staleness
+from featuregate.gating.events import Changed, Event, GateMoved
+from featuregate.gating.gates import Gate
+from featuregate.gating.latch_store import FileShelf, Shelf
+from featuregate.gating.store import Store
 from featuregate.requirements import Api, Feature, Requirement
-from featuregate.shelf import FileShelf, Shelf
-from featuregate.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.ratchet import Kept, Policy
+    from featuregate.gating.latches import Kept, Policy
 
 BOUND = 20.0
 TXN = Api("TxnOffsetCommit") >= 3

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate.admin.updates import Update, checked, disable, downgrade, moving, to_release, upgrade
 from featuregate.catalog import release_levels
 from featuregate.errors import InvalidUpdate
 from featuregate.testing import release_view
 from featuregate.testing import simulator as sim
-from featuregate.updates import Update, checked, disable, downgrade, moving, to_release, upgrade
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import broker_answers, cluster_ids, times, views
 
-from featuregate.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
 from featuregate.errors import UnknownApi
-from featuregate.view import ClusterApiRange, View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
+from featuregate.view.cluster_view import ClusterApiRange, View, merge
 
 
 def answer(node_id: int | None = 1, host: str = "b", **said: object) -> BrokerAnswer:

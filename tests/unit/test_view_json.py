@@ -10,9 +10,9 @@ from builders import broker, deaf, view
 from hypothesis import given
 from strategies import views
 
-from featuregate.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.errors import ViewJsonError
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.cluster_view import View, merge
 
 WHOLE = merge(
     [

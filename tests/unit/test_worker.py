@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from featuregate.worker import Worker
+from featuregate.polling.worker import Worker
 
 BOUND = 20.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.catalog.data import load
 from featuregate.catalog.levels import METADATA_VERSION, release_levels
+from featuregate.catalog.load import load
 from featuregate.catalog.releases import captured
 
 if TYPE_CHECKING:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.discovery import Asked
 from featuregate.errors import DiscoveryError
-from featuregate.gates import Gate
-from featuregate.net.survey import Roster
-from featuregate.polling import take_in
-from featuregate.polls import Polls
-from featuregate.ratchet import Kept, join
+from featuregate.gating.gates import Gate
+from featuregate.gating.latches import Kept, join
+from featuregate.gating.store import Store
+from featuregate.net.probe import Roster
+from featuregate.polling.poll import take_in
+from featuregate.polling.poll_state import Polls
 from featuregate.requirements import parse
-from featuregate.store import Store
+from featuregate.sources.brokers import Asked
 from featuregate.testing.simulator.client import ask, listed_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate.events import Event
-    from featuregate.ratchet import Policy
+    from featuregate.gating.events import Event
+    from featuregate.gating.latches import Policy
     from featuregate.testing.simulator.cluster import Cluster
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
 
 __all__ = ["FORGET_AFTER", "STALE_AFTER", "App", "MemoryShelf"]
 

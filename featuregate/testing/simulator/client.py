@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.answers import BrokerAnswer, from_heard
 from featuregate.config import Address
 from featuregate.errors import (
     AuthenticationFailed,
@@ -18,9 +17,10 @@ from featuregate.errors import (
     RemoteWireError,
     TimedOut,
 )
-from featuregate.net.survey import Heard
+from featuregate.net.probe import Heard
+from featuregate.sources.brokers import from_heard
 from featuregate.testing.fakes.answers import Conversation, Listing
-from featuregate.view import View, merge
+from featuregate.view.cluster_view import View, merge
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import FrameReader
 from featuregate.wire.sasl import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from featuregate.errors import FeatureGateError
     from featuregate.testing.fakes.answers import Tells
     from featuregate.testing.simulator.cluster import Cluster
+    from featuregate.view.answers import BrokerAnswer
     from featuregate.wire.session import Event
 
 __all__ = ["PASSWORD", "address_of", "ask", "listed_brokers", "view_of"]

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog.coordinators import coordinator
+from featuregate import records as wire
 from featuregate.errors import RemoteWireError
+from featuregate.records.releases import coordinator
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.values import Value
-from featuregate.wire import coordinator_records as wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featuregate.catalog.coordinators import Coordinator as Reader
-    from featuregate.catalog.coordinators import Loss, RecordReading
+    from featuregate.records.releases import Coordinator as Reader
+    from featuregate.records.releases import Loss, RecordReading
 
 __all__ = ["Coordinator", "Loaded", "LogRecord", "NotUnderstood", "compact"]
 
@@ -75,7 +75,7 @@ class Coordinator(Value):
     levels: Mapping[str, int] = field(default_factory=dict)
     """The finalized features, as far as they are not 0: they decide what is written, never what is read."""
     consumer_protocol: bool | None = field(default=None, kw_only=True)
-    """Which coordinator of groups runs, where a release has two; see `featuregate.catalog.coordinators.coordinator`."""
+    """Which coordinator of groups runs, where a release has two; see `featuregate.records.releases.coordinator`."""
 
     def __post_init__(self) -> None:
         if self.topic not in self._reader.reads:

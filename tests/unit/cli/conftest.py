@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import pytest
 from scripted import ScriptedCluster
 
-from featuregate.cli import kafka_features, main
+from featuregate.cli import main
+from featuregate.cli.kafka_features import command as kafka_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import featuregate
-from featuregate.cli import kafka_features, main
+from featuregate.cli import main
 from featuregate.cli.exits import INTERNAL
+from featuregate.cli.kafka_features import command as kafka_features
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def test_explain_needs_no_cluster(run: Run) -> None:
 def test_explain_lists_every_preset(run: Run) -> None:
     """A line for each."""
     assert [line.split()[0] for line in run("explain", "--list").out.splitlines()] == [
-        preset.name for preset in featuregate.presets.all()
+        preset.name for preset in featuregate.requirements.presets.all()
     ]
 
 
@@ -235,14 +236,16 @@ def command_that_raises(error: BaseException) -> ModuleType:
     def run(args: object) -> int:
         raise error
 
-    module = ModuleType("featuregate.cli.explain")
+    module = ModuleType("featuregate.cli.commands.explain")
     module.run = run  # type: ignore[attr-defined]  # a module like any other
     return module
 
 
 def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an exit code that is no answer, and the way to see more."""
-    monkeypatch.setitem(sys.modules, "featuregate.cli.explain", command_that_raises(ZeroDivisionError("by\nzero")))
+    monkeypatch.setitem(
+        sys.modules, "featuregate.cli.commands.explain", command_that_raises(ZeroDivisionError("by\nzero"))
+    )
     assert run("explain", "kip447") == (
         70,
         "",
@@ -252,7 +255,7 @@ def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_verbose_shows_where_a_bug_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The traceback that the line speaks of."""
-    monkeypatch.setitem(sys.modules, "featuregate.cli.explain", command_that_raises(ZeroDivisionError()))
+    monkeypatch.setitem(sys.modules, "featuregate.cli.commands.explain", command_that_raises(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         run("explain", "kip447", "--verbose")
 
@@ -266,5 +269,5 @@ def test_verbose_shows_no_traceback_of_what_is_no_bug(run: Run) -> None:
 
 def test_an_interrupted_command_says_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever pressed Ctrl-C knows."""
-    monkeypatch.setitem(sys.modules, "featuregate.cli.explain", command_that_raises(KeyboardInterrupt()))
+    monkeypatch.setitem(sys.modules, "featuregate.cli.commands.explain", command_that_raises(KeyboardInterrupt()))
     assert run("explain", "kip447") == (130, "", "")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.cli.argparse4j import COMMANDS, HelpWanted, Mistake, parse
-from featuregate.cli.kafka_help import help_text
+from featuregate.cli.kafka_features.argparse4j import COMMANDS, HelpWanted, Mistake, parse
+from featuregate.cli.kafka_features.help_text import help_text
 
 
 def mistake(line: str) -> str:

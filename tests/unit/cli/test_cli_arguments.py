@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from featuregate.cli import teaching
+from featuregate.cli import lessons
 from featuregate.cli.arguments import build_parser, every_plugin, parse_arguments
 from featuregate.cli.exits import CommandError
 
@@ -127,8 +127,8 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_example_in_the_help_parses() -> None:
     """What is taught is true."""
     plugins = every_plugin()
-    lessons = [*teaching.LESSONS.values(), *(plugin.LESSON for plugin in plugins.values())]
-    texts = [teaching.EPILOG, *(lesson.epilog for lesson in lessons)]
+    taught = [*lessons.LESSONS.values(), *(plugin.LESSON for plugin in plugins.values())]
+    texts = [lessons.EPILOG, *(lesson.epilog for lesson in taught)]
     lines = [line.strip() for text in texts for line in text.splitlines() if line.startswith("  featuregate ")]
     assert len(lines) > 15
     for line in lines:

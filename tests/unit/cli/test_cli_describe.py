@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from builders import broker, deaf, view
 
-from featuregate.answers import SupportedRange
-from featuregate.cli.describe import columns, legacy, notes, rows
+from featuregate.cli.commands.describe import columns, legacy, notes, rows
 from featuregate.testing.simulator import Roll, ZooKeeper
+from featuregate.view.answers import SupportedRange
 
 if TYPE_CHECKING:
     from conftest import Run

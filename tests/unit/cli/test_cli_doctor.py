@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from featuregate.cli.doctor import about_configuration, exit_code, to_json, to_text
-from featuregate.cli.findings import Finding
+from featuregate.cli.commands.doctor import about_configuration, exit_code, to_json, to_text
+from featuregate.cli.diagnosis.findings import Finding
 from featuregate.config import Settings
 from featuregate.testing import FakeCluster
 
@@ -130,7 +130,9 @@ def test_no_cluster_is_wrong_usage(run: Run) -> None:
 
 def test_every_code_is_documented() -> None:
     """Programs are written from that page."""
-    source = "".join((CLI / name).read_text() for name in ("findings.py", "visits.py", "doctor.py"))
+    source = "".join(
+        (CLI / name).read_text() for name in ("diagnosis/findings.py", "diagnosis/connections.py", "commands/doctor.py")
+    )
     codes = set(re.findall(r'(?:code=|_Diagnosis\(\s*|_unsafe\(\s*)"([a-z-]+)"', source)) | {
         "ssl-ignored",
         "sasl-ignored",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 from trustme import CA
 
-from featuregate.view import View
+from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted import HANG_UP, SILENCE, ScriptedCluster
 
-from featuregate.cli.kafka_client import Client
+from featuregate.admin.updates import upgrade
+from featuregate.cli.kafka_features.client import Client
 from featuregate.testing.simulator import Roll, ZooKeeper
-from featuregate.updates import upgrade
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
@@ -871,9 +871,16 @@ def test_help_of_the_drop_in_goes_to_standard_output(drop_in: Run) -> None:
 def test_the_drop_in_starts_light() -> None:
     """A lookup loads no event loop, no TLS and nothing that a configuration wants."""
     code = (
-        "import sys; from featuregate.cli.kafka_features import main; main(['version-mapping']); "
+        "import sys; from featuregate.cli.kafka_features.command import main; main(['version-mapping']); "
         "print(' '.join(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"asyncio", "ssl", "argparse", "javaproperties", "featuregate.cli.app", "featuregate.cli.kafka_client"}
+    heavy = {
+        "asyncio",
+        "ssl",
+        "argparse",
+        "javaproperties",
+        "featuregate.cli.app",
+        "featuregate.cli.kafka_features.client",
+    }
     assert not heavy & set(done.stderr.split())

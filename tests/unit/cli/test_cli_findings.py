@@ -9,8 +9,8 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.answers import ApiRange, Failure, SupportedRange
-from featuregate.cli.findings import Finding, about_cluster, about_roster, outside_support, worst_first
+from featuregate.cli.diagnosis.findings import Finding, about_cluster, about_roster, outside_support, worst_first
+from featuregate.view.answers import ApiRange, Failure, SupportedRange
 
 
 def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: int = 29, **levels: int):

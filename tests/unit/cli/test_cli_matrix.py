@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from builders import broker, deaf, view
 
-from featuregate.answers import ApiRange, SupportedRange
-from featuregate.cli.matrix import build, to_json, to_text
+from featuregate.cli.commands.matrix import build, to_json, to_text
+from featuregate.view.answers import ApiRange, SupportedRange
 
 FETCH = 1
 

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from conftest import Run, Start
 
 FULL = Path("/dev/full")
-DROP_IN = (sys.executable, "-c", "import sys; from featuregate.cli.kafka_features import main; sys.exit(main())")
+DROP_IN = (
+    sys.executable,
+    "-c",
+    "import sys; from featuregate.cli.kafka_features.command import main; sys.exit(main())",
+)
 
 
 # ------------------------------------------------------------------ a refusal, and what to do about it

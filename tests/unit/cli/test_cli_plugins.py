@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conftest import Run
 
 MODULE = """
-from featuregate.cli.teaching import Lesson
+from featuregate.cli.lessons import Lesson
 
 LESSON = Lesson("greet somebody", "Greet somebody.", "exit codes: 7 always")
 

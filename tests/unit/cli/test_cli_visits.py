@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.cli.visits import Clues, Visit, about_visits
+from featuregate.cli.diagnosis.connections import Clues, Visit, about_visits
 from featuregate.config import Address, Settings
 from featuregate.errors import (
     AuthenticationFailed,
@@ -18,10 +18,10 @@ from featuregate.errors import (
     TlsFailed,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.net.survey import Roster
+from featuregate.net.probe import Roster
 
 if TYPE_CHECKING:
-    from featuregate.cli.findings import Finding
+    from featuregate.cli.diagnosis.findings import Finding
 
 AT = Address("b1", 9092)
 PLAINTEXT = Settings(bootstrap=(AT,))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.changes import differences
-from featuregate.cli.watch import Happening, Teller, _follow, brief
-from featuregate.decisions import evaluate
-from featuregate.events import Changed, Event, GateMoved, Polled, PollFailed
+from featuregate.cli.commands.watch import Happening, Teller, _follow, brief
+from featuregate.gating.decisions import evaluate
+from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.requirements import Feature
 from featuregate.testing import FakeCluster
+from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaException, libversion
 
-from featuregate import presets
-from featuregate.decisions import evaluate
 from featuregate.errors import ConfigError
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import advice
 from featuregate_confluent.advice import Advice, State, advise, with_advice
@@ -19,7 +19,7 @@ from featuregate_confluent.advice import Advice, State, advise, with_advice
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.view import View
+    from featuregate.view.cluster_view import View
 
 OLD, MIDDLE, NEW = release_view("2.4"), release_view("3.9"), release_view("4.2")
 ROLLING = release_view("4.2", "2.4")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate.cli import main
-from featuregate.decisions import Decision
-from featuregate.presets import kip447
+from featuregate.gating.decisions import Decision
+from featuregate.requirements.presets import kip447
 from featuregate_confluent.command import dangers
 from featuregate_confluent.group import Coordinator, GroupSeen
 from featuregate_confluent.metadata import Mark

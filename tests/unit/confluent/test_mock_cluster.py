@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 import featuregate as fg
-from featuregate.decisions import evaluate
+from featuregate.gating.decisions import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from featuregate import presets
+from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import CommitRefused, Remedy, safe_send_offsets
 from featuregate_confluent.offsets import Identity, identity

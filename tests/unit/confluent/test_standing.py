@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate import presets
+from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.group import GroupReader

@@ -19,7 +19,7 @@ from featuregate.errors import (
     TimedOut,
     UnsupportedVersion,
 )
-from featuregate.net.survey import Roster, survey
+from featuregate.net.probe import Roster, survey
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import (
     CONTROLLERS,

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from featuregate.net.threads import in_daemon_thread
+from featuregate.blocking import in_daemon_thread
 
 
 async def test_what_the_call_gives_is_given():

@@ -12,8 +12,8 @@ import requests
 import responses
 
 from featuregate.config import Callback, ClientCredentials, Secret, UnsecuredToken
+from featuregate.credentials.tokens import TokenFetcher, fetch_token
 from featuregate.errors import AuthenticationFailed, ConfigError, TimedOut
-from featuregate.net.tokens import TokenFetcher, fetch_token
 
 URL = "https://id.example/token"
 SOURCE = ClientCredentials(

@@ -12,7 +12,7 @@ from featuregate_spark.events import PINS, Pinned, SparkEvent, Teller
 if TYPE_CHECKING:
     import pytest
 
-    from featuregate.events import Event
+    from featuregate.gating.events import Event
 
 
 def pinned(batch_id: int, query_id: str | None = "q") -> Pinned:

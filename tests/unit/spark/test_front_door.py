@@ -53,7 +53,7 @@ def test_the_door_and_the_pure_rooms_import_no_spark() -> None:
 def test_an_executor_that_reads_a_snapshot_loads_no_discoverer() -> None:
     """No poll loop, no sockets, no TLS: what travels is a value."""
     found = modules_after("from featuregate_spark import Snapshot\nSnapshot.from_json(Snapshot().to_json())")
-    assert not found & {*FRAMEWORKS, "featuregate.discoverer", "featuregate.net", "ssl", "asyncio"}
+    assert not found & {*FRAMEWORKS, "featuregate.polling.discoverer", "featuregate.net", "ssl", "asyncio"}
 
 
 def test_without_pyspark_the_extra_is_named() -> None:

@@ -16,7 +16,7 @@ from featuregate_spark.events import Pinned, SparkEvent, StreamEnded, StreamProg
 if TYPE_CHECKING:
     import pytest
 
-    from featuregate.events import Event
+    from featuregate.gating.events import Event
 
 ID = uuid.UUID(int=7)
 NEW = release_view("4.2")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from featuregate import Discoverer
 from featuregate.errors import ClosedError, ConfigError
-from featuregate.ratchet import LatchKey
+from featuregate.gating.latches import LatchKey
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_spark import PinDamaged, Snapshot
 from featuregate_spark.pins import BatchPin, next_pin
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate import Gate, View
-    from featuregate.ratchet import Policy
+    from featuregate.gating.latches import Policy
 
 BOUND = 30.0
 TV2 = "transaction.version>=2"

@@ -11,8 +11,8 @@ from builders import DEAF, broker, deaf, view
 from hypothesis import given
 from strategies import views
 
-from featuregate.answers import ApiRange, SupportedRange
 from featuregate.testing import release_view
+from featuregate.view.answers import ApiRange, SupportedRange
 from featuregate_spark.rows import SCHEMA, FeatureRow, pushed, rows_of
 from featuregate_spark.steps import next_step, seen_levels
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate import Decision, GateClosed, Pin
-from featuregate.answers import ApiRange, FrozenMap
-from featuregate.decisions import Reason
 from featuregate.errors import NotPicklable, UnknownApi
+from featuregate.gating.decisions import Reason
 from featuregate.testing import StaticFeatures, release_view
+from featuregate.view.answers import ApiRange, FrozenMap
 from featuregate_spark import PinDamaged, Snapshot
 from featuregate_spark.snapshot import REASONS
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import views
 
-from featuregate.answers import BrokerAnswer, Failure
 from featuregate.testing import release_view
+from featuregate.view.answers import BrokerAnswer, Failure
 from featuregate_spark.errors import OffsetDamaged
 from featuregate_spark.rows import rows_of
 from featuregate_spark.steps import Step, document_of, latched_levels, next_step, seen_levels, step_from

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from featuregate.errors import LocalWireError, RemoteWireError
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,

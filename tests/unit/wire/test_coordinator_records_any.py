@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from record_strategies import KINDS, LOGS, records, text
 
 from featuregate.errors import RemoteWireError
-from featuregate.wire.coordinator_records import CoordinatorLog, Record, UnknownKey, UnknownValue
+from featuregate.records import CoordinatorLog, Record, UnknownKey, UnknownValue
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

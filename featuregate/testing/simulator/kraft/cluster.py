@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.admin.kraft_rules import ALL_OR_NOTHING_FROM, CONTROLLERS_REGISTER_FROM
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, release_levels
-from featuregate.kraft_rules import ALL_OR_NOTHING_FROM, CONTROLLERS_REGISTER_FROM
 from featuregate.testing.fakes.answers import Tells
 from featuregate.testing.simulator.builds import Binary, binary_of
 from featuregate.testing.simulator.events import ScriptError

@@ -1,4 +1,4 @@
-"""How a KRaft controller answers UpdateFeatures (KIP-778, KIP-1022), by the rules of :mod:`featuregate.kraft_rules`.
+"""A KRaft controller's answers to UpdateFeatures (KIP-778, KIP-1022): see :mod:`featuregate.admin.kraft_rules`.
 
 Sources: ``FeatureControlManager.updateFeatures``, ``QuorumController.updateFeatures`` and
 ``LeaderState.maybeAppendUpgradedKRaftVersion`` of Apache Kafka 3.3.2 to 4.3.1. Pure.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import KRAFT_VERSION
-from featuregate.kraft_rules import (
+from featuregate.admin.kraft_rules import (
     ALL_OR_NOTHING_FROM,
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     Controller,
@@ -19,6 +18,7 @@ from featuregate.kraft_rules import (
     counts_kraft_version_as_0,
     objections,
 )
+from featuregate.catalog import KRAFT_VERSION
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 

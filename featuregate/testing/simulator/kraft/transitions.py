@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate.admin.kraft_rules import CONTROLLERS_REGISTER_FROM
 from featuregate.catalog import METADATA_VERSION
-from featuregate.kraft_rules import CONTROLLERS_REGISTER_FROM
 from featuregate.testing.simulator.events import (
     CatchUp,
     ClusterEvent,

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import GateClosed, NotPicklable
-from featuregate.events import Changed
+from featuregate.gating.events import Changed
 from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
 from featuregate.testing.simulator.client import PASSWORD, listed_brokers
-from featuregate.view import View
+from featuregate.view.cluster_view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
-    from featuregate.gates import Gate
-    from featuregate.ratchet import Policy
+    from featuregate.gating.gates import Gate
+    from featuregate.gating.latches import Policy
     from featuregate.testing.fakes.answers import Tells
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.testing.simulator.requirements import Wants

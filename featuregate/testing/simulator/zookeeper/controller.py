@@ -1,4 +1,4 @@
-"""How a controller with ZooKeeper answers UpdateFeatures (KIP-584), by the rules of :mod:`featuregate.zookeeper_rules`.
+"""A ZooKeeper controller's answers to UpdateFeatures (KIP-584): see :mod:`featuregate.admin.zookeeper_rules`.
 
 Source: ``KafkaApis.handleUpdateFeatures`` and ``KafkaController.processFeatureUpdates`` of Apache Kafka 2.8.2. Pure.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.admin.kraft_rules import Node, Wanted
+from featuregate.admin.zookeeper_rules import ZooKeeperController, objections
 from featuregate.kafka_errors import INVALID_REQUEST
-from featuregate.kraft_rules import Node, Wanted
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
-from featuregate.zookeeper_rules import ZooKeeperController, objections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,10 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from record_strategies import KINDS, LOGS, records
 
-from featuregate.catalog.coordinators import coordinators
 from featuregate.errors import RemoteWireError
-from featuregate.testing.simulator import Coordinator, Loaded, LogRecord, ScriptError, compact
-from featuregate.wire.coordinator_records import (
+from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
@@ -40,11 +38,13 @@ from featuregate.wire.coordinator_records import (
     keep_tagged,
     tagged_fields,
 )
+from featuregate.records.releases import coordinators
+from featuregate.testing.simulator import Coordinator, Loaded, LogRecord, ScriptError, compact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featuregate.wire.coordinator_records import Key
+    from featuregate.records import Key
 
 TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
 ALL_ON = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2}

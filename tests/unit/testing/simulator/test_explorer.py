@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.decisions import FRESH
-from featuregate.gates import Gate
-from featuregate.polls import Polls
+from featuregate.gating.decisions import FRESH
+from featuregate.gating.gates import Gate
+from featuregate.polling.poll_state import Polls
 from featuregate.testing import simulator
 from featuregate.testing.simulator import (
     AppRestarts,

@@ -11,10 +11,10 @@ from held_plans import INVALID_UPDATE_VERSION, Said, answers_of, held_to, reques
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from featuregate.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.admin.plans import plan
+from featuregate.admin.updates import Update
 from featuregate.catalog import features
 from featuregate.kafka_errors import INVALID_REQUEST
-from featuregate.plans import plan
 from featuregate.testing.simulator import (
     Kill,
     KRaft,
@@ -29,8 +29,8 @@ from featuregate.testing.simulator import (
     update_features,
     upgrade,
 )
-from featuregate.updates import Update
-from featuregate.view import View, merge
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import View, merge
 
 KRAFT_RELEASES = ("3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 UPDATE_FEATURES = 57

@@ -1,0 +1,325 @@
+"""The operator's side: plan, dry run, apply.
+
+``UpdateFeatures`` (KIP-584, KIP-778) is the only request of featuregate that changes a cluster. It needs ALTER on the
+cluster, dry runs too; looking and planning need no right at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
+from featuregate.admin.plans import plan
+from featuregate.admin.updates import checked
+from featuregate.blocking import run_blocking
+from featuregate.errors import (
+    ConfigError,
+    DiscoveryError,
+    FeatureGateError,
+    NotShown,
+    UpdateRefused,
+    UpdateUncertain,
+)
+from featuregate.kafka_errors import NONE, broker_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from featuregate.admin.plans import Plan, UnreadLatch
+    from featuregate.admin.updates import Update
+    from featuregate.config import Settings
+    from featuregate.errors import BrokerError
+    from featuregate.net.probe import Roster
+    from featuregate.requirements import Requirement
+    from featuregate.view.cluster_view import View
+    from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+__all__ = ["SETTLE_SECONDS", "UPDATE_SECONDS", "Admin"]
+
+UPDATE_SECONDS: Final = 60.0
+"""As Kafka's own client has it (``default.api.timeout.ms``)."""
+SETTLE_SECONDS: Final = 10.0
+_FIRST_LOOK: Final = 0.1
+_LONGEST_PAUSE: Final = 1.0
+
+_WORDS: Final = {
+    -1: "The server experienced an unexpected error when processing the request.",
+    7: "The request timed out.",
+    31: "Cluster authorization failed.",
+    42: "This most likely occurs because of a request being malformed by the client library or the message was sent "
+    "to an incompatible broker. See the broker logs for more details.",
+    95: "The given update version was invalid.",
+    96: "Unable to update finalized features due to an unexpected server error.",
+}
+"""What Kafka's own client says where the controller gives a code alone (``Errors.java``)."""
+
+
+class Admin:
+    """Plans updates of finalized features, tries them, and applies them. It holds no connection and no thread.
+
+    Every method has a twin for coroutines whose name begins with ``a``; the others work where an event loop runs, too.
+
+    Parameters
+    ----------
+    config
+        What :class:`featuregate.Discoverer` takes, for brokers (``bootstrap.servers``) or for the controllers of a
+        KRaft cluster (``bootstrap.controllers``).
+    timeout
+        Seconds for one method, at the most.
+    settle
+        Seconds for which a lost answer, or one that does not tell, is looked for in what the brokers say, beyond the
+        timeout.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | str | Path,
+        *,
+        timeout: float = UPDATE_SECONDS,
+        settle: float = SETTLE_SECONDS,
+    ) -> None:
+        from featuregate.config import Settings  # noqa: PLC0415 - the front door must be cheap to import
+
+        self._settings = Settings.parse(config, total_timeout=timeout)
+        self._settle_seconds = settle
+
+    def __repr__(self) -> str:
+        return f"<Admin of {', '.join(map(str, self._settings.bootstrap))}>"
+
+    def plan(
+        self,
+        updates: Iterable[Update],
+        *,
+        controllers: Mapping[str, Any] | str | Path | None = None,
+        latched: Mapping[str, Requirement | UnreadLatch] | None = None,
+    ) -> Plan:
+        """Foresee what the controller would say, and whom it would hurt. Nothing is changed; no right is needed.
+
+        Parameters
+        ----------
+        updates
+            From :func:`featuregate.admin.updates.upgrade` and its sisters.
+        controllers
+            How to reach the controllers too, with ``bootstrap.controllers`` in it, or ``host:port``: what they can run
+            counts. Only a cluster at ``metadata.version`` 3.7-IV0 or later names them, and only with ALTER.
+        latched
+            Gates of apps that have switched, by name: see :func:`featuregate.admin.plans.latched_in`.
+
+        Raises
+        ------
+        InvalidUpdate
+            There is no update, or two of one feature.
+        DiscoveryError
+            Nobody answered.
+        """
+        wanted = checked(updates)
+        return run_blocking(lambda: self.aplan(wanted, controllers=controllers, latched=latched))
+
+    async def aplan(
+        self,
+        updates: Iterable[Update],
+        *,
+        controllers: Mapping[str, Any] | str | Path | None = None,
+        latched: Mapping[str, Requirement | UnreadLatch] | None = None,
+    ) -> Plan:
+        """:meth:`plan` for coroutines."""
+        wanted = checked(updates)
+        view = await self._look(self._settings)
+        more = None if controllers is None else await self._look(self._controllers(controllers))
+        if view.role == "controller":
+            return plan(None, wanted, controllers=view, latched=latched)
+        return plan(view, wanted, controllers=more, latched=latched)
+
+    def dry_run(self, updates: Iterable[Update]) -> Outcome:
+        """Ask the controller whether it would; nothing is changed. Raises as :meth:`update`."""
+        wanted = checked(updates)
+        return run_blocking(lambda: self.adry_run(wanted))
+
+    async def adry_run(self, updates: Iterable[Update]) -> Outcome:
+        """:meth:`dry_run` for coroutines."""
+        return await self._send(checked(updates), dry_run=True)
+
+    def update(self, updates: Iterable[Update]) -> Outcome:
+        """Change finalized levels, and return what became of each.
+
+        Raises
+        ------
+        UpdateRefused
+            The controller did not agree to all of it. From 4.0 on nothing was changed then, except that the quorum of
+            4.1 and newer may have raised ``kraft.version`` all the same; before 4.0, what it agreed to
+            was: ``error.outcome`` says which.
+        UpdateUncertain
+            The answer was lost on its way, or does not tell whether the levels were changed (REQUEST_TIMED_OUT,
+            UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and reading back did
+            not settle it.
+        LocalWireError
+            The cluster speaks nothing newer than UpdateFeatures v0, and this is a dry run, which v0 does not know.
+            Nothing was sent.
+        DiscoveryError, NetError, AuthenticationFailed
+            Nothing was sent.
+        """
+        wanted = checked(updates)
+        return run_blocking(lambda: self.aupdate(wanted))
+
+    async def aupdate(self, updates: Iterable[Update]) -> Outcome:
+        """:meth:`update` for coroutines."""
+        return await self._send(checked(updates), dry_run=False)
+
+    def until_shown(self, levels: Mapping[str, int], timeout: float) -> View:
+        """Wait until every known node shows these finalized levels, for ``timeout`` seconds at the most.
+
+        Raises
+        ------
+        NotShown
+            One does not, or is silent; the error names each.
+        DiscoveryError
+            Nobody answered, to the end.
+        """
+        return run_blocking(lambda: self.auntil_shown(levels, timeout))
+
+    async def auntil_shown(self, levels: Mapping[str, int], timeout: float) -> View:  # noqa: ASYNC109 - one door for both
+        """:meth:`until_shown` for coroutines."""
+        view = await self._look_until(levels, timeout)
+        if late := lagging(view, levels):
+            raise NotShown(timeout, late)
+        return view
+
+    # ------------------------------------------------------------------ how
+
+    async def _look(self, settings: Settings) -> View:
+        from featuregate.sources.brokers import ask  # noqa: PLC0415 - see __init__
+
+        return (await ask(settings)).view(settings.role)
+
+    def _controllers(self, config: Mapping[str, Any] | str | Path) -> Settings:
+        from featuregate.config import Settings  # noqa: PLC0415 - see __init__
+
+        where = {"bootstrap.controllers": config} if isinstance(config, str) else config
+        settings = Settings.parse(where, total_timeout=self._settings.total_timeout)
+        if settings.role != "controller":
+            raise ConfigError("bootstrap.controllers", "is missing: these are to be controllers, not brokers")
+        return settings
+
+    async def _look_until(self, levels: Mapping[str, int], seconds: float) -> View:
+        """Look until every node shows the levels, or time is over; give the last look.
+
+        That nobody answers ends it no sooner: they may all be restarting. Raises `DiscoveryError` where nobody does at
+        the end.
+        """
+        import asyncio  # noqa: PLC0415 - see __init__
+
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        pause = _FIRST_LOOK
+        while True:
+            left = max(deadline - clock(), pause)
+            try:
+                view = await self._look(replace(self._settings, total_timeout=min(left, self._settings.total_timeout)))
+            except DiscoveryError:
+                if clock() + pause >= deadline:
+                    raise
+            else:
+                if not lagging(view, levels) or clock() + pause >= deadline:
+                    return view
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _send(self, updates: tuple[Update, ...], *, dry_run: bool) -> Outcome:
+        import asyncio  # noqa: PLC0415 - see __init__
+
+        from featuregate.net.controller import AnswerLost, ask_controller  # noqa: PLC0415
+
+        deadline = asyncio.get_running_loop().time() + self._settings.total_timeout
+
+        def make(timeout_ms: int) -> UpdateFeaturesRequest:
+            return _request(updates, timeout_ms, dry_run=dry_run)
+
+        try:
+            response, roster = await ask_controller(self._settings, make, lambda said: said.error_code, deadline)
+        except AnswerLost as lost:
+            if dry_run:
+                raise lost.cause from lost
+            return await self._settle(updates, None, str(lost.cause), lost)
+        outcome = _outcome(response, roster, updates, dry_run=dry_run)
+        in_doubt = [one for one in outcome.features if one.open]
+        if in_doubt and not dry_run:
+            doubtful = [one.update for one in in_doubt]
+            outcome = await self._settle(doubtful, outcome, _answered(outcome), in_doubt[0].error)
+        if not outcome.done:
+            raise UpdateRefused(outcome)
+        return outcome
+
+    async def _settle(
+        self, updates: Sequence[Update], said: Outcome | None, problem: str, cause: Exception | None
+    ) -> Outcome:
+        """Find out by looking whether updates were applied of which the answer was lost, or did not tell."""
+        wanted = {update.feature: update.level for update in updates}
+        try:
+            view = await self._look_until(wanted, self._settle_seconds)
+        except FeatureGateError as error:
+            raise UpdateUncertain(f"{problem}; then {error}", wanted, dict.fromkeys(wanted), said) from cause
+        seen = {feature: view.level(feature) for feature in wanted}
+        if seen != wanted:
+            raise UpdateUncertain(problem, wanted, seen, said) from cause
+        if said is None:
+            features = tuple(FeatureOutcome(update=update, error=None) for update in updates)
+            return Outcome(cluster_id=view.cluster_id, dry_run=False, features=features, read_back=True)
+        features = tuple(replace(one, error=None, answer=one.error) if one.open else one for one in said.features)
+        return replace(said, features=features, read_back=True)
+
+
+def _request(updates: tuple[Update, ...], timeout_ms: int, *, dry_run: bool) -> UpdateFeaturesRequest:
+    from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpgradeType  # noqa: PLC0415
+
+    return UpdateFeaturesRequest(
+        timeout_ms=timeout_ms,
+        updates=tuple(
+            FeatureUpdate(
+                feature=update.feature,
+                max_version_level=update.level,
+                upgrade_type=UpgradeType[update.upgrade_type.upper()],
+            )
+            for update in updates
+        ),
+        validate_only=dry_run,
+    )
+
+
+def _outcome(
+    response: UpdateFeaturesResponse, roster: Roster, updates: tuple[Update, ...], *, dry_run: bool
+) -> Outcome:
+    """Translate an answer: one error for all, or results one by one, or neither where all went well (v2)."""
+    if response.error_code != NONE:
+        every = _error(response.error_code, response.error_message)
+        errors: dict[str, BrokerError | None] = {update.feature: every for update in updates}
+    elif response.results:
+        errors = {one.feature: _error(one.error_code, one.error_message) for one in response.results}
+    else:
+        errors = dict.fromkeys(update.feature for update in updates)
+    features = tuple(
+        FeatureOutcome(update=update, error=errors.get(update.feature, _no_result(update))) for update in updates
+    )
+    return Outcome(cluster_id=roster.cluster_id, dry_run=dry_run, features=features)
+
+
+def _answered(outcome: Outcome) -> str:
+    """Say what the controller answered where that leaves something open: first the doubt, then what is known."""
+    doubts = dict.fromkeys(str(one.error).rstrip(".") for one in outcome.features if one.open)
+    known = [f"{one.update.feature} was changed" for one in outcome.features if one.done]
+    known += [f"{one.update.feature} was refused: {one.error}" for one in outcome.failures if not one.open]
+    return "; ".join([f"the controller answered {' and '.join(doubts)}", *known])
+
+
+def _error(code: int, message: str | None) -> BrokerError | None:
+    return None if code == NONE else broker_error(code, message or _WORDS.get(code))
+
+
+def _no_result(update: Update) -> BrokerError:
+    return broker_error(-1, f"The controller response did not contain a result for feature {update.feature}")

@@ -1,0 +1,302 @@
+"""How a KRaft controller judges an update of one feature: its rules, in its order and words. Pure.
+
+Both sides ask these rules: :mod:`featuregate.admin.prediction` about a cluster that was looked at, and the simulator of
+:mod:`featuregate.testing` about a cluster that it made up. Real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1, 4.2.0 and
+4.3.1 were asked the same updates.
+
+Source: ``FeatureControlManager.updateFeature``, ``QuorumFeatures.reasonNotSupported`` (``org.apache.kafka.controller``)
+and ``Feature.validateVersion`` (``org.apache.kafka.server.common``) of Apache Kafka 3.3.2 to 4.3.1; KIP-584, KIP-778,
+KIP-1022.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from featuregate.catalog import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    feature_level,
+    features,
+    is_safe_downgrade,
+    level_name,
+    metadata_levels,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = [
+    "ALL_OR_NOTHING_FROM",
+    "CONTROLLERS_REGISTER_FROM",
+    "LOWEST_FOR_FEATURES",
+    "QUORUM_RAISES_KRAFT_VERSION_FROM",
+    "RULES_CHANGED_IN",
+    "Controller",
+    "Node",
+    "Objection",
+    "Release",
+    "Wanted",
+    "counts_kraft_version_as_0",
+    "objections",
+    "release_of_level",
+]
+
+CONTROLLERS_REGISTER_FROM: Final = 15
+"""``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers tell each other what they support."""
+
+Release = tuple[int, ...]
+
+_REGISTRATIONS_FROM: Final = (3, 7)
+"""Before, a controller asked the controllers that it was connected to, and had other words."""
+ALL_OR_NOTHING_FROM: Final = (4, 0)
+"""Before, each update stood by itself, and no level depended on another one."""
+QUORUM_RAISES_KRAFT_VERSION_FROM: Final = (4, 1)
+"""Before, ``kraft.version`` was a feature like others, whose record the quorum did not go by (KAFKA-18979)."""
+_DOWNGRADE_NAMES_BOTH_FROM: Final = (4, 2)
+RULES_CHANGED_IN: Final = (
+    (3, 3),
+    _REGISTRATIONS_FROM,
+    ALL_OR_NOTHING_FROM,
+    QUORUM_RAISES_KRAFT_VERSION_FROM,
+    _DOWNGRADE_NAMES_BOTH_FROM,
+)
+"""The releases whose controllers judge otherwise than those before, or say it otherwise."""
+
+_FIRST_WITH_FEATURE_RECORDS: Final = 4
+"""``metadata.version`` 3.3-IV0, the lowest that controllers before 4.0 set."""
+LOWEST_FOR_FEATURES: Final = 7
+"""``metadata.version`` 3.3-IV3, which 4.0 and newer ask for before any other feature."""
+_FEATURES_CAME_WITH: Final[Mapping[str, Release]] = {"share.version": (4, 1), "streams.version": (4, 1)}
+"""The features that controllers of 4.0 have never heard of."""
+_NEEDS_OF_4_0: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {(KRAFT_VERSION, 1): {METADATA_VERSION: 21}}
+"""What levels depended on in 4.0 alone."""
+_DISABLED: Final = (0, 0)
+_UPGRADE_TYPES: Final = ("upgrade", "safe_downgrade", "unsafe_downgrade")
+
+
+class Wanted(NamedTuple):
+    """One update, as a controller reads it."""
+
+    feature: str
+    level: int
+    upgrade_type: str
+    """``upgrade``, ``safe_downgrade`` or ``unsafe_downgrade``; anything else is a type that no controller knows."""
+
+
+class Node(NamedTuple):
+    """What one node said that it can run."""
+
+    node_id: int | None
+    supported: Mapping[str, tuple[int, int]] | None
+    """Feature to the lowest and highest level. None: nobody knows, for the reason in ``doubt``."""
+    doubt: str = ""
+    """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """What an active controller goes by."""
+
+    release: Release
+    """Of its build, such as ``(4, 2)``: it chooses the rules."""
+    own: Node | None
+    """What it can run itself; None where it was not asked."""
+    brokers: tuple[Node, ...]
+    """The registered brokers, fenced ones too, by node id."""
+    controllers: tuple[Node, ...] = ()
+    """The other controllers: registered ones, and before 3.7 those that it is connected to."""
+    unregistered: tuple[int, ...] = ()
+    """The ids of voters that never registered."""
+    levels: Mapping[str, int] | None
+    """Feature to finalized level, as the controller counts it; what is absent is 0. None: nobody told."""
+
+    def level(self, feature: str) -> int | None:
+        """Return the finalized level of a feature; None where nobody told."""
+        return None if self.levels is None else self.levels.get(feature, 0)
+
+
+class Objection(NamedTuple):
+    """What one rule says against an update."""
+
+    judgement: Literal["refused", "unknown"]
+    text: str
+    """The controller's words, or why it is unknown."""
+
+
+def objections(wanted: Wanted, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
+    """Yield what the rules say against an update, in the order in which the controller tries them.
+
+    The controller stops at the first that refuses. ``proposed`` holds the levels as they would be if everything in the
+    request was done.
+    """
+    yield from _well_formed(wanted)
+    yield from _supported(wanted, controller)
+    yield from _direction(wanted, controller)
+    if wanted.feature == METADATA_VERSION:
+        yield from _metadata_version(wanted, controller)
+    elif wanted.feature == KRAFT_VERSION and controller.release >= QUORUM_RAISES_KRAFT_VERSION_FROM:
+        yield from _kraft_version(wanted, controller)
+    elif controller.release >= ALL_OR_NOTHING_FROM:
+        yield from _dependencies(wanted, controller, proposed)
+
+
+def counts_kraft_version_as_0(release: Release) -> bool:
+    """Say whether controllers of a release count ``kraft.version`` as 0, whatever they wrote and the quorum runs at.
+
+    Those of 4.0 write a record when they are asked to, and skip it when they read it (seen: 4.0.0).
+    """
+    return ALL_OR_NOTHING_FROM <= release < QUORUM_RAISES_KRAFT_VERSION_FROM
+
+
+def release_of_level(metadata_level: int) -> Release:
+    """Return the release that brought a ``metadata.version``; of one newer than the table, the newest of the table."""
+    known = metadata_levels()
+    return tuple(map(int, known[max(1, min(metadata_level, max(known)))].release.split(".")))
+
+
+def _refused(wanted: Wanted, why: str) -> Objection:
+    return Objection("refused", f"Invalid update version {wanted.level} for feature {wanted.feature}. {why}")
+
+
+def _well_formed(wanted: Wanted) -> Iterator[Objection]:
+    if wanted.upgrade_type not in _UPGRADE_TYPES:
+        yield _refused(wanted, "The controller does not support the given upgrade type.")
+    if wanted.level < 0:
+        yield _refused(wanted, "A feature version cannot be less than 0.")
+
+
+def _supported(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+    """Ask the controller's own range, then every registered broker's, then the other controllers'."""
+    if controller.own is not None:
+        yield from _in_range(wanted, controller.own, "Local controller")
+    if controller.release < _REGISTRATIONS_FROM:
+        for node in controller.controllers:
+            yield from _in_range(wanted, node, "Controller")
+        for node in controller.brokers:
+            yield from _in_range_before_3_7(wanted, node)
+        return
+    for node in controller.brokers:
+        yield from _in_range(wanted, node, "Broker")
+    if (controller.level(METADATA_VERSION) or 0) >= CONTROLLERS_REGISTER_FROM:
+        for node in controller.controllers:
+            yield from _in_range(wanted, node, "Controller")
+        for voter in controller.unregistered:
+            yield _refused(wanted, f"controller {voter} has not registered, and may not support this feature")
+
+
+def _in_range(wanted: Wanted, node: Node, role: str) -> Iterator[Objection]:
+    if node.supported is None:
+        yield Objection("unknown", node.doubt)
+        return
+    lowest, highest = node.supported.get(wanted.feature, _DISABLED)
+    if lowest <= wanted.level <= highest:
+        return
+    if highest == 0 and node.doubt:
+        yield Objection("unknown", node.doubt)
+    elif highest == 0:
+        yield _refused(wanted, f"{role} {node.node_id} does not support this feature.")
+    else:
+        span = str(lowest) if lowest == highest else f"{lowest}-{highest}"
+        yield _refused(wanted, f"{role} {node.node_id} only supports versions {span}")
+
+
+def _in_range_before_3_7(wanted: Wanted, node: Node) -> Iterator[Objection]:
+    """Look into one broker's ranges, where a feature that it lacks is refused even at level 0."""
+    found = None if node.supported is None else node.supported.get(wanted.feature)
+    if found is None and node.doubt:
+        yield Objection("unknown", node.doubt)
+    elif found is None:
+        yield _refused(wanted, f"Broker {node.node_id} does not support this feature.")
+    elif not found[0] <= wanted.level <= found[1]:
+        span = f"{found[0]} to {found[1]}"
+        yield _refused(wanted, f"Broker {node.node_id} does not support the given version. It supports {span}.")
+
+
+def _direction(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+    current = controller.level(wanted.feature)
+    if current is None:
+        yield Objection("unknown", "no node tells what is finalized")
+    elif wanted.level < current and wanted.upgrade_type == "upgrade":
+        yield _refused(
+            wanted,
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade.",
+        )
+    elif wanted.level > current and wanted.upgrade_type != "upgrade":
+        yield _refused(wanted, "Can't downgrade to a newer version.")
+
+
+def _metadata_version(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+    """Refuse a downgrade across a level that changed records (KIP-778); it is refused as unsafe, too (KAFKA-13896)."""
+    if wanted.level < _FIRST_WITH_FEATURE_RECORDS and controller.release < ALL_OR_NOTHING_FROM:
+        lowest = level_name(METADATA_VERSION, _FIRST_WITH_FEATURE_RECORDS)
+        text = f"Invalid metadata.version {wanted.level}. Unable to set a metadata.version less than {lowest}"
+        yield Objection("refused", text)
+    current = controller.level(METADATA_VERSION)
+    if current is None or wanted.level >= current:
+        return
+    safe = is_safe_downgrade(current, wanted.level)
+    if safe is None:
+        newest = level_name(METADATA_VERSION, max(metadata_levels()))
+        yield Objection("unknown", f"a level on the way is newer than this featuregate knows (up to {newest})")
+    elif not safe:
+        yield Objection("refused", _why_unsafe(wanted, controller.release, current))
+
+
+def _why_unsafe(wanted: Wanted, release: Release, current: int) -> str:
+    head = f"Invalid metadata.version {wanted.level}."
+    if release >= _DOWNGRADE_NAMES_BOTH_FROM:
+        head = f"Unsupported metadata.version downgrade from {current} to {wanted.level}."
+    if wanted.upgrade_type == "unsafe_downgrade":
+        return f"{head} Unsafe metadata downgrade is not supported in this version."
+    text = f"{head} Refusing to perform the requested downgrade because it might delete metadata information."
+    if release < _REGISTRATIONS_FROM:
+        return f"{text} Retry using UNSAFE_DOWNGRADE if you want to force the downgrade to proceed."
+    return text
+
+
+def _kraft_version(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+    """Let the quorum itself raise its version, which never goes down."""
+    current = controller.level(KRAFT_VERSION)
+    if current in {None, wanted.level}:
+        return
+    if wanted.upgrade_type == "upgrade":
+        yield Objection("unknown", "only the leader of the quorum can tell whether every voter supports it")
+    else:
+        yield _refused(wanted, "Can't downgrade the version of this feature.")
+
+
+def _dependencies(wanted: Wanted, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
+    """Ask for what a level needs (KIP-1022)."""
+    feature, level = wanted.feature, wanted.level
+    if not _has_heard_of(feature, controller):
+        yield _refused(wanted, f"Feature {feature} not found.")
+        return
+    known = feature_level(feature, level)
+    if known is None:
+        yield Objection(
+            "unknown", f"{feature} {level} is newer than this featuregate knows, and so is what it depends on"
+        )
+        return
+    if controller.levels is None:
+        return
+    if level >= 1 and proposed.get(METADATA_VERSION, 0) < LOWEST_FOR_FEATURES:
+        yield _refused(
+            wanted, f"{feature} could not be set to {level} because it depends on metadata.version=7 (3.3-IV3)"
+        )
+    needs = known.depends_on
+    if controller.release < QUORUM_RAISES_KRAFT_VERSION_FROM:
+        needs = {**needs, **_NEEDS_OF_4_0.get((feature, level), {})}
+    for other, needed in needs.items():
+        if proposed.get(other, 0) < needed:
+            yield _refused(
+                wanted, f"{feature} could not be set to {level} because it depends on {other} level {needed}"
+            )
+
+
+def _has_heard_of(feature: str, controller: Controller) -> bool:
+    if controller.own is not None and feature in (controller.own.supported or {}):
+        return True
+    return feature in features() and controller.release >= _FEATURES_CAME_WITH.get(feature, ALL_OR_NOTHING_FROM)

@@ -1,0 +1,261 @@
+"""Before an update: what the controller will say, and whom it would hurt. Pure: views in, a :class:`Plan` out.
+
+A plan needs no right on the cluster, as looking needs none. It is a forecast: a dry run asks the controller itself, and
+needs ALTER on the cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from featuregate.admin.prediction import Standing, foresee
+from featuregate.admin.updates import checked, kraft_version_is_only_recorded
+from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
+from featuregate.errors import RequirementError
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import features_in, parse, presets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from featuregate.admin.prediction import Foresight, Judgement
+    from featuregate.admin.updates import LeftOut, Update
+    from featuregate.gating.latches import Kept
+    from featuregate.requirements import Requirement
+    from featuregate.view.cluster_view import View
+
+__all__ = ["Hurt", "Plan", "UnreadLatch", "latched_in", "plan"]
+
+
+class Hurt(NamedTuple):
+    """A latched client that goes on as before, on a cluster that would not let it any more."""
+
+    gate: str
+    requirement: str
+    """Its text."""
+    why: str
+    """One line: what of it would not hold."""
+
+
+class UnreadLatch(NamedTuple):
+    """A latch, or a file of latches, that this release cannot read: whether its app would be hurt is unknown."""
+
+    gate: str
+    """The name of the gate, or of the file."""
+    requirement: str
+    """Its text; empty where the file as a whole cannot be read."""
+    why: str
+    """One line: what cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What an update would do. ``str()`` shows it to people."""
+
+    cluster_id: str | None
+    epoch: int
+    """Of the view that it was made from; -1 for unknown."""
+    all_or_nothing: bool
+    """Whether one refusal stops all (4.0 and newer)."""
+    updates: tuple[Foresight, ...]
+    closes: tuple[str, ...]
+    """Presets that hold now and would not any more. What is refused closes and opens nothing, and hurts nobody."""
+    opens: tuple[str, ...]
+    """Presets that would hold, as far as features go."""
+    hurt: tuple[Hurt, ...]
+    """Latched clients, of those that were told of."""
+    notes: tuple[str, ...]
+    """What could not be seen, and other things to know, in sentences."""
+    unread: tuple[UnreadLatch, ...] = ()
+    """Latches that could not be read. An update that is not refused is ``unknown`` while there is one."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What is not sent, and why."""
+
+    @property
+    def judgement(self) -> Judgement:
+        """``accepted``: all of it, and every latch was read; ``refused``: at least one is refused; else ``unknown``."""
+        found = {foresight.judgement for foresight in self.updates}
+        if "refused" in found:
+            return "refused"
+        return "unknown" if "unknown" in found or self.unread else "accepted"
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def plan(
+    brokers: View | None,
+    updates: Iterable[Update],
+    *,
+    controllers: View | None = None,
+    latched: Mapping[str, Requirement | UnreadLatch] | None = None,
+    left_out: Iterable[LeftOut] = (),
+) -> Plan:
+    """Foresee an update from what brokers, controllers or both said.
+
+    Parameters
+    ----------
+    brokers, controllers
+        Views of the same cluster; one may be missing.
+    latched
+        The gates of apps that have switched, by name, with their requirements: see :func:`latched_in`.
+    left_out
+        What is not sent, shown beside the updates: see :func:`featuregate.admin.updates.moving`. There may be no
+        updates then.
+
+    Raises
+    ------
+    InvalidUpdate
+        There is no update, or two of one feature.
+    ValueError
+        There is no view, or there are views of two clusters.
+    """
+    seen = brokers if brokers is not None else controllers
+    if seen is None:
+        raise ValueError("a plan needs the view of brokers, or that of controllers")
+    if brokers is not None and controllers is not None and brokers.cluster_id != controllers.cluster_id:
+        raise ValueError(f"these are views of two clusters: {brokers.cluster_id} and {controllers.cluster_id}")
+    left = tuple(left_out)
+    wanted = tuple(updates) if left else checked(updates)
+    standing = Standing.of(brokers, controllers)
+    foreseen = foresee(wanted, standing)
+    after = _after(seen, _carried_out(foreseen, all_or_nothing=standing.all_or_nothing))
+    before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
+    return Plan(
+        cluster_id=seen.cluster_id,
+        epoch=seen.epoch,
+        all_or_nothing=standing.all_or_nothing,
+        updates=foreseen,
+        closes=tuple(sorted(before_open - after_open)),
+        opens=tuple(sorted(after_open - before_open)),
+        hurt=tuple(_hurt(seen, after, latched or {})),
+        notes=(*_notes(brokers, controllers, wanted), *_raised_all_the_same(standing, foreseen)),
+        unread=tuple(_unread(latched or {})),
+        left_out=left,
+    )
+
+
+def latched_in(kept: Kept) -> dict[str, Requirement | UnreadLatch]:
+    """Return the gates that a durable latch holds open, as ``plan`` takes them.
+
+    ``kept`` is what ``load()`` of a :class:`featuregate.FileShelf` gives. Of several latches by one name, each counts.
+    A latch whose requirement this release cannot parse, as one of a newer release, is an :class:`UnreadLatch`.
+    """
+    found: dict[str, Requirement | UnreadLatch] = {}
+    for latched in kept.gates.values():
+        name = latched.gate if latched.gate not in found else f"{latched.gate} ({latched.requirement})"
+        try:
+            found[name] = parse(latched.requirement)
+        except RequirementError as error:
+            found[name] = UnreadLatch(name, latched.requirement, str(error))
+    return found
+
+
+def _carried_out(foreseen: tuple[Foresight, ...], *, all_or_nothing: bool) -> Iterator[Update]:
+    """Leave out what is refused, and with it everything where one refusal stops all."""
+    refused = any(foresight.judgement == "refused" for foresight in foreseen)
+    for foresight in foreseen:
+        if foresight.judgement != "refused" and not (refused and all_or_nothing):
+            yield foresight.update
+
+
+def _after(view: View, updates: Iterable[Update]) -> View:
+    """Return the view as if every update had been applied."""
+    finalized = {**view.finalized, **{update.feature: update.level for update in updates}}
+    return replace(view, finalized=finalized, epoch=max(view.epoch, 0))
+
+
+def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
+    touched = {update.feature for update in updates}
+    return {
+        preset.name
+        for preset in presets.all()
+        if touched & set(features_in(preset)) and evaluate(view, preset).verdict == "open"
+    }
+
+
+def _unread(latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[UnreadLatch]:
+    for name, requirement in latched.items():
+        if isinstance(requirement, UnreadLatch):
+            yield requirement._replace(gate=name)
+
+
+def _hurt(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[Hurt]:
+    for name, requirement in latched.items():
+        if isinstance(requirement, UnreadLatch):
+            continue
+        decision = evaluate(after, requirement)
+        # Whoever is hurt already is not hurt by this.
+        if decision.verdict == "closed" and evaluate(before, requirement).verdict != "closed":
+            yield Hurt(name, str(requirement), decision.summary.removeprefix("closed: "))
+
+
+def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update, ...]) -> Iterator[str]:
+    yield from _misspelt(updates, [view for view in (brokers, controllers) if view is not None])
+    if controllers is None:
+        yield "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
+    if brokers is None:
+        yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
+    seen = brokers if brokers is not None else controllers
+    raised = seen is not None and any(_raises_kraft(update, seen) for update in updates)
+    if seen is not None and raised and kraft_version_is_only_recorded(updates, seen):
+        yield (
+            "controllers before 4.1 write a level of kraft.version that their quorum does not have, and brokers report "
+            "it (KAFKA-18979); whether these are newer cannot be told while metadata.version is below 4.1-IV0"
+        )
+    for view in (brokers, controllers):
+        for node in view.missing if view is not None else ():
+            yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
+    for update in updates:
+        lowest = max(view.finalized_min.get(update.feature, 1) for view in (brokers, controllers) if view is not None)
+        if lowest > 1:
+            yield f"levels of {update.feature} below {lowest} are deprecated: no update brings them back (KIP-584)"
+    if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
+        yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
+
+
+def _raises_kraft(update: Update, view: View) -> bool:
+    return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
+
+
+def _raised_all_the_same(standing: Standing, foreseen: tuple[Foresight, ...]) -> Iterator[str]:
+    """Note that one refusal does not stop ``kraft.version``, which the quorum raises at once (seen: 4.1.1)."""
+    raised = [one for one in foreseen if one.update.feature == KRAFT_VERSION and (one.current or 0) < one.update.level]
+    others = [one.update.feature for one in foreseen if one not in raised and one.judgement != "accepted"]
+    if raised and others and raised[0].judgement != "refused" and standing.quorum_may_raise_kraft_version:
+        yield f"{KRAFT_VERSION} may be raised for good though {' and '.join(others)} is refused: send it by itself"
+
+
+def _misspelt(updates: tuple[Update, ...], views: Iterable[View]) -> Iterator[str]:
+    known = {*features(), *(name for view in views for node in view.answering for name in node.supported)}
+    for update in updates:
+        if update.feature not in known and (close := close_to(update.feature, known)):
+            yield f"no node here knows {update.feature}; did you mean {' or '.join(close)}?"
+
+
+def _lines(made: Plan) -> Iterator[str]:
+    where = f"cluster {made.cluster_id or 'unknown'}, {f'epoch {made.epoch}' if made.epoch >= 0 else 'no epoch'}"
+    how = "all or nothing" if made.all_or_nothing else "each by itself"
+    yield f"{made.judgement}: {len(made.updates)} update{'s' if len(made.updates) != 1 else ''} of {where}, {how}"
+    for update, current, judgement, text in made.updates:
+        names = (_named(update.feature, current), _named(update.feature, update.level))
+        yield f"  {judgement:<8}  {update.feature}: {' -> '.join(names)}" + (f": {text}" if text else "")
+    for left in made.left_out:
+        yield f"  left out  {left.update.feature}: {left.why}"
+    if made.opens:
+        yield f"  opens     {', '.join(made.opens)}"
+    if made.closes:
+        yield f"  closes    {', '.join(made.closes)}"
+    for hurt in made.hurt:
+        yield f"  hurts     {hurt.gate}, which stays latched: {hurt.why}"
+    for gate, _, why in made.unread:
+        yield f"  unread    {gate}: {why}: whether this update would hurt it is unknown"
+    for note in made.notes:
+        yield f"  note      {note}"
+
+
+def _named(feature: str, level: int | None) -> str:
+    if level is None:
+        return "unknown"
+    return f"{level} ({level_name(feature, level)})" if feature == METADATA_VERSION else str(level)

@@ -1,0 +1,287 @@
+"""What a controller will say to an update of one feature, by its own rules and in its own words. Pure.
+
+The rules are in :mod:`featuregate.admin.kraft_rules` and :mod:`featuregate.admin.zookeeper_rules`. This module applies
+them to what was seen of a cluster. Where that leaves more than one possibility, it tries each of them: an update is
+accepted or refused only where all agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from featuregate.admin import zookeeper_rules
+from featuregate.admin.kraft_rules import (
+    ALL_OR_NOTHING_FROM,
+    LOWEST_FOR_FEATURES,
+    QUORUM_RAISES_KRAFT_VERSION_FROM,
+    RULES_CHANGED_IN,
+    Controller,
+    Node,
+    Wanted,
+    counts_kraft_version_as_0,
+    objections,
+    release_of_level,
+)
+from featuregate.admin.zookeeper_rules import ZooKeeperController
+from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from featuregate.admin.kraft_rules import Objection, Release
+    from featuregate.admin.updates import Update
+    from featuregate.view.answers import ApiRange, BrokerAnswer
+    from featuregate.view.cluster_view import View
+
+__all__ = ["Foresight", "Judgement", "Standing", "foresee"]
+
+Judgement = Literal["accepted", "refused", "unknown"]
+"""``unknown``: what was seen does not decide it."""
+
+_UPDATE_FEATURES: Final = api_key("UpdateFeatures")
+_ALL_OR_NOTHING_FROM: Final = 2
+"""The version of UpdateFeatures by which a controller of 4.0 or newer is known."""
+_UPGRADE_TYPE_FROM: Final = 1
+_FEATURES_FROM_0: Final = (3, 9)
+"""The first release with features that start at level 0."""
+_LEVELS_OF_KRAFT_VERSION: Final = (0, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of a cluster before an update."""
+
+    finalized: Mapping[str, int] | None
+    """Feature to level; what is absent is 0. None: nobody told."""
+    finalized_min: Mapping[str, int] = field(default_factory=dict)
+    """Feature to the lowest level that the cluster still serves, where it is above 1 (KIP-584, with ZooKeeper)."""
+    brokers: tuple[BrokerAnswer, ...]
+    """The registered brokers, silent ones too; empty where none was asked."""
+    controllers: tuple[BrokerAnswer, ...] = ()
+    """The controllers; empty where none was asked."""
+    leader: int | None = None
+    """The node id of the active controller, where controllers were asked; of brokers with ZooKeeper, of theirs."""
+    speaks: ApiRange | None = None
+    """Versions of UpdateFeatures; None where it is not served. Brokers advertise what their controller serves, too."""
+
+    @classmethod
+    def of(cls, brokers: View | None, controllers: View | None) -> Standing:
+        """Put together what brokers and controllers said; either may not have been asked."""
+        told = [view for view in (controllers, brokers) if view is not None]
+        epoch = [view for view in told if view.epoch >= 0]
+        spoken = [view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(told)]
+        return cls(
+            finalized=epoch[0].finalized if epoch else None,
+            finalized_min=epoch[0].finalized_min if epoch else {},
+            brokers=brokers.brokers if brokers else (),
+            controllers=controllers.brokers if controllers else (),
+            leader=told[0].controller_id if told else None,
+            speaks=next(filter(None, spoken), None),
+        )
+
+    @property
+    def active(self) -> BrokerAnswer | None:
+        """What the active controller said; None where it was not asked."""
+        return next((node for node in self.controllers if node.node_id == self.leader), None)
+
+    @property
+    def all_or_nothing(self) -> bool:
+        """Whether the controller changes all levels or none (4.0 and newer), rather than each by itself.
+
+        It is known by the versions that it serves. In the middle of a roll brokers show no more than they know.
+        """
+        own = self.active.api_ranges.get(_UPDATE_FEATURES) if self.active else None
+        served = own or self.speaks
+        return served is not None and served.max >= _ALL_OR_NOTHING_FROM
+
+    @property
+    def with_zookeeper(self) -> bool:
+        """Whether the controller keeps levels in ZooKeeper: nodes with KRaft support ``metadata.version``, all of them.
+
+        A controller that speaks v0 alone is one of 2.7 to 3.2, before KRaft was ready for use.
+        """
+        nodes = [node for node in (*self.brokers, *self.controllers) if node.answered]
+        if self.speaks is not None and self.speaks.max < _UPGRADE_TYPE_FROM:
+            return True
+        return bool(nodes) and not self.controllers and not any(METADATA_VERSION in node.supported for node in nodes)
+
+    @property
+    def quorum_may_raise_kraft_version(self) -> bool:
+        """Whether the controller may be of 4.1 or newer, where the quorum raises it before later updates are judged."""
+        newest = max(self._possible_releases())
+        return self.all_or_nothing and newest >= QUORUM_RAISES_KRAFT_VERSION_FROM
+
+    def possibilities(self) -> Iterator[Controller]:
+        """Yield what the active controller may go by, the likeliest first: one thing where enough was seen."""
+        for release in self._possible_releases():
+            for levels in self._possible_levels(release):
+                yield Controller(
+                    release=release,
+                    own=_node_of(self.active) if self.active else None,
+                    brokers=tuple(map(_node_of, self.brokers)),
+                    controllers=tuple(_node_of(node) for node in self.controllers if node is not self.active),
+                    levels=levels,
+                )
+
+    def _possible_releases(self) -> tuple[Release, ...]:
+        """Return the release of the active controller, or else one for each set of rules that it may follow."""
+        asked = [_release_of(node) for node in ((self.active,) if self.active else self.controllers)]
+        known = {release for release in asked if release is not None}
+        if known and len(known) == len(set(asked)):
+            return tuple(sorted(known, reverse=True))
+        newest = max(filter(None, map(_release_of, self.brokers)), default=RULES_CHANGED_IN[-1])
+        kept = [release for release in RULES_CHANGED_IN if self._may_follow(release)]
+        # Controllers are most often of the release of the brokers; whoever is rolled later follows older rules.
+        likeliest = sorted(
+            kept or RULES_CHANGED_IN, key=lambda release: (release > newest, -RULES_CHANGED_IN.index(release))
+        )
+        return tuple(likeliest)
+
+    def _may_follow(self, rules: Release) -> bool:
+        """Say whether an active controller that was not asked may follow the rules that came with a release."""
+        metadata_level = self.level(METADATA_VERSION)
+        if metadata_level:
+            # It runs what is finalized, and from 4.0 on no metadata.version that is older than features.
+            oldest = max(
+                (known for known in RULES_CHANGED_IN if known <= release_of_level(metadata_level)), default=rules
+            )
+            if rules < oldest or (rules >= ALL_OR_NOTHING_FROM and metadata_level < LOWEST_FOR_FEATURES):
+                return False
+        served = [(node, node.api_ranges.get(_UPDATE_FEATURES, self.speaks)) for node in self.brokers if node.answered]
+        if any(found and found.max >= _ALL_OR_NOTHING_FROM for _, found in served):
+            return rules >= ALL_OR_NOTHING_FROM
+        # A broker of 4.0 or newer would show what its controller serves; an older one shows no more than it knows.
+        shows = any(
+            (_release_of(node) or ALL_OR_NOTHING_FROM) >= ALL_OR_NOTHING_FROM for node, found in served if found
+        )
+        return rules < ALL_OR_NOTHING_FROM or not shows
+
+    def _possible_levels(self, release: Release) -> Iterator[Mapping[str, int] | None]:
+        """Yield what the controller may count as finalized: of ``kraft.version`` it may differ from what nodes tell.
+
+        Up to 3.9 nodes and controllers go by a record, which the quorum does not know. From 4.0 on nodes tell what the
+        quorum runs at, and so do controllers go by it from 4.1 on; those of 4.0 believe in level 0 (KAFKA-18979).
+        """
+        if self.finalized is None:
+            yield None
+            return
+        tellers = {found for node in (*self.brokers, *self.controllers) if (found := _release_of(node))}
+        if counts_kraft_version_as_0(release):
+            yield {**self.finalized, KRAFT_VERSION: 0}
+            return
+        by_record = release < ALL_OR_NOTHING_FROM and all(teller < ALL_OR_NOTHING_FROM for teller in tellers)
+        by_quorum = release >= QUORUM_RAISES_KRAFT_VERSION_FROM and all(t >= ALL_OR_NOTHING_FROM for t in tellers)
+        if by_record or by_quorum:
+            yield self.finalized
+            return
+        for level in _LEVELS_OF_KRAFT_VERSION:
+            yield {**self.finalized, KRAFT_VERSION: level}
+
+    def level(self, feature: str) -> int | None:
+        """Return the finalized level of a feature; None where nobody told."""
+        return None if self.finalized is None else self.finalized.get(feature, 0)
+
+
+class Foresight(NamedTuple):
+    """What the controller will say to one update."""
+
+    update: Update
+    current: int | None
+    """The level now; None where nobody told."""
+    judgement: Judgement
+    text: str
+    """The controller's words where it refuses; why that is unknown where it is; empty where it accepts."""
+
+
+def foresee(updates: Iterable[Update], standing: Standing) -> tuple[Foresight, ...]:
+    """Judge each update in the light of the others: a dependency may be met by one that is sent along.
+
+    Rules are tried in the controller's order. The first that refuses gives the words; one that cannot be decided
+    leaves it unknown unless a later one refuses.
+    """
+    wanted = tuple(updates)
+    sent = {update.feature: update.level for update in wanted}
+    possible = tuple(standing.possibilities())
+    return tuple(_foresee(update, standing, possible, sent) for update in wanted)
+
+
+def _foresee(
+    update: Update, standing: Standing, possible: tuple[Controller, ...], sent: Mapping[str, int]
+) -> Foresight:
+    said = _said_by_the_api(standing)
+    if said is None and standing.with_zookeeper:
+        said = _judged_with_zookeeper(update, standing)
+    elif said is None:
+        said = _agreed([_judged(update, controller, sent) for controller in possible])
+    return Foresight(update, standing.level(update.feature), *said)
+
+
+class _Says(NamedTuple):
+    judgement: Judgement
+    text: str
+
+
+def _said_by_the_api(standing: Standing) -> _Says | None:
+    """Rule out what cannot be asked at all."""
+    if standing.speaks is not None:
+        return None
+    if not any(node.answered for node in (*standing.brokers, *standing.controllers)):
+        return _Says("unknown", "no node has answered, so nobody knows what the controller supports")
+    return _Says("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
+
+
+def _judged(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Says:
+    return _first(objections(_wanted(update), controller, {**(controller.levels or {}), **sent}))
+
+
+def _judged_with_zookeeper(update: Update, standing: Standing) -> _Says:
+    if standing.speaks is not None and standing.speaks.max >= _UPGRADE_TYPE_FROM:
+        return _Says("unknown", "only a controller with ZooKeeper of 3.3 or newer can tell; none of them has features")
+    levels, lowest = standing.finalized, standing.finalized_min
+    controller = ZooKeeperController(
+        own=next((_node_of(node) for node in standing.brokers if node.node_id == standing.leader), None),
+        brokers=tuple(map(_node_of, standing.brokers)),
+        levels=None if levels is None else {name: (lowest.get(name, 1), level) for name, level in levels.items()},
+    )
+    return _first(zookeeper_rules.objections(_wanted(update), controller))
+
+
+def _wanted(update: Update) -> Wanted:
+    return Wanted(update.feature, update.level, update.upgrade_type)
+
+
+def _first(said: Iterable[Objection]) -> _Says:
+    """Give the first refusal, which a doubt before it does not undo; else the first doubt."""
+    found = [_Says(*objection) for objection in said]
+    refused = [says for says in found if says.judgement == "refused"]
+    return (refused or found or [_Says("accepted", "")])[0]
+
+
+def _agreed(said: list[_Says]) -> _Says:
+    """Give what all possibilities agree upon, in the words of the likeliest one."""
+    found = {says.judgement for says in said}
+    if len(found) == 1:
+        return said[0]
+    doubt = next((says.text for says in said if says.judgement == "unknown"), _DIFFER)
+    return _Says("unknown", doubt)
+
+
+_DIFFER: Final = (
+    "controllers of other releases judge this otherwise, or by a level that no node tells: ask controllers too"
+)
+
+
+def _node_of(answer: BrokerAnswer) -> Node:
+    if answer.failure is not None:
+        return Node(answer.node_id, None, f"{answer.name} is silent, and counts by what it said when it registered")
+    # Older nodes with KRaft have metadata.version alone, which starts at 1.
+    may_hide = answer.hides_features and (_release_of(answer) or _FEATURES_FROM_0) >= _FEATURES_FROM_0
+    hides = f"{answer.name} does not tell features that start at 0 (KAFKA-17011)" if may_hide else ""
+    return Node(answer.node_id, answer.supported, hides)
+
+
+def _release_of(answer: BrokerAnswer) -> Release | None:
+    """Return the release of a node by the newest ``metadata.version`` that it supports; None where it tells none."""
+    found = answer.supported.get(METADATA_VERSION)
+    return release_of_level(found[1]) if found and found[1] > 0 else None

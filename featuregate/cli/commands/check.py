@@ -1,0 +1,75 @@
+"""``check``: whether the cluster meets a requirement, and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.cli.cluster import excluded, look
+from featuregate.cli.exits import CLOSED, FINE, UNKNOWN
+from featuregate.cli.output import printable
+from featuregate.cli.requirement_text import requirement_of
+from featuregate.errors import DiscoveryError
+from featuregate.gating.decisions import Decision, Reason, evaluate
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from featuregate.gating.decisions import Verdict
+    from featuregate.requirements import Requirement
+
+__all__ = ["decide", "exit_code", "run", "to_json", "to_text"]
+
+BETWEEN_LOOKS: Final = 1.0
+"""Seconds, with ``--wait``."""
+
+_EXITS: Final[Mapping[Verdict, int]] = {"open": FINE, "closed": CLOSED, "unknown": UNKNOWN}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask until it is open or ``--wait`` is over, and print the last decision."""
+    requirement = requirement_of(args.requirement)
+    deadline = None if args.wait is None else time.monotonic() + args.wait
+    decision = decide(args, requirement)
+    while not decision.open and deadline is not None and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(BETWEEN_LOOKS, left))
+        decision = decide(args, requirement)
+    print(json.dumps(to_json(decision), indent=2) if args.output == "json" else to_text(decision))
+    return exit_code(decision)
+
+
+def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
+    """Ask every broker once, and decide. That nobody answers is a decision too: unknown, and why."""
+    try:
+        return evaluate(look(args), requirement, exclude_apis=excluded(args))
+    except DiscoveryError as error:
+        unseen = Decision.unseen(requirement)
+        text = unseen.requirement
+        told = zip(error.causes, error.texts, strict=True)
+        reasons = tuple(Reason(text, None, address, "unknown", said) for (address, _), said in told)
+        return replace(unseen, reasons=reasons or unseen.reasons)
+
+
+def exit_code(decision: Decision) -> int:
+    """Return 0 for open, 1 for closed, 2 for unknown."""
+    return FINE if decision.open else _EXITS[decision.verdict]
+
+
+def to_text(decision: Decision) -> str:
+    """Return the verdict, and a line for each reason, those that keep it closed first."""
+    return "\n".join(map(printable, str(decision).splitlines()))
+
+
+def to_json(decision: Decision) -> dict[str, Any]:
+    """Return the decision as plain values, with every reason."""
+    return {
+        "requirement": decision.requirement,
+        "verdict": decision.verdict,
+        "open": decision.open,
+        "cluster_id": decision.cluster_id,
+        "epoch": decision.epoch,
+        "reasons": [reason._asdict() for reason in decision.sorted_reasons],
+    }

@@ -1,0 +1,87 @@
+"""``explain``: what a preset requires, where that comes from, and what it does not prove."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.catalog import close_to
+from featuregate.cli.cluster import names_cluster
+from featuregate.cli.commands import check
+from featuregate.cli.exits import FINE, CommandError
+from featuregate.cli.tables import aligned
+from featuregate.requirements import presets
+
+if TYPE_CHECKING:
+    import argparse
+
+    from featuregate.gating.decisions import Decision
+    from featuregate.requirements.presets import Preset
+
+__all__ = ["listing", "run", "to_json", "to_text"]
+
+WIDTH: Final = 100
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain one preset, and decide it where a cluster is given; or list them all."""
+    if args.list:
+        print(
+            json.dumps([to_json(preset) for preset in presets.all()], indent=2) if args.output == "json" else listing()
+        )
+        return FINE
+    if args.preset is None:
+        raise CommandError("give the name of a preset, or --list to see them all")
+    preset = _named(args.preset)
+    decision = check.decide(args, preset) if names_cluster(args) else None
+    if args.output == "json":
+        decided = {} if decision is None else {"decision": check.to_json(decision)}
+        print(json.dumps(to_json(preset) | decided, indent=2))
+    else:
+        print(to_text(preset, decision))
+    return FINE if decision is None else check.exit_code(decision)
+
+
+def listing() -> str:
+    """Return a line for each preset."""
+    return "\n".join(aligned([[preset.name, preset.title] for preset in presets.all()]))
+
+
+def to_text(preset: Preset, decision: Decision | None) -> str:
+    """Return what there is to know about a preset, and the decision where there is one."""
+    parts = [
+        f"{preset.name}: {preset.title}",
+        f"requires\n{_indented(str(preset.requirement))}",
+        f"does not prove\n{_indented(preset.note)}",
+        "sources\n" + "\n".join(f"  {source}" for source in preset.sources),
+    ]
+    if decision is not None:
+        parts.append(check.to_text(decision))
+    return "\n\n".join(parts)
+
+
+def to_json(preset: Preset) -> dict[str, Any]:
+    """Return a preset as plain values."""
+    return {
+        "name": preset.name,
+        "title": preset.title,
+        "requirement": str(preset.requirement),
+        "does_not_prove": preset.note,
+        "sources": list(preset.sources),
+    }
+
+
+def _named(name: str) -> Preset:
+    preset = presets.by_name(name)
+    if preset is None:
+        names = [known.name for known in presets.all()]
+        close = close_to(name, names)
+        raise CommandError(
+            f"no preset is called {name!r}; {'did you mean' if close else 'there are'} {', '.join(close or names)}"
+        )
+    return preset
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False)

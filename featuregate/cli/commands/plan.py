@@ -1,0 +1,133 @@
+"""``plan``: what the controller would say to an update, and whom it would hurt. Nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from featuregate.admin.plans import UnreadLatch, latched_in, plan
+from featuregate.cli.cluster import look, look_at_controllers
+from featuregate.cli.commands.change import asked_for, wish_of
+from featuregate.cli.exits import CLOSED, FINE, UNKNOWN, USAGE, CommandError
+from featuregate.cli.output import printable
+from featuregate.cli.requested_updates import updates_of
+from featuregate.cli.requirement_text import requirement_of
+from featuregate.cli.update_report import left_out_as_json
+from featuregate.errors import ConfigError, FeatureGateError, ShelfError
+from featuregate.gating.latch_store import FileShelf, kept_in
+
+if TYPE_CHECKING:
+    import argparse
+
+    from featuregate.admin.plans import Plan
+    from featuregate.gating.latches import Kept
+    from featuregate.requirements import Requirement
+    from featuregate.view.cluster_view import View
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, and print; the exit code is the judgement."""
+    wish = wish_of(args, args.verb)
+    try:
+        updates_of(wish)  # what makes no sense is told before anybody is asked
+    except CommandError as error:
+        raise CommandError(error.problem, USAGE) from error
+    told = {name: requirement_of(text) for name, text in args.gates}
+    view = look(args)
+    controllers = None if args.controllers is None else _controllers(args, view)
+    latched = _latched(args.latches, view.cluster_id) | told
+    asked = asked_for(args, wish, view)
+    if view.role == "controller":
+        made = plan(None, asked.updates, controllers=view, latched=latched, left_out=asked.left_out)
+    else:
+        made = plan(view, asked.updates, controllers=controllers, latched=latched, left_out=asked.left_out)
+    if args.output == "json":
+        print(json.dumps(_as_json(made)))
+    else:
+        print("\n".join(map(printable, str(made).splitlines())))
+    if made.judgement == "refused" or made.hurt:
+        return CLOSED
+    return UNKNOWN if made.judgement == "unknown" else FINE
+
+
+def _controllers(args: argparse.Namespace, brokers: View) -> View:
+    """Ask the controllers too. What goes wrong there names the option: the brokers have answered."""
+    option = "argument --controllers"
+    try:
+        view = look_at_controllers(args, args.controllers)
+    except ConfigError as error:
+        raise CommandError(f"{option}: {error}") from error
+    except FeatureGateError as error:
+        raise CommandError(f"{option}: {error}", UNKNOWN) from error
+    if view.cluster_id != brokers.cluster_id:
+        raise CommandError(f"{option}: they lead cluster {view.cluster_id}, and the brokers are {brokers.cluster_id}'s")
+    return view
+
+
+def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
+    """Read the latches of apps: each place is the folder of a FileShelf, or one of its files.
+
+    A file that cannot be read is an `UnreadLatch` under its own name, and the others count.
+    """
+    found: dict[str, Requirement | UnreadLatch] = {}
+    for place in places:
+        if cluster_id is None:
+            why = "the cluster has not told its id, so it is not known which of these latches are of this cluster"
+            found[place] = UnreadLatch(place, "", why)
+            continue
+        try:
+            kept = _kept(Path(place), cluster_id)
+        except ShelfError as error:
+            found[error.place] = UnreadLatch(error.place, "", error.problem)
+            continue
+        if kept is not None and kept.cluster_id == cluster_id:
+            found |= {f"{name} ({place})": requirement for name, requirement in latched_in(kept).items()}
+    return found
+
+
+def _kept(place: Path, cluster_id: str) -> Kept | None:
+    """Read a file, or the file of a cluster in a folder; None where the folder has none.
+
+    Raises `CommandError` for a place that is not there, `ShelfError` for what cannot be read.
+    """
+    try:
+        file = FileShelf(place).path(cluster_id) if place.is_dir() else place
+        kept = kept_in(file)
+    except FileNotFoundError as error:
+        if error.filename == str(place):
+            raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
+        return None
+    except OSError as error:
+        raise ShelfError(place, error.strerror or str(error)) from error
+    if file != place and kept.cluster_id != cluster_id:
+        raise ShelfError(file, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+    return kept
+
+
+def _as_json(made: Plan) -> dict[str, Any]:
+    return {
+        "cluster_id": made.cluster_id,
+        "epoch": made.epoch,
+        "judgement": made.judgement,
+        "all_or_nothing": made.all_or_nothing,
+        "features": [
+            {
+                "feature": update.feature,
+                "current": current,
+                "level": update.level,
+                "upgrade_type": update.upgrade_type,
+                "judgement": judgement,
+                "text": text,
+            }
+            for update, current, judgement, text in made.updates
+        ],
+        "left_out": [left_out_as_json(left) for left in made.left_out],
+        "opens": list(made.opens),
+        "closes": list(made.closes),
+        "hurt": [hurt._asdict() for hurt in made.hurt],
+        "unread": [unread._asdict() for unread in made.unread],
+        "notes": list(made.notes),
+    }

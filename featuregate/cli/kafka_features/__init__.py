@@ -1,0 +1,1 @@
+"""The drop-in for kafka-features: its argument lists, its output and its exit codes."""

@@ -1,0 +1,128 @@
+"""What became of an update, told as kafka-features tells it, or as JSON.
+
+Source: ``FeatureCommand.update`` of Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.catalog import close_to, features, level_name
+from featuregate.cli.output import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from featuregate.admin.outcomes import Outcome
+    from featuregate.admin.updates import LeftOut, Update
+    from featuregate.cli.requested_updates import Verb
+    from featuregate.view.cluster_view import View
+
+__all__ = ["advice", "as_json", "changes", "failed", "left_out_as_json", "lines", "not_sent"]
+
+_UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def lines(verb: Verb, updates: tuple[Update, ...], errors: Mapping[str, str], *, dry_run: bool) -> list[str]:
+    """Return a line for each feature, by name; ``errors`` are the words of those that were refused."""
+    return [
+        _line(verb, update, errors.get(update.feature), dry_run=dry_run)
+        for update in sorted(updates, key=lambda update: update.feature)
+    ]
+
+
+def failed(updates: tuple[Update, ...], errors: Mapping[str, str]) -> str:
+    """Return the last line, where anything was refused."""
+    return f"{len(errors)} out of {len(updates)} operation(s) failed."
+
+
+def advice(outcome: Outcome) -> Iterator[str]:
+    """Say what to do about a refusal, where the controller's words do not: ours on top, so not for the drop-in."""
+    if any(one.error is not None and one.error.name == _UNAUTHORIZED for one in outcome.failures):
+        yield "A dry run and a change need ALTER on the cluster."
+    for one in outcome.failures:
+        name = one.update.feature
+        if name not in features() and (close := close_to(name, features())):
+            yield f"Did you mean {' or '.join(close)} by {name}?"
+
+
+def changes(outcome: Outcome, before: View) -> Iterator[str]:
+    """Yield a line for each feature, as KIP-584 lays out what ``upgrade-all`` and ``downgrade-all`` do.
+
+    The lowest finalized level is shown where it deprecates levels.
+    """
+    done = "OK (dry run)" if outcome.dry_run else "OK"
+    for one in sorted(outcome.features, key=lambda one: one.update.feature):
+        name, level = one.update.feature, before.level(one.update.feature)
+        what = f"[{_change(level, one.update.level).capitalize()}]"
+        lowest = before.finalized_min.get(name)
+        deprecated = "" if lowest is None else f"ExistingFinalizedMinVersion: {_named(name, lowest):<15}  "
+        result = done if one.error is None else printable(one.error.message or one.error.name)
+        yield (
+            f"{what:>11} Feature: {printable(name):<40}  {deprecated}"
+            f"ExistingFinalizedMaxVersion: {_named(name, level):<15}  "
+            f"NewFinalizedMaxVersion: {_named(name, one.update.level):<15}  Result: {result}"
+        )
+
+
+def not_sent(left_out: Iterable[LeftOut]) -> Iterator[str]:
+    """Say which features of a release are not sent, and why: in one line those that are there already."""
+    left = tuple(left_out)
+    if already := [f"{each.update.feature} {each.update.level}" for each in left if each.already and each.update.level]:
+        yield f"not sent, because the cluster is there already: {', '.join(already)}"
+    for each in left:
+        if not each.already:
+            yield f"not sent: {each.update.feature} {each.why}"
+
+
+def as_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iterable[LeftOut]) -> dict[str, Any]:
+    """Return the whole outcome as plain values (docs/reference/command-line.md).
+
+    ``before`` is the cluster as it was, None where it was not looked at.
+    """
+    return {
+        "command": verb,
+        "cluster_id": outcome.cluster_id,
+        "dry_run": outcome.dry_run,
+        "done": outcome.done,
+        "read_back": outcome.read_back,
+        "features": [
+            {
+                "feature": one.update.feature,
+                "before": None if before is None else before.level(one.update.feature),
+                "before_min": None if before is None else before.finalized_min.get(one.update.feature),
+                "level": one.update.level,
+                "change": None if before is None else _change(before.level(one.update.feature), one.update.level),
+                "upgrade_type": one.update.upgrade_type,
+                "done": one.done,
+                "error": one.error and {"code": one.error.code, "name": one.error.name, "message": one.error.message},
+            }
+            for one in outcome.features
+        ],
+        "left_out": [left_out_as_json(each) for each in left_out],
+    }
+
+
+def left_out_as_json(left: LeftOut) -> dict[str, Any]:
+    """Return an update that is not sent as plain values."""
+    return {"feature": left.update.feature, "current": left.current, "level": left.update.level, "why": left.why}
+
+
+def _change(before: int | None, after: int) -> str:
+    """Name a change as KIP-584 does; an unknown level counts as none."""
+    if not after:
+        return "delete"
+    return "add" if not before else "upgrade" if after >= before else "downgrade"
+
+
+def _named(feature: str, level: int | None) -> str:
+    return level_name(feature, level) if level else "-"
+
+
+def _line(verb: Verb, update: Update, error: str | None, *, dry_run: bool) -> str:
+    name, level = printable(update.feature), update.level
+    if error is None:
+        done = "disabled." if verb == "disable" else f"{verb}d to {level}."
+        return f"{name} {'can be' if dry_run else 'was'} {done}"
+    what = f"disable {name}" if verb == "disable" else f"{verb} {name} to {level}"
+    return f"{'Can not' if dry_run else 'Could not'} {what}. {printable(error)}"

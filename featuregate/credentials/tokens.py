@@ -1,0 +1,214 @@
+"""Where OAUTHBEARER's tokens come from. Each is kept until four fifths of its life are over."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from cachetools import TLRUCache
+
+from featuregate.blocking import in_daemon_thread
+from featuregate.config import Callback, ClientCredentials, Secret, TokenSource, UnsecuredToken
+from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
+from featuregate.printable import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import requests
+
+__all__ = ["BearerToken", "TokenFetcher", "fetch_token"]
+
+_KEPT: Final = 0.8
+_LONGEST_LIFE: Final = 24 * 3600
+"""Seconds that are believed: a token that is said to live longer is fetched anew each day."""
+_MOST_BYTES: Final = 1024 * 1024
+_PIECE: Final = 64 * 1024
+_OK: Final = 200
+_REDIRECTS: Final = range(300, 400)
+
+
+def _now() -> float:
+    """Seconds since 1970: tokens expire by the wall clock."""
+    return datetime.now(UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A token, until when it may be used again, and the SASL extensions that go with it."""
+
+    value: Secret
+    reuse_until: float
+    """Seconds since 1970."""
+    extensions: tuple[tuple[str, str], ...] = ()
+
+
+class TokenFetcher:
+    """Fetches tokens, one at a time from each source, and keeps them while they are good. Safe in threads."""
+
+    def __init__(self, now: Callable[[], float] = _now) -> None:
+        self._now = now
+        self._kept: TLRUCache[TokenSource, BearerToken] = TLRUCache(
+            64, ttu=lambda _, token, __: token.reuse_until, timer=now
+        )
+        self._turns = threading.Condition()
+        self._asked: set[TokenSource] = set()
+
+    def fetch(self, source: TokenSource, timeout: float) -> BearerToken:
+        """Give the token that is kept, or fetch one; whoever finds another at it waits for that one.
+
+        ``timeout`` is how many seconds an endpoint may be silent, and how long to wait for another: a source that
+        hangs costs one thread, however often it is asked. Raises what `fetch_token` does.
+        """
+        with self._turns:
+            if not self._turns.wait_for(lambda: source not in self._asked, timeout):
+                raise _timed_out(source, timeout)
+            if (kept := self._kept.get(source)) is not None:
+                return kept
+            self._asked.add(source)
+        token = None
+        try:
+            token = self._fetch(source, timeout)
+        finally:
+            with self._turns:
+                self._asked.discard(source)
+                if token is not None:
+                    self._kept[source] = token
+                self._turns.notify_all()
+        return token
+
+    def _fetch(self, source: TokenSource, timeout: float) -> BearerToken:
+        match source:
+            case Callback():
+                return self._call(source)
+            case ClientCredentials():
+                return self._ask(source, timeout)
+            case UnsecuredToken():
+                return self._make(source)
+
+    def _until(self, lifetime: float) -> float:
+        return self._now() + _KEPT * min(lifetime, _LONGEST_LIFE)
+
+    def _call(self, source: Callback) -> BearerToken:
+        """Run confluent-kafka's callback: ``(token, expiry[, principal, extensions])``, the expiry since 1970."""
+        try:
+            given = source.function(source.config)
+        except Exception as error:
+            # The text of the app's error may hold anything, so only its type is told; the cause has the rest.
+            raise ConfigError("oauth_cb", f"gave no (token, expiry): it failed with {type(error).__name__}") from error
+        try:
+            token, expiry, *rest = given
+            extensions = dict(rest[1] if len(rest) > 1 else {})
+            value, until = str(token), self._until(float(expiry) - self._now())
+        except Exception as error:  # noqa: BLE001 - whatever it gave; the error may hold the token, if the two are swapped
+            problem = f"gave no (token, expiry): reading it failed with {type(error).__name__}"
+        else:
+            return BearerToken(Secret(value), until, tuple((str(name), str(text)) for name, text in extensions.items()))
+        raise ConfigError("oauth_cb", problem)
+
+    def _ask(self, source: ClientCredentials, timeout: float) -> BearerToken:
+        """Ask the endpoint, as RFC 6749 section 4.4 says."""
+        answer = _post(source, timeout)
+        token = answer.get("access_token")
+        if not isinstance(token, str) or not token:
+            raise AuthenticationFailed(source.place, "OAUTHBEARER", "the token endpoint's answer has no access_token")
+        lifetime = answer.get("expires_in")
+        known = isinstance(lifetime, int | float | str) and str(lifetime).isdecimal()
+        return BearerToken(Secret(token), self._until(float(str(lifetime)) if known else 0), source.extensions)
+
+    def _make(self, source: UnsecuredToken) -> BearerToken:
+        now = self._now()
+        claims: dict[str, Any] = {name: text.split() if name == "scope" else text for name, text in source.claims}
+        claims |= {"iat": int(now), "exp": int(now) + source.life_seconds}
+        value = f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."
+        return BearerToken(Secret(value), self._until(source.life_seconds), source.extensions)
+
+
+_FETCHER: Final = TokenFetcher()
+
+
+async def fetch_token(source: TokenSource, within: float, fetcher: TokenFetcher = _FETCHER) -> BearerToken:
+    """Fetch a token in another thread, or give the one that is kept; the loop goes on meanwhile.
+
+    ``within`` is in seconds. Raises `TimedOut`, `ConfigError` when a callback fails, `AuthenticationFailed` when an
+    endpoint refuses.
+    """
+    try:
+        async with asyncio.timeout(within):
+            return await in_daemon_thread(lambda: fetcher.fetch(source, within))
+    except TimeoutError:
+        raise _timed_out(source, within) from None
+
+
+def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
+    where = source.place if isinstance(source, ClientCredentials) else "oauth_cb"
+    return TimedOut(where, "waiting for a token", f"no answer within {seconds:g} s")
+
+
+def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
+    import requests  # noqa: PLC0415 - only those who ask an endpoint pay for the import
+
+    form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
+    try:
+        with requests.post(
+            source.endpoint,
+            data=form,
+            auth=(_utf8(source.client_id), _utf8(source.client_secret.reveal())),
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            timeout=timeout,
+            verify=source.ca_location or True,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            return _answer(source, response)
+    except (requests.RequestException, OSError) as error:
+        problem = f"the token endpoint cannot be reached: {type(error).__name__}"
+    # Out here, so that the error does not carry that one, which holds the whole address with its query.
+    raise AuthenticationFailed(source.place, "OAUTHBEARER", problem)
+
+
+def _utf8(text: str) -> str:
+    """Dress UTF-8 up as Latin-1, in which requests writes user names and passwords."""
+    return text.encode().decode("latin-1")
+
+
+def _answer(source: ClientCredentials, response: requests.Response) -> dict[str, Any]:
+    """Read the JSON of an answer, or say why the endpoint refused, in its own words."""
+    try:
+        answer = json.loads(_body(response))
+    except (ValueError, RecursionError):  # of lists in lists in lists
+        answer = None
+    if response.status_code == _OK and isinstance(answer, dict):
+        return answer
+    raise _refused(source, response.status_code, answer)
+
+
+def _body(response: requests.Response) -> bytes:
+    """Read no more than is sensible; nothing of what is packed in spite of our asking, since that may become huge."""
+    body = b""
+    if response.headers.get("Content-Encoding", "identity") == "identity":
+        for piece in response.iter_content(_PIECE):
+            body += piece
+            if len(body) > _MOST_BYTES:
+                return b""
+    return body
+
+
+def _refused(source: ClientCredentials, status: int, answer: Any) -> FeatureGateError:
+    if status in _REDIRECTS:
+        what = "redirects, which we do not follow with a secret"
+    elif isinstance(answer, dict) and "error" in answer:
+        what = ": ".join(shown(str(answer[name])) for name in ("error", "error_description") if answer.get(name))
+    else:
+        what = "and no JSON object" if status == _OK else "and nothing that says why"
+    return AuthenticationFailed(source.place, "OAUTHBEARER", f"the token endpoint said {status}: {what}")
+
+
+def _encoded(part: dict[str, Any]) -> str:
+    """Encode a part of a JSON web token (RFC 7515)."""
+    return base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=").decode()

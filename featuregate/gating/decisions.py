@@ -1,0 +1,295 @@
+"""What a view says of a requirement, and why, broker by broker. Pure.
+
+There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst counts, of ``a | b`` the best, where
+``closed`` is worse than ``unknown`` and that is worse than ``open``. ``unknown`` never opens anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
+from featuregate.gating.level_conditions import judge_level
+from featuregate.gating.verdicts import RANK, Reason, Verdict, silence
+from featuregate.requirements import (
+    MAX_LEVEL,
+    NOTHING_EXCLUDED,
+    And,
+    ApiAtLeast,
+    ApiBetween,
+    ExcludedApis,
+    FeatureAtLeast,
+    FeatureServes,
+    Named,
+    Or,
+    Release,
+    excluded_apis,
+)
+from featuregate.view.cluster_view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from featuregate.requirements import Capability, Condition, Requirement
+    from featuregate.view.answers import ApiRange, BrokerAnswer
+
+__all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "doubt", "evaluate", "usable_versions"]
+
+_LINES: Final = 20
+_APIS: Final = 3
+
+
+class Staleness(NamedTuple):
+    """Why a view, or its levels alone, are too old to prove anything. Each is a sentence, None where it is fresh."""
+
+    view: str | None = None
+    """Nothing in the view counts: no broker has answered for too long, or nobody asks any more."""
+    levels: str | None = None
+    """Conditions on features do not count: brokers answer, and none reports the levels of the view any more."""
+
+
+FRESH: Final = Staleness()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Open or not, and why. Picklable."""
+
+    verdict: Verdict
+    requirement: str
+    """The text of the requirement."""
+    reasons: tuple[Reason, ...]
+    """For each condition: of the cluster as a whole where it decides, then one for each known broker."""
+    cluster_id: str | None
+    epoch: int
+    policy: str = ""
+    """Of the gate; empty where there is none."""
+    held: str | None = None
+    """Why a sticky gate stays open although the view does not say so; None where the verdict stands."""
+
+    @classmethod
+    def unseen(cls, requirement: Requirement, *, policy: str = "") -> Decision:
+        """Decide before any view is there.
+
+        Raises
+        ------
+        TypeError
+            No view will ever decide it: it is no requirement, or of a kind that :func:`evaluate` does not know.
+        """
+        evaluate(View(cluster_id=None), requirement)
+        text = str(requirement)
+        reason = Reason(text, None, None, "unknown", "no broker has answered yet")
+        return cls(
+            verdict="unknown", requirement=text, reasons=(reason,), cluster_id=None, epoch=-1, policy=policy, held=None
+        )
+
+    @property
+    def open(self) -> bool:
+        """Whether the behaviour may be on."""
+        return self.held is not None or self.verdict == "open"
+
+    @property
+    def sorted_reasons(self) -> tuple[Reason, ...]:
+        """The reasons, those that keep it closed first."""
+        return tuple(sorted(self.reasons, key=lambda reason: RANK[reason.verdict]))
+
+    @property
+    def summary(self) -> str:
+        """One line: the verdict and the first reason for it."""
+        if self.held is not None:
+            return self.held
+        mine = [reason for reason in self.sorted_reasons if reason.verdict == self.verdict] or self.reasons
+        if self.verdict == "open" or not mine:
+            return f"{self.verdict}: {self.requirement}"
+        more = f" (and {len(mine) - 1} more)" if len(mine) > 1 else ""
+        return f"{self.verdict}: {mine[0].condition}: {mine[0].text}{more}"
+
+    def __str__(self) -> str:
+        where = f"cluster {self.cluster_id or 'unknown'}, {f'epoch {self.epoch}' if self.epoch >= 0 else 'no epoch'}"
+        head = f"{self.held or self.verdict}: {self.requirement} ({where}"
+        head += f", {self.policy} gate)" if self.policy else ")"
+        shown = self.sorted_reasons[:_LINES]
+        lines = [f"  {reason.verdict:<7}  {reason.condition}: {reason.text}" for reason in shown]
+        left = len(self.reasons) - len(shown)
+        return "\n".join([head, *lines, *([f"  and {left} more reasons"] if left else [])])
+
+
+def evaluate(
+    view: View,
+    requirement: Requirement,
+    staleness: Staleness = FRESH,
+    *,
+    exclude_apis: ExcludedApis | str = NOTHING_EXCLUDED,
+) -> Decision:
+    """Decide a requirement by a view, as far as that is fresh.
+
+    A condition on an API or a release is open only if every known broker answered and qualifies; it is closed as soon
+    as one that answered does not; else it is unknown. A condition on a feature goes by the cluster's finalized level,
+    and is unknown where no broker has reported any, or none reports it any more. A stale view opens nothing.
+
+    ``exclude_apis`` names API versions that the client must not use (KIP-35), such as ``Produce=9-11,Fetch``. They do
+    not count as served. A release is told by all that brokers advertise, excluded or not.
+
+    Raises
+    ------
+    ConfigError
+        ``exclude_apis`` does not parse.
+    """
+    verdict, reasons = _judge(view, requirement, staleness.levels, excluded_apis(exclude_apis))
+    decision = Decision(
+        verdict=verdict,
+        requirement=str(requirement),
+        reasons=tuple(reasons),
+        cluster_id=view.cluster_id,
+        epoch=view.epoch,
+    )
+    return decision if staleness.view is None else doubt(decision, "the view is fresh", staleness.view)
+
+
+def doubt(decision: Decision, condition: str, text: str) -> Decision:
+    """Take back what a decision opens, because ``condition``, which is not part of the requirement, is not met."""
+    reason = Reason(condition, None, None, "unknown", text)
+    verdict: Verdict = "closed" if decision.verdict == "closed" else "unknown"
+    return replace(decision, verdict=verdict, reasons=(reason, *decision.reasons), held=None)
+
+
+def usable_versions(
+    view: View, capability: Capability, *, exclude_apis: ExcludedApis | str = NOTHING_EXCLUDED
+) -> Mapping[str, int | None]:
+    """Return the highest version of each API that the client and every broker speak (KIP-35), by name of the API.
+
+    None where there is none, and where a known broker did not answer, because it might not speak any of them.
+    Versions in ``exclude_apis``, such as ``Produce=9-11,Fetch``, are not used.
+
+    Raises
+    ------
+    ConfigError
+        ``exclude_apis`` does not parse.
+    """
+    excluded = excluded_apis(exclude_apis)
+    usable: dict[str, int | None] = {}
+    for speaks in capability.ranges:
+        common = view.api(speaks.key)
+        known = common is not None and not common.incomplete
+        usable[api_name(speaks.key)] = _newest(common, speaks, excluded) if known else None
+    return usable
+
+
+def _judge(
+    view: View, requirement: Requirement, old_levels: str | None, excluded: ExcludedApis
+) -> tuple[Verdict, list[Reason]]:
+    match requirement:
+        case Named():
+            return _judge(view, requirement.requirement, old_levels, excluded)
+        case And(parts):
+            return _combine(min, (_judge(view, part, old_levels, excluded) for part in parts))
+        case Or(parts):
+            return _combine(max, (_judge(view, part, old_levels, excluded) for part in parts))
+        case FeatureAtLeast() | FeatureServes():
+            return judge_level(view, requirement, old_levels)
+        case ApiAtLeast() | ApiBetween() | Release():
+            return _judge_condition(view, requirement, excluded)
+    raise TypeError(f"{requirement!r} is not a requirement")
+
+
+def _judge_condition(
+    view: View, condition: ApiAtLeast | ApiBetween | Release, excluded: ExcludedApis
+) -> tuple[Verdict, list[Reason]]:
+    if isinstance(condition, ApiAtLeast):
+        speaks = ApiBetween(condition.key, condition.version, MAX_LEVEL)
+        return _judge_brokers(view, condition, lambda broker: _serves(broker, speaks, excluded))
+    if isinstance(condition, ApiBetween):
+        return _judge_between(view, condition, excluded)
+    return _judge_release(view, condition)
+
+
+def _combine(
+    choose: Callable[..., Verdict], judged: Iterable[tuple[Verdict, list[Reason]]]
+) -> tuple[Verdict, list[Reason]]:
+    parts = list(judged)
+    verdict = choose((verdict for verdict, _ in parts), key=RANK.__getitem__)
+    return verdict, [reason for _, reasons in parts for reason in reasons]
+
+
+def _judge_brokers(
+    view: View, condition: Condition, qualifies: Callable[[BrokerAnswer], tuple[bool, str]]
+) -> tuple[Verdict, list[Reason]]:
+    """Every known broker must answer and qualify (invariant 3)."""
+    text = str(condition)
+    if not view.brokers:
+        return "unknown", [Reason(text, None, None, "unknown", f"no {view.role} is known")]
+    reasons = []
+    for broker in view.brokers:
+        verdict: Verdict = "unknown"
+        if broker.failure is not None:
+            said = silence(broker.failure)
+        else:
+            good, said = qualifies(broker)
+            verdict = "open" if good else "closed"
+        reasons.append(Reason(text, broker.node_id, broker.address, verdict, f"{broker.name} {said}"))
+    return min((reason.verdict for reason in reasons), key=RANK.__getitem__), reasons
+
+
+def _serves(broker: BrokerAnswer, speaks: ApiBetween, excluded: ExcludedApis) -> tuple[bool, str]:
+    """Say whether a broker serves a version that a client speaks and may use."""
+    serves = broker.serves(speaks.key)
+    said = _serving(speaks.key, serves)
+    if serves is None or not _overlap(serves, speaks):
+        return False, said
+    if _newest(serves, speaks, excluded) is not None:
+        return True, said
+    return False, f"{said}, but {excluded.why(speaks.key, *_common(serves, speaks))}"
+
+
+def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) -> tuple[Verdict, list[Reason]]:
+    verdict, reasons = _judge_brokers(view, condition, lambda broker: _serves(broker, condition, excluded))
+    common = view.api(condition.key)
+    if verdict != "closed" and view.answering and _newest(common, condition, excluded) is None:
+        # Each has something in common with the client, and yet there is nothing that all of them have.
+        text = f"no version from {condition.lowest} to {condition.highest} is served by all of them"
+        if common is not None and _overlap(common, condition):
+            text += f": {excluded.why(condition.key, *_common(common, condition))}"
+        return "closed", [Reason(str(condition), None, None, "closed", text), *reasons]
+    return verdict, reasons
+
+
+def _judge_release(view: View, condition: Release) -> tuple[Verdict, list[Reason]]:
+    if view.role != "broker":
+        # Controllers list the APIs of another listener than the broker that was captured.
+        text = f"releases are told of brokers, not of {view.role}s"
+        return "unknown", [Reason(str(condition), None, None, "unknown", text)]
+    return _judge_brokers(view, condition, lambda broker: _is_release(broker, condition))
+
+
+def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:
+    needed = needed_for(condition.version)
+    lacks = [
+        f"{api_name(key)} {version}"
+        for key, version in needed.apis.items()
+        if (serves := broker.serves(key)) is None or serves.max < version
+    ]
+    can_run = broker.can_run(METADATA_VERSION)
+    if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
+        lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
+    if not lacks:
+        return True, f"has all that {condition.version} has"
+    more = f" and {len(lacks) - _APIS} more" if len(lacks) > _APIS else ""
+    return False, f"lacks what {condition.version} has: {', '.join(lacks[:_APIS])}{more}"
+
+
+def _overlap(served: ApiRange, condition: ApiBetween) -> bool:
+    return served.min <= condition.highest and condition.lowest <= served.max
+
+
+def _common(served: ApiRange, speaks: ApiBetween) -> tuple[int, int]:
+    return max(served.min, speaks.lowest), min(served.max, speaks.highest)
+
+
+def _newest(served: ApiRange | None, speaks: ApiBetween, excluded: ExcludedApis) -> int | None:
+    """Return the highest version in common that may be used; None where there is none."""
+    return None if served is None else excluded.newest(speaks.key, *_common(served, speaks))
+
+
+def _serving(key: int, serves: ApiRange | None) -> str:
+    return f"does not serve {api_name(key)}" if serves is None else f"serves {api_name(key)} {serves.min}..{serves.max}"

@@ -1,0 +1,222 @@
+"""Gates: the one cheap question that an app asks before it switches its behaviour.
+
+``gate.open`` is one attribute read. It is written by the store after each poll, so a check does no I/O, takes no
+lock and raises nothing. Only :meth:`Gate.require` and a guard without a fallback raise.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast, overload
+
+from featuregate.errors import GateClosed, NotPicklable
+from featuregate.gating.decisions import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from featuregate.gating.latches import Policy
+    from featuregate.requirements import Requirement
+
+__all__ = ["Decorator", "Gate", "Owner", "Pin"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Owner(Protocol):
+    """What keeps a gate fresh: a discoverer."""
+
+    def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Block until ``done()`` or until the timeout in seconds; return which."""
+        ...
+
+    def revive(self) -> None:
+        """Start polling where nothing polls: after a fork, or before the first start."""
+        ...
+
+
+class Decorator(Protocol):
+    """What takes any function and gives one of the same signature."""
+
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+        """Decorate the function."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """One decision frozen for a unit of work: a transaction, a generation, a micro-batch. Picklable."""
+
+    gate: str
+    decision: Decision
+
+    @property
+    def open(self) -> bool:
+        """Whether the gate was open when the pin was taken."""
+        return self.decision.open
+
+
+class Gate:
+    """A named requirement, bound to a discoverer. Get one from :meth:`featuregate.Discoverer.gate`.
+
+    Attributes
+    ----------
+    open : bool
+        Whether the behaviour may be on. False until a view proves the requirement.
+    decision : Decision
+        The same with its reasons, broker by broker.
+    """
+
+    __slots__ = ("__weakref__", "_owner", "decision", "name", "open", "policy", "requirement")
+
+    open: bool
+    decision: Decision
+
+    def __init__(self, name: str, requirement: Requirement, *, policy: Policy, owner: Owner) -> None:
+        self.name = name
+        self.requirement = requirement
+        self.policy: Policy = policy
+        self._owner = owner
+        self.settle(Decision.unseen(requirement, policy=policy))
+
+    def __bool__(self) -> bool:
+        return self.open
+
+    def __repr__(self) -> str:
+        return f"<Gate {self.name!r} {'open' if self.open else 'closed'} ({self.policy}): {self.requirement}>"
+
+    def __reduce__(self) -> str:
+        raise NotPicklable("gate", "it lives in one process; send gate.pin(), which holds its decision")
+
+    def settle(self, decision: Decision) -> None:
+        """Take a decision; called by the store after each view."""
+        self.decision = decision
+        self.open = decision.open
+
+    def forked(self) -> None:
+        """Make the next check notice that it runs in a forked child, where no thread polls."""
+        self.__class__ = _ForkedGate
+
+    def pin(self) -> Pin:
+        """Freeze the decision of now for a unit of work."""
+        return Pin(gate=self.name, decision=self.decision)
+
+    def require(self) -> None:
+        """Return if the gate is open.
+
+        Raises
+        ------
+        GateClosed
+            It is not; the error names the gate, the requirement and the brokers that lack it.
+        """
+        if not self.open:
+            raise GateClosed(self.name, self.decision)
+
+    def wait(self, timeout: float) -> bool:
+        """Block until the gate is open, for ``timeout`` seconds at most; return whether it is.
+
+        In a coroutine: ``await asyncio.to_thread(gate.wait, 30)``.
+        """
+        return self._owner.wait_until(lambda: self.open, timeout)
+
+    @overload
+    def guard(self) -> Decorator: ...
+
+    @overload
+    def guard(self, *, fallback: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+    def guard(self, *, fallback: Callable[P, R] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Run the function only while the gate is open, and ``fallback`` otherwise.
+
+        Functions, methods and coroutine functions alike; the signature stays. The gate is looked at once for each
+        call, when it begins (for a coroutine function: when it is first awaited).
+
+        Parameters
+        ----------
+        fallback
+            Called with the same arguments while the gate is closed. Without one, such a call raises
+            :class:`~featuregate.errors.GateClosed`. A coroutine function wants a coroutine function.
+
+        Raises
+        ------
+        TypeError
+            One of the two is a coroutine function and the other is not.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            is_async = inspect.iscoroutinefunction(function)
+            if fallback is not None and inspect.iscoroutinefunction(fallback) is not is_async:
+                kinds = ("a coroutine function", "a plain function")[:: 1 if is_async else -1]
+                raise TypeError(
+                    f"{function.__qualname__} is {kinds[0]} and its fallback {fallback.__qualname__} {kinds[1]}: "
+                    "callers could not tell whether to await"
+                )
+            return _guard_async(self, function, fallback) if is_async else _guard_plain(self, function, fallback)
+
+        return decorate
+
+
+class _ForkedGate(Gate):
+    """A gate in a forked child, until its first check there starts a thread that polls.
+
+    A class of its own rather than a ``__getattr__`` of every gate, with which CPython 3.11 reads ``open`` six times
+    slower.
+    """
+
+    __slots__ = ()
+
+    @property
+    def open(self) -> bool:  # type: ignore[override]  # covers the slot, which keeps its value
+        self._become_plain()
+        self._owner.revive()
+        return self.open
+
+    @property
+    def decision(self) -> Decision:  # type: ignore[override]  # as above; a pin asks for nothing else
+        self._become_plain()
+        self._owner.revive()
+        return self.decision
+
+    def settle(self, decision: Decision) -> None:
+        self._become_plain()
+        self.settle(decision)
+
+    def _become_plain(self) -> None:
+        gate: Gate = self
+        gate.__class__ = Gate
+
+
+def _guard_plain(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | None) -> Callable[P, R]:
+    if fallback is None:
+
+        @functools.wraps(function)
+        def required(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not gate.open:
+                raise GateClosed(gate.name, gate.decision)
+            return function(*args, **kwargs)
+
+        return required
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        if gate.open:
+            return function(*args, **kwargs)
+        return fallback(*args, **kwargs)
+
+    return guarded
+
+
+def _guard_async(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | None) -> Callable[P, R]:
+    @functools.wraps(function)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> object:
+        if gate.open:
+            return await cast("Callable[P, Awaitable[object]]", function)(*args, **kwargs)
+        if fallback is None:
+            raise GateClosed(gate.name, gate.decision)
+        return await cast("Callable[P, Awaitable[object]]", fallback)(*args, **kwargs)
+
+    # A coroutine function stays one: R is its coroutine, which the cast cannot say.
+    return cast("Callable[P, R]", guarded)

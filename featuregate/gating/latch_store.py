@@ -1,0 +1,268 @@
+"""The durable form of what is kept: latches that outlive the process.
+
+A :class:`Shelf` holds one :class:`~featuregate.gating.latches.Kept` for each cluster id, and *joins* a new one with
+what is there. :class:`FileShelf` is a folder of small JSON files that people can read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from featuregate.errors import RequirementError, ShelfDamaged, ShelfError
+from featuregate.gating.latches import Kept, LatchedGate, join
+from featuregate.requirements import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["FileShelf", "Shelf", "document_of", "kept_from", "kept_in"]
+
+T = TypeVar("T")
+SCHEMA_VERSION = 1
+LOCK_SECONDS = 3.0
+ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
+
+
+class Shelf(Protocol):
+    """Where latches are kept. Both methods may block, and are never called by a check.
+
+    Each poll calls ``load``, for the latches of other processes, and ``save`` where something is new. So does
+    :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What they raise beside the errors
+    below counts as a shelf that failed: the view is taken in, and no latch opens.
+    """
+
+    def load(self, cluster_id: str) -> Kept | None:
+        """Return what is kept of this cluster, or ``None`` where nothing is.
+
+        Raises
+        ------
+        ShelfDamaged
+            What was there cannot be read; it has been set aside, and the next load returns ``None``.
+        ShelfError
+            The shelf cannot be read now.
+        """
+        ...
+
+    def save(self, kept: Kept) -> Kept:
+        """Join ``kept`` with what is there, and return the joined record once it is durable.
+
+        Raises
+        ------
+        ShelfError
+            It is not durable.
+        """
+        ...
+
+
+class FileShelf:
+    """A folder with one file per cluster id.
+
+    Files are replaced atomically and flushed to the disk before :meth:`save` returns. Processes that share the
+    folder take turns by a lock file, so that none loses another's latch.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        from pathlib import Path  # noqa: PLC0415 - only apps with a durable latch pay for it
+
+        self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"FileShelf({str(self.folder)!r})"
+
+    def load(self, cluster_id: str) -> Kept | None:
+        """Return what is kept of this cluster; see :meth:`Shelf.load`.
+
+        Files are replaced whole, so a read takes no turn, and works where the folder cannot be written.
+        """
+        path = self.path(cluster_id)
+        try:
+            return _read(path, cluster_id)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ShelfError(path, error.strerror or str(error)) from error
+        except _Damage:
+            with self._turn(cluster_id):
+                return _read_or_set_aside(path, cluster_id)
+
+    def save(self, kept: Kept) -> Kept:
+        """Join ``kept`` with the file and make it durable; see :meth:`Shelf.save`."""
+        if kept.cluster_id is None:
+            raise ShelfError(self.folder, "a cluster without an id has no place on a shelf")
+        with self._turn(kept.cluster_id) as path:
+            there = _read_or_set_aside(path, kept.cluster_id)
+            joined = kept if there is None else join(there, kept)
+            if joined != there:
+                _replace(path, _to_text(joined))
+        return joined
+
+    def path(self, cluster_id: str) -> Path:
+        """Return the file of this cluster. The id came over the network: nothing in it can leave the folder."""
+        from urllib.parse import quote  # noqa: PLC0415 - see __init__
+
+        return self.folder / f"{quote(cluster_id, safe='')[:200]}.json"
+
+    @contextmanager
+    def _turn(self, cluster_id: str) -> Iterator[Path]:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - only apps with a durable latch pay for it
+
+        path = self.path(cluster_id)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS):
+                yield path
+        except Timeout as error:
+            raise ShelfError(path, f"another process has held its lock for {LOCK_SECONDS:.0f} s") from error
+        except OSError as error:
+            raise ShelfError(path, error.strerror or str(error)) from error
+
+
+class _Damage(Exception):
+    """A file does not hold what we write."""
+
+
+def kept_in(path: Path) -> Kept:
+    """Return what one file of a :class:`FileShelf` holds. The file stays as it is and where it is, damaged or not.
+
+    Raises
+    ------
+    ShelfError
+        The file cannot be read, does not parse, or was written by a newer featuregate; not for a missing file.
+    FileNotFoundError
+        There is no such file.
+    """
+    try:
+        return _parse(path)
+    except _Damage as damage:
+        raise ShelfError(path, f"damaged ({damage})") from damage
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ShelfError(path, error.strerror or str(error)) from error
+
+
+def _read(path: Path, cluster_id: str) -> Kept:
+    kept = _parse(path)
+    if kept.cluster_id != cluster_id:
+        raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+    return kept
+
+
+def _parse(path: Path) -> Kept:
+    data = path.read_bytes()
+    try:
+        document = json.loads(data)
+        version = document["schema_version"]
+        if type(version) is int and version > SCHEMA_VERSION:
+            raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
+        return kept_from(document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _Damage(f"{type(error).__name__}: {error}") from error
+
+
+def _read_or_set_aside(path: Path, cluster_id: str) -> Kept | None:
+    try:
+        return _read(path, cluster_id)
+    except FileNotFoundError:
+        return None
+    except _Damage as damage:
+        raise ShelfDamaged(path, _set_aside(path), str(damage)) from damage
+
+
+def _set_aside(path: Path) -> Path:
+    """Keep a damaged file under a free name: an operator may still read the latches in it."""
+    number = 1
+    while (aside := path.with_suffix(f".damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    return aside
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside, flush, swap, flush the folder: a crash leaves the old file or the new one, whole."""
+    beside = path.with_suffix(".new")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _to_text(kept: Kept) -> str:
+    return json.dumps({"about": ABOUT, **document_of(kept)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def document_of(kept: Kept) -> dict[str, Any]:
+    """Give a record as plain JSON-able values, by schema version 1."""
+    gates = [
+        {
+            "gate": latched.gate,
+            "requirement": latched.requirement,
+            "opened_at": datetime.fromtimestamp(latched.opened_at, UTC).isoformat(),
+            "epoch": latched.epoch,
+        }
+        for latched in kept.gates.values()
+    ]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cluster_id": kept.cluster_id,
+        "levels": dict(kept.levels),
+        "gates": gates,
+    }
+
+
+def kept_from(document: Any) -> Kept:
+    """Build the record from parsed JSON.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, AttributeError
+        It is no such document.
+    """
+    gates = [
+        LatchedGate(
+            gate=_typed(row["gate"], str),
+            requirement=_canonical(_typed(row["requirement"], str)),
+            opened_at=datetime.fromisoformat(_typed(row["opened_at"], str)).timestamp(),
+            epoch=_typed(row["epoch"], int),
+        )
+        for row in document["gates"]
+    ]
+    return Kept(
+        cluster_id=_typed(document["cluster_id"], str),
+        levels={_typed(name, str): _typed(level, int) for name, level in document["levels"].items()},
+        gates={latched.key: latched for latched in gates},
+    )
+
+
+def _canonical(requirement: str) -> str:
+    """Spell a requirement as this release does.
+
+    A newer catalog may know an API or a feature by name that was a bare number or ``feature:`` when the latch was
+    written; the promise is the same, and its latch must be found again.
+    """
+    try:
+        return str(parse(requirement))
+    except RequirementError:
+        return requirement
+
+
+def _typed(value: object, kind: type[T]) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, found {value!r}")
+    return value

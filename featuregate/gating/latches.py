@@ -1,0 +1,140 @@
+"""What never goes back: a grow-only record per cluster, and the decision of a gate in its light.
+
+Everything here is pure. A :class:`Kept` is a join-semilattice: levels only rise, opened gates only join,
+so records of several processes, restarts and machines can be joined in any order, any number of times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from featuregate.gating.decisions import FRESH, doubt, evaluate
+from featuregate.requirements import NOTHING_EXCLUDED, ApiAtLeast, ApiBetween, ExcludedApis, conditions_in, features_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from featuregate.gating.decisions import Decision, Staleness
+    from featuregate.requirements import Requirement
+    from featuregate.view.cluster_view import View
+
+__all__ = ["Kept", "LatchKey", "LatchedGate", "Policy", "decide", "join", "ratchet"]
+
+Policy = Literal["sticky", "live"]
+"""``sticky``: once open, open, for one cluster id. ``live``: open only while it is proved."""
+
+
+class LatchKey(NamedTuple):
+    """What a latch belongs to: the same name with another requirement is another promise."""
+
+    gate: str
+    requirement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatchedGate:
+    """A gate that opened, and when."""
+
+    gate: str
+    requirement: str
+    """The requirement as text, in the spelling of :func:`featuregate.requirements.parse`."""
+    opened_at: float
+    """Seconds since the Unix epoch, by the clock of the process that opened it."""
+    epoch: int
+    """The epoch of the view that opened it; -1 where the cluster has none."""
+
+    @property
+    def key(self) -> LatchKey:
+        """The key under which :attr:`Kept.gates` holds it."""
+        return LatchKey(self.gate, self.requirement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What one cluster has shown so far. Nothing in it ever falls or goes away."""
+
+    cluster_id: str | None = None
+    """``None``: the cluster did not tell (before 0.10.1, or a listed roster)."""
+    levels: Mapping[str, int] = field(default_factory=dict)
+    """The highest finalized level ever seen of each feature."""
+    gates: Mapping[LatchKey, LatchedGate] = field(default_factory=dict)
+    """Each gate that opened."""
+
+
+def join(one: Kept, other: Kept) -> Kept:
+    """Join two records of one cluster: the higher level of each feature, and the gates of both.
+
+    Where both opened the same gate, the earlier opening stays.
+
+    Raises
+    ------
+    ValueError
+        They are records of different clusters.
+    """
+    if one.cluster_id != other.cluster_id:
+        raise ValueError(f"these are records of two clusters: {one.cluster_id} and {other.cluster_id}")
+    names = sorted({*one.levels, *other.levels})
+    gates = dict(one.gates)
+    for key, latched in other.gates.items():
+        gates[key] = min(gates.get(key, latched), latched, key=lambda at: (at.opened_at, at.epoch))
+    return Kept(
+        cluster_id=one.cluster_id,
+        levels={name: max(one.levels.get(name, 0), other.levels.get(name, 0)) for name in names},
+        gates={key: gates[key] for key in sorted(gates)},
+    )
+
+
+def ratchet(kept: Kept, seen: View, opened: Iterable[LatchedGate] = ()) -> Kept:
+    """Move ``kept`` up to what was seen, never down.
+
+    Another cluster id starts afresh: what one cluster has shown says nothing of another.
+    """
+    base = kept if kept.cluster_id == seen.cluster_id else Kept(cluster_id=seen.cluster_id)
+    now = Kept(
+        cluster_id=seen.cluster_id,
+        levels={name: level for name, level in seen.finalized.items() if level > 0},
+        gates={latched.key: latched for latched in opened},
+    )
+    return join(base, now)
+
+
+def decide(
+    kept: Kept,
+    view: View,
+    *,
+    name: str,
+    requirement: Requirement,
+    policy: Policy,
+    staleness: Staleness = FRESH,
+    exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
+) -> Decision:
+    """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before."""
+    decision = replace(evaluate(view, requirement, staleness, exclude_apis=exclude_apis), policy=policy)
+    if policy == "live":
+        return decision
+    latched = kept.gates.get(LatchKey(name, str(requirement))) if kept.cluster_id == view.cluster_id else None
+    if latched is None:
+        # Proved, but not kept: what would be forgotten by a restart must not be relied upon now.
+        return doubt(decision, "the latch is kept", "it could not be made durable") if decision.open else decision
+    held = _why_held(kept, view, requirement, latched, staleness)
+    if not decision.open and (unused := _excluded_in(requirement, exclude_apis)):
+        held = f"{held}; versions of what it needs are excluded by configuration ({unused})"
+    return decision if decision.open else replace(decision, held=held)
+
+
+def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> ExcludedApis:
+    keys = {part.key for part in conditions_in(requirement) if isinstance(part, ApiAtLeast | ApiBetween)}
+    return ExcludedApis(tuple(excluded for excluded in exclude_apis.ranges if excluded[0] in keys))
+
+
+def _why_held(kept: Kept, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness) -> str:
+    """Name the downgrade where there was one: it must be loud, because the app goes on as before."""
+    fallen = [
+        f"finalized level fell to {level} at epoch {view.epoch} ({feature} was {kept.levels[feature]})"
+        for feature in features_in(requirement)
+        if (level := view.level(feature)) is not None and level < kept.levels.get(feature, 0)
+    ]
+    old = staleness.view or staleness.levels
+    unproved = f"latched at epoch {latched.epoch}, and not proved now{f': {old}' if old else ''}"
+    return f"held open: {'; '.join(fallen) or unproved}"

@@ -1,0 +1,124 @@
+"""What a view says of a condition on a feature, and why. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    close_to,
+    features,
+    level_name,
+    quorum_keeps_kraft_version,
+)
+from featuregate.gating.verdicts import Reason, Verdict, silence
+from featuregate.requirements import FeatureAtLeast, FeatureServes
+
+if TYPE_CHECKING:
+    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.cluster_view import View
+
+__all__ = ["judge_level"]
+
+_FEATURES_FROM: Final = 3
+_SHOWN: Final = 3
+
+
+def judge_level(
+    view: View, condition: FeatureAtLeast | FeatureServes, old_levels: str | None
+) -> tuple[Verdict, list[Reason]]:
+    """Let the cluster decide, and brokers tell what they have heard of it, those that could not run it first.
+
+    ``old_levels`` says why the levels of the view prove nothing any more; None where they do.
+    """
+    feature = condition.feature
+    level, lowest = view.level(feature), view.lowest_level(feature)
+    said = _cluster_level(view, feature, level)
+    verdict: Verdict = "unknown"
+    if level is not None and lowest is not None:
+        against = _against(view, condition, level, lowest)
+        verdict, said = ("open", said) if against is None else ("closed", f"{against}{said}")
+        if old_levels is not None:
+            verdict, said = "unknown", f"{said}, and {old_levels}"
+    text = str(condition)
+    reasons = [Reason(text, None, None, verdict, said)]
+    for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
+        heard = f"{broker.name} {_broker_level(view, broker, feature)}"
+        reasons.append(Reason(text, broker.node_id, broker.address, verdict, heard))
+    return verdict, reasons
+
+
+def _against(view: View, condition: FeatureAtLeast | FeatureServes, level: int, lowest: int) -> str | None:
+    """Say what speaks against it, to stand before what is finalized: empty where that says it all. None: nothing.
+
+    A level is still served if the cluster has not deprecated it, and no broker that answers has dropped it. A
+    controller with ZooKeeper deprecates what some broker dropped, but later, and a KRaft controller never does.
+    """
+    wanted = condition.level
+    if level < wanted:
+        return ""
+    if isinstance(condition, FeatureAtLeast):
+        return None
+    if lowest > wanted:
+        return f"levels below {_level(condition.feature, lowest)} are deprecated: "
+    dropped = [b.name for b in view.answering if (can_run := b.can_run(condition.feature)) and can_run.min > wanted]
+    return f"{', '.join(dropped[:_SHOWN])} cannot run it any more: " if dropped else None
+
+
+def _can_reach(broker: BrokerAnswer, condition: FeatureAtLeast | FeatureServes) -> bool:
+    can_run = broker.can_run(condition.feature)
+    if can_run is None or can_run.max < condition.level:
+        return False
+    return isinstance(condition, FeatureAtLeast) or can_run.min <= condition.level
+
+
+def _cluster_level(view: View, feature: str, level: int | None) -> str:
+    if level is None:
+        return "the finalized level is unknown: no broker reports any finalized features"
+    said = _level(feature, level)
+    kept = "" if any(broker.epoch == view.epoch for broker in view.answering) else ", kept from an earlier view"
+    if level and feature == KRAFT_VERSION and not quorum_keeps_kraft_version(view.level(METADATA_VERSION) or 0):
+        kept += "; controllers before 4.1 report it even where their quorum does not have it (KAFKA-18979)"
+    if level or feature in view.supported or feature in features():
+        return f"the finalized level is {said} at epoch {view.epoch}{kept}"
+    close = close_to(feature, features())
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    return f"the finalized level is {said} at epoch {view.epoch}{kept}, and we know of no such feature{hint}"
+
+
+def _broker_level(view: View, broker: BrokerAnswer, feature: str) -> str:
+    """Say what one broker reported, with what explains it."""
+    if broker.failure is not None:
+        return silence(broker.failure)
+    if broker.epoch < 0:
+        return _no_epoch(broker)
+    level = broker.finalized.get(feature, 0)
+    lowest = broker.deprecated_below.get(feature, 1) if level else level
+    stale = broker.epoch < view.epoch and (lowest, level) != (view.lowest_level(feature), view.level(feature))
+    said = f"{'still says' if stale else 'says'} {_level(feature, level)} at epoch {broker.epoch}"
+    if lowest > 1:
+        said += f", with levels below {lowest} deprecated"
+    return f"{said}, {_can_run(broker, feature)}"
+
+
+def _no_epoch(broker: BrokerAnswer) -> str:
+    if broker.asked_version is not None and broker.asked_version < _FEATURES_FROM:
+        return f"was asked at ApiVersions v{broker.asked_version}, which knows no features: Kafka before 2.4"
+    bogus = " (what it lists without an epoch means nothing)" if broker.finalized else ""
+    return f"reports no finalized features (epoch -1){bogus}: Kafka before 2.7, or no feature was ever finalized"
+
+
+def _can_run(broker: BrokerAnswer, feature: str) -> str:
+    can_run = broker.can_run(feature)
+    if can_run is not None:
+        return f"can run {can_run.min}..{can_run.max}"
+    if broker.hides_features:
+        return f"may hide what it can run (ApiVersions v{broker.asked_version} leaves out features that start at 0)"
+    return "does not say that it can run any"
+
+
+def _level(feature: str, level: int) -> str:
+    if not level:
+        return "0 (absent)"
+    return f"{level} ({level_name(feature, level)})" if feature == METADATA_VERSION else str(level)

@@ -1,0 +1,408 @@
+"""The poll loop: ask every broker, again and again, and keep gates fresh.
+
+One coroutine polls. ``with Discoverer(...)`` runs it in a daemon thread, ``async with Discoverer(...)`` as a task of
+the caller's loop. Between polls the loop holds its discoverer weakly, so that one that is forgotten dies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPicklable, RefreshTimedOut
+from featuregate.gating.events import Polled, PollFailed
+from featuregate.gating.gates import Gate
+from featuregate.gating.latch_store import FileShelf
+from featuregate.gating.store import Store
+from featuregate.polling.poll import take_in
+from featuregate.polling.poll_state import Polls
+from featuregate.polling.schedule import next_delay
+from featuregate.polling.worker import Worker
+from featuregate.requirements import Requirement, parse, served_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from featuregate.config import RosterSource
+    from featuregate.gating.events import Event, MetricsHook, OnChange
+    from featuregate.gating.gates import Pin
+    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latches import Policy
+    from featuregate.net.probe import Roster
+    from featuregate.requirements import ExcludedApis
+    from featuregate.view.cluster_view import View
+
+__all__ = ["Discoverer"]
+
+logger = logging.getLogger("featuregate")
+
+STALE_INTERVALS = 3
+FORGET_SECONDS = 1800.0
+
+
+def _wall() -> float:
+    """Seconds since the Unix epoch; for the times that people read, never for durations."""
+    return datetime.now(UTC).timestamp()
+
+
+class Discoverer:
+    """Asks every broker of a cluster what it can do, keeps the answer fresh, and hands out gates.
+
+    Parameters
+    ----------
+    config
+        The very dict the app gives confluent-kafka, Java-style or Spark-style (``kafka.``) properties, a
+        ``host:port,host:port`` string, or the path of a ``.properties`` file.
+    interval
+        Seconds between polls of a quiet cluster; a tenth of it while a roll is going on, and never more than half of
+        ``stale_after``.
+    timeout
+        Seconds for one poll, at the most; 15 by default. Who has not answered by then has failed to.
+    stale_after
+        Seconds without any answer after which the view is stale, and opens no gate; three intervals by default. So are
+        its finalized levels when brokers answer and none has reported them for so long.
+    forget_after
+        Seconds for which a broker that is no longer listed still counts as known. It may be down for an upgrade
+        and come back with the old software; until it is forgotten, no gate over API ranges opens. Clusters from
+        4.0 on list brokers that are down, so this matters for older ones.
+    shelf
+        Where latches outlive the process: a folder, or anything with the methods of
+        :class:`~featuregate.gating.latch_store.Shelf`. Without one they live as long as the discoverer.
+    metrics
+        Called with each :data:`~featuregate.gating.events.Event`.
+    roster
+        ``"listed"`` says that the bootstrap list names every broker. Then only ApiVersions is sent, which brokers
+        answer before authentication. ``"ask"`` finds the brokers by asking.
+    cluster_id
+        The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers
+        tell no id, and latches belong to one: ``shelf`` needs it there. A cluster that tells another id is not asked.
+    exclude_apis
+        API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
+        ``featuregate.exclude.apis``: see :func:`featuregate.requirements.excluded_apis`. Gates do not count them as
+        served; :attr:`view` shows what brokers say.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used, or ``shelf`` is given for listed brokers without
+        a ``cluster_id``.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | str | Path,
+        *,
+        interval: float = 60.0,
+        timeout: float | None = None,
+        stale_after: float | None = None,
+        forget_after: float = FORGET_SECONDS,
+        shelf: Shelf | str | os.PathLike[str] | None = None,
+        metrics: MetricsHook | None = None,
+        roster: RosterSource = "ask",
+        cluster_id: str | None = None,
+        exclude_apis: ExcludedApis | str | None = None,
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
+            endless = name != "interval" and value == float("inf")  # never stale, never forgotten
+            if value is not None and not (type(value) in {int, float} and (0 < value < float("inf") or endless)):
+                raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
+        from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
+
+        self._settings = Settings.parse(
+            config, roster=roster, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
+        )
+        if shelf is not None and roster == "listed" and cluster_id is None:
+            raise ConfigError(
+                "cluster_id",
+                "is missing: listed brokers tell no cluster id, and the latches of a shelf belong to one;"
+                " give the cluster's id, or a name that stays the same for as long as the cluster exists",
+            )
+        self._chance = chance
+        self._clock = clock
+        self._polls = polls = Polls(
+            interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after
+        )
+        self._store: Store[Gate] = Store(
+            shelf=FileShelf(shelf) if isinstance(shelf, str | os.PathLike) else shelf,
+            wall=_wall,
+            metrics=metrics,
+            staleness=lambda: polls.staleness(clock()),
+            exclude_apis=self._settings.exclude_apis,
+        )
+        self._roster: Roster | None = None
+        self._worker: Worker | None = None
+        self._lock = threading.RLock()
+        _alive.add(self)
+
+    def __repr__(self) -> str:
+        hosts = ",".join(str(address) for address in self._settings.bootstrap)
+        return f"<Discoverer of {hosts}: {self.health()['status']}>"
+
+    def __reduce__(self) -> str:
+        raise NotPicklable(
+            "discoverer", "it polls in one process; send the View instead (features.view), or gate.pin()"
+        )
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> Self:
+        """Start polling in a daemon thread, and return at once. Starting twice is starting once."""
+        self._start(Worker.in_thread)
+        return self
+
+    def _start(self, begin: Callable[[Self], Worker]) -> None:
+        """Start polling where nothing polls, also where a loop that polled has ended."""
+        with self._lock:
+            if not self._polls.closed and (self._worker is None or not self._worker.alive()):
+                self._worker = begin(self)
+            # Perhaps just now: this lock lets the signal handlers of its own thread through.
+            closed = self._polls.closed
+        if closed:
+            self.close()
+            raise ClosedError("this discoverer has been closed; make a new one")
+
+    def close(self) -> None:
+        """Stop polling. What was seen and latched can still be read, but proves nothing new: live gates close.
+
+        Closing twice is closing once.
+        """
+        with self._lock:
+            self._polls.closed, worker, self._worker = True, self._worker, None
+        if worker is not None:
+            worker.stop()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        self._start(Worker.in_task)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        worker = self._worker
+        self.close()
+        if worker is not None:
+            await worker.stopped()
+
+    def revive(self) -> None:
+        """Start polling where nothing polls. Unlike :meth:`start` it never raises, because checks come through here."""
+        with suppress(ClosedError, RuntimeError):  # RuntimeError: the interpreter is going down, no thread can start
+            self.start()
+
+    def _forked(self) -> None:
+        """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""
+        self._lock = threading.RLock()
+        self._store.renew_locks()
+        self._worker = None
+        if not self._polls.closed:
+            for gate in self._store.gates():
+                gate.forked()
+
+    # ------------------------------------------------------------------ what apps ask
+
+    @property
+    def view(self) -> View | None:
+        """The merged truth of now; ``None`` before the first answer. One reference read."""
+        return self._store.view
+
+    @property
+    def latched(self) -> Mapping[str, int]:
+        """The highest finalized level ever seen of each feature of this cluster. Never falls."""
+        return self._store.kept.levels
+
+    def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
+        """Return the gate of this name; starts polling where nothing polls yet.
+
+        Parameters
+        ----------
+        name
+            What logs, metrics and the durable latch call it. A latch belongs to the name *and* the requirement.
+        requirement
+            Such as ``Feature("group.version") >= 1``, a preset, or text: ``"group.version>=1 & Fetch>=10"``.
+        policy
+            ``"sticky"``: once open, open, for this cluster id. ``"live"``: open only while it is proved.
+
+        Raises
+        ------
+        ConfigError
+            There is a gate of this name with another requirement or policy; or a sticky gate asks whether a level is
+            still served (``group.version serves 1``), which only a live gate can follow.
+        RequirementError
+            The text does not parse.
+        TypeError
+            It is neither a requirement nor a text.
+        """
+        if policy not in ("sticky", "live"):
+            raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
+        wanted = parse(requirement) if isinstance(requirement, str) else requirement
+        if not isinstance(wanted, Requirement):  # it would spoil each poll, and so every other gate
+            raise TypeError(f"{wanted!r} is not a requirement")
+        if policy == "sticky" and (fleeting := next(served_in(wanted), None)) is not None:
+            problem = f'a latch would hide that {fleeting} ends: give policy="live", or require >= instead of serves'
+            raise ConfigError("policy", problem)
+        gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
+        if (str(gate.requirement), gate.policy) != (str(wanted), policy):
+            raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
+        self.revive()
+        return gate
+
+    def pin(self) -> dict[str, Pin]:
+        """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""
+        with self._store.settled:
+            return {gate.name: gate.pin() for gate in self._store.gates()}
+
+    def wait(self, timeout: float) -> bool:
+        """Block until there is a view, for ``timeout`` seconds at most; return whether there is.
+
+        In a coroutine: ``await asyncio.to_thread(features.wait, 5)``.
+        """
+        return self.wait_until(lambda: self._store.view is not None, timeout)
+
+    def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Block until ``done()``, looked at after each poll; return whether it is.
+
+        Raises
+        ------
+        ClosedError
+            The discoverer is closed, so that nothing can change any more.
+        """
+        worker = self._worker  # once: another thread may close it between two looks
+        if worker is not None and worker.is_here():
+            raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
+        if not self._polls.closed:
+            self.revive()
+        with self._store.settled:
+            self._store.settled.wait_for(lambda: done() or self._polls.closed, timeout)
+            if self._polls.closed and not done():
+                raise ClosedError("this discoverer has been closed while somebody waited")
+            return done()
+
+    def refresh(self, timeout: float | None = None) -> View:
+        """Ask every broker now, and return the view that comes of it.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; by default what a poll may take at the most, twice.
+
+        Raises
+        ------
+        DiscoveryError
+            Nobody answered.
+        RefreshTimedOut
+            No poll has ended in time.
+        """
+        bound = 2 * self._settings.total_timeout if timeout is None else timeout
+        ticket = self._polls.started + 1
+        self.revive()
+        worker = self._worker
+        if worker is not None:
+            worker.ring()
+        if not self.wait_until(lambda: self._polls.finished >= ticket, bound):
+            raise RefreshTimedOut(bound)
+        error = self._polls.last_error
+        if error is not None:
+            raise error
+        assert self._store.view is not None
+        return self._store.view
+
+    def on_change(self, callback: OnChange) -> Callable[[], None]:
+        """Call ``callback`` when the content of the view becomes another one; returns what takes it off again.
+
+        It runs in the poll loop, outside any lock, so it should be short. One that fails is logged and survived.
+        """
+        return self._store.listen(callback)
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of discovery for a periodic health check, as plain JSON-able values.
+
+        ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
+        sentences. ``gates`` maps each gate to whether it is open.
+        """
+        found = self._polls.health(self._store.view, self._clock(), shelf_error=self._store.shelf_error)
+        worker = self._worker
+        found["polling"] = worker is not None and worker.alive()
+        found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
+        return found
+
+    # ------------------------------------------------------------------ the loop's side
+
+    async def poll(self) -> float:
+        """Poll once, and return the seconds until the next poll. Called by the worker; never raises."""
+        polls, began = self._polls, self._clock()
+        polls.started = number = polls.started + 1
+        if polls.stale(began):  # a process that was stopped, or a machine that slept, wakes here
+            self._store.reconsider()
+        try:
+            event: Event = await self._look(began)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
+            event = self._note_failure(error, began)
+        now = self._clock()
+        if polls.stale(now):
+            self._store.reconsider()
+        with self._store.settled:
+            polls.finished = number  # not one more: a poll that a fork or a close cut off has no end
+            self._store.settled.notify_all()
+        self._store.tell(event)
+        rolling = polls.rolling(self._store.view, now)
+        return next_delay(
+            polls.interval,
+            failures=polls.failures,
+            rolling=rolling,
+            chance=self._chance(),
+            fresh_for=polls.fresh_for(now),
+        )
+
+    async def _look(self, began: float) -> Event:
+        from featuregate.sources.brokers import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
+
+        asked = await ask(self._settings, self._roster)
+        self._roster, now = asked.roster, self._clock()
+        view = take_in(asked, self._settings.role, polls=self._polls, store=self._store, now=now)
+        return Polled(
+            cluster_id=view.cluster_id,
+            epoch=view.epoch,
+            seconds=now - began,
+            answered=len(view.brokers) - len(view.missing),
+            known=len(view.brokers),
+        )
+
+    def _note_failure(self, error: Exception, began: float) -> PollFailed:
+        if not isinstance(error, FeatureGateError):
+            logger.error("a poll failed in a way that it should not")
+        elif not self._polls.failures:
+            logger.warning("nobody answered: %s", error)
+        self._polls.failed(error)
+        return PollFailed(error=str(error), failures=self._polls.failures, seconds=self._clock() - began)
+
+
+_alive: weakref.WeakSet[Discoverer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for discoverer in list(_alive):
+        discoverer._forked()  # noqa: SLF001 - the fork hook is this class's own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

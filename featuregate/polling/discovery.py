@@ -1,0 +1,64 @@
+"""One look at a cluster: ask every broker once, and merge what they say.
+
+The front door names these functions, and must be cheap to import: asyncio, sockets and the reading of
+configurations come in when somebody asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from featuregate.blocking import run_blocking
+from featuregate.sources.brokers import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from featuregate.config import RosterSource
+    from featuregate.view.cluster_view import View
+
+__all__ = ["adiscover", "discover"]
+
+DISCOVER_SECONDS = 15.0
+
+
+async def adiscover(
+    config: Mapping[str, Any] | str | Path,
+    *,
+    timeout: float = DISCOVER_SECONDS,  # noqa: ASYNC109 - the same door as discover(): the survey bounds itself
+    roster: RosterSource = "ask",
+) -> View:
+    """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
+    from featuregate.config import Settings  # noqa: PLC0415 - see above
+
+    settings = Settings.parse(config, roster=roster, total_timeout=timeout)
+    asked = await ask(settings)
+    return asked.view(settings.role)
+
+
+def discover(
+    config: Mapping[str, Any] | str | Path, *, timeout: float = DISCOVER_SECONDS, roster: RosterSource = "ask"
+) -> View:
+    """Ask every broker of a cluster once, and return the merged view.
+
+    Works where an event loop already runs too, as in a notebook; there it blocks that loop while it asks.
+
+    Parameters
+    ----------
+    config
+        What :class:`featuregate.Discoverer` takes: the app's confluent-kafka dict, other spellings, a ``host:port``
+        list or a path.
+    timeout
+        Seconds for all of it, at the most.
+    roster
+        ``"listed"``: the bootstrap list names every broker, so nobody is asked for more of them.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
+    DiscoveryError
+        Nobody answered; the error carries the cause of each.
+    """
+    return run_blocking(lambda: adiscover(config, timeout=timeout, roster=roster))

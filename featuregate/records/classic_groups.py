@@ -1,0 +1,60 @@
+"""Groups of the classic protocol: record type 2 of ``__consumer_offsets``.
+
+Source: ``GroupMetadataKey.json`` and ``GroupMetadataValue.json`` of Apache Kafka 4.4.0 (``group-coordinator``), the
+same in 3.9.2.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from featuregate.records.schema import Flexible, In, Int32, Int64, Key, Value
+
+__all__ = ["GroupMetadataKey", "GroupMetadataValue", "MemberMetadata"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadataKey(Key):
+    """The id of a classic group."""
+
+    RECORD_TYPE: ClassVar[int] = 2
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberMetadata(Flexible):
+    """A member of a classic group, as it was when the generation began."""
+
+    member_id: str
+    group_instance_id: Annotated[str | None, In(3)] = None
+    """Of a static member (KIP-345)."""
+    client_id: str
+    client_host: str
+    """With a leading slash, as Java prints addresses."""
+    rebalance_timeout: Annotated[Int32, In(1)] = -1
+    """Milliseconds."""
+    session_timeout: Int32
+    """Milliseconds."""
+    subscription: bytes
+    """What the member said in JoinGroup: for consumers, Kafka's ``ConsumerProtocolSubscription``."""
+    assignment: bytes
+    """What the leader gave it: for consumers, Kafka's ``ConsumerProtocolAssignment``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadataValue(Value):
+    """A generation of a classic group. Brokers write version 3; none has written 4 up to 4.4 (KIP-915)."""
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
+    FLEXIBLE_FROM: ClassVar[int] = 4
+
+    protocol_type: str
+    """``consumer``, ``connect``, or empty for a group that only commits."""
+    generation: Int32
+    protocol: str | None
+    """The assignor that was chosen; None for an empty group."""
+    leader: str | None
+    """Member id of the leader; None for an empty group."""
+    current_state_timestamp: Annotated[Int64, In(2)] = -1
+    """Milliseconds since 1970."""
+    members: tuple[MemberMetadata, ...]

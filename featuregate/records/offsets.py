@@ -1,0 +1,54 @@
+"""Committed offsets: record types 0 and 1 of ``__consumer_offsets``.
+
+Source: ``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and ``LegacyOffsetCommit*.json`` of Apache Kafka 4.4.0
+(``group-coordinator``), the same in 3.9.2 but for the topic id.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from featuregate.records.schema import ZERO_UUID, In, Int32, Int64, Key, Tag, Uuid, Value
+
+__all__ = ["LegacyOffsetCommitKey", "OffsetCommitKey", "OffsetCommitValue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitKey(Key):
+    """Of which group and partition an offset is."""
+
+    RECORD_TYPE: ClassVar[int] = 1
+
+    group: str
+    topic: str
+    partition: Int32
+
+
+class LegacyOffsetCommitKey(OffsetCommitKey):
+    """The same from brokers up to 0.8.2; Kafka 4.1 and newer read only values of version 0 under it."""
+
+    __slots__ = ()
+    RECORD_TYPE = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitValue(Value):
+    """The offset that a group committed for a partition.
+
+    Brokers write version 1 where the commit has an expiry of its own, else 3 up to 4.0, and 4 from 4.1 on.
+    """
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
+    FLEXIBLE_FROM: ClassVar[int] = 4
+
+    offset: Int64
+    """Of the next record to read."""
+    leader_epoch: Annotated[Int32, In(3)] = -1
+    """Of the last record that was read (KIP-320); -1 where the client did not say."""
+    metadata: str
+    """The client's own text."""
+    commit_timestamp: Int64
+    """Milliseconds since 1970."""
+    expire_timestamp: Annotated[Int64, In(1, 1)] = -1
+    """Milliseconds since 1970; -1 where the broker's retention decides. Only version 1 has it."""
+    topic_id: Annotated[Uuid, In(4), Tag(0)] = ZERO_UUID
+    """From 4.1 on, where the client committed with topic ids (KIP-848)."""

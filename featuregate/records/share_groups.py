@@ -1,0 +1,213 @@
+"""Share groups (KIP-932): record types 10 to 15 of ``__consumer_offsets``, and the two of ``__share_group_state``.
+
+Source: ``ShareGroup*.json`` (``group-coordinator``), ``ShareSnapshot*.json`` and ``ShareUpdate*.json``
+(``share-coordinator``) of Apache Kafka 4.4.0, the same from 4.1 on but for what says otherwise. The early access of
+4.0 had other layouts under the same numbers.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from featuregate.records.consumer_groups import GroupKey, MemberKey, TopicPartition
+from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Key, Tag, Uuid, Value
+
+__all__ = [
+    "ShareGroupCurrentMemberAssignmentKey",
+    "ShareGroupCurrentMemberAssignmentValue",
+    "ShareGroupMemberMetadataKey",
+    "ShareGroupMemberMetadataValue",
+    "ShareGroupMetadataKey",
+    "ShareGroupMetadataValue",
+    "ShareGroupStatePartitionMetadataKey",
+    "ShareGroupStatePartitionMetadataValue",
+    "ShareGroupTargetAssignmentMemberKey",
+    "ShareGroupTargetAssignmentMemberValue",
+    "ShareGroupTargetAssignmentMetadataKey",
+    "ShareGroupTargetAssignmentMetadataValue",
+    "SharePartitionKey",
+    "ShareSnapshotKey",
+    "ShareSnapshotValue",
+    "ShareUpdateKey",
+    "ShareUpdateValue",
+    "StateBatch",
+    "TopicInfo",
+    "TopicPartitionsInfo",
+]
+
+
+class ShareGroupMemberMetadataKey(MemberKey):
+    """Which member a description is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupMemberMetadataValue(Value):
+    """What a member said about itself."""
+
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    """With a leading slash, as Java prints addresses."""
+    subscribed_topic_names: tuple[str, ...]
+
+
+class ShareGroupMetadataKey(GroupKey):
+    """Which group an epoch is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupMetadataValue(Value):
+    """The epoch of a group."""
+
+    epoch: Int32
+    metadata_hash: Int64
+    """Over all topics of the group."""
+
+
+class ShareGroupTargetAssignmentMetadataKey(GroupKey):
+    """Which group a target assignment is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupTargetAssignmentMetadataValue(Value):
+    """The epoch of the target assignment."""
+
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, Tag(0)] = 0
+    """Milliseconds since 1970; from 4.3 on."""
+
+
+class ShareGroupTargetAssignmentMemberKey(MemberKey):
+    """Which member a target assignment is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupTargetAssignmentMemberValue(Value):
+    """The partitions that a member shall get."""
+
+    topic_partitions: tuple[TopicPartition, ...]
+
+
+class ShareGroupCurrentMemberAssignmentKey(MemberKey):
+    """Which member an assignment is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupCurrentMemberAssignmentValue(Value):
+    """The partitions that a member has."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    """Of ``MemberState.java``: 0 stable."""
+    assigned_partitions: tuple[TopicPartition, ...]
+
+
+class ShareGroupStatePartitionMetadataKey(GroupKey):
+    """Which group the state of topics is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitionsInfo(Flexible):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    topic_name: str
+    partitions: tuple[Int32, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo(Flexible):
+    """A topic."""
+
+    topic_id: Uuid
+    topic_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupStatePartitionMetadataValue(Value):
+    """Which partitions have a state in ``__share_group_state``."""
+
+    initializing_topics: tuple[TopicPartitionsInfo, ...]
+    initialized_topics: tuple[TopicPartitionsInfo, ...]
+    deleting_topics: tuple[TopicInfo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePartitionKey(Key):
+    """What the keys of ``__share_group_state`` have in common."""
+
+    group_id: str
+    topic_id: Uuid
+    partition: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBatch(Flexible):
+    """Offsets in the same state."""
+
+    first_offset: Int64
+    last_offset: Int64
+    delivery_state: Int8
+    """Of ``PersisterStateBatch``: 0 available, 2 acknowledged, 4 archived."""
+    delivery_count: Int16
+
+
+class ShareSnapshotKey(SharePartitionKey):
+    """Which share-partition a snapshot is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSnapshotValue(Value):
+    """The whole state of a share-partition."""
+
+    snapshot_epoch: Int32
+    state_epoch: Int32
+    leader_epoch: Int32
+    start_offset: Int64
+    delivery_complete_count: Annotated[Int32, Tag(0)] = -1
+    """From 4.2 on."""
+    create_timestamp: Int64
+    """Milliseconds since 1970."""
+    write_timestamp: Int64
+    """Milliseconds since 1970."""
+    state_batches: tuple[StateBatch, ...]
+
+
+class ShareUpdateKey(SharePartitionKey):
+    """Which share-partition an update is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUpdateValue(Value):
+    """What changed since the snapshot."""
+
+    snapshot_epoch: Int32
+    leader_epoch: Int32
+    start_offset: Int64
+    delivery_complete_count: Annotated[Int32, Tag(0)] = -1
+    """From 4.2 on."""
+    state_batches: tuple[StateBatch, ...]

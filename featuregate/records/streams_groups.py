@@ -1,0 +1,219 @@
+"""Streams groups (KIP-1071): record types 17 and 19 to 23 of ``__consumer_offsets``.
+
+Source: ``StreamsGroup*.json`` of Apache Kafka 4.4.0 (``group-coordinator``), the same from 4.1 on but for what says
+otherwise.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from featuregate.records.consumer_groups import GroupKey, MemberKey
+from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16, Value
+
+__all__ = [
+    "CopartitionGroup",
+    "CurrentTaskIds",
+    "Endpoint",
+    "KeyValue",
+    "StreamsGroupCurrentMemberAssignmentKey",
+    "StreamsGroupCurrentMemberAssignmentValue",
+    "StreamsGroupMemberMetadataKey",
+    "StreamsGroupMemberMetadataValue",
+    "StreamsGroupMetadataKey",
+    "StreamsGroupMetadataValue",
+    "StreamsGroupTargetAssignmentMemberKey",
+    "StreamsGroupTargetAssignmentMemberValue",
+    "StreamsGroupTargetAssignmentMetadataKey",
+    "StreamsGroupTargetAssignmentMetadataValue",
+    "StreamsGroupTopologyKey",
+    "StreamsGroupTopologyValue",
+    "Subtopology",
+    "TaskIds",
+    "TopologyTopic",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValue(Flexible):
+    """A name with what it stands for: a tag of a client, or a config."""
+
+    key: str
+    value: str
+
+
+class StreamsGroupMetadataKey(GroupKey):
+    """Which group an epoch is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupMetadataValue(Value):
+    """The epoch of a group."""
+
+    epoch: Int32
+    metadata_hash: Int64
+    """Over all topics of the group."""
+    validated_topology_epoch: Annotated[Int32, Tag(0)] = -1
+    """From 4.2 on."""
+    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tag(1)] = ()
+    """From 4.2 on."""
+    stored_description_topology_epoch: Annotated[Int32, Tag(2)] = -1
+    """From 4.4 on."""
+    failed_description_topology_epoch: Annotated[Int32, Tag(3)] = -1
+    """From 4.4 on."""
+
+
+class StreamsGroupMemberMetadataKey(MemberKey):
+    """Which member a description is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint(Flexible):
+    """Where an instance answers interactive queries."""
+
+    host: str
+    port: UInt16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupMemberMetadataValue(Value):
+    """What a member said about itself."""
+
+    instance_id: str | None
+    """Of a static member (KIP-345)."""
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    """With a leading slash, as Java prints addresses."""
+    rebalance_timeout_ms: Int32 = -1
+    topology_epoch: Int32
+    process_id: str
+    """Of the Streams instance, which may have several members."""
+    user_endpoint: Endpoint | None = None
+    client_tags: tuple[KeyValue, ...]
+
+
+class StreamsGroupTargetAssignmentMetadataKey(GroupKey):
+    """Which group a target assignment is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupTargetAssignmentMetadataValue(Value):
+    """The epoch of the target assignment."""
+
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, Tag(0)] = 0
+    """Milliseconds since 1970; from 4.3 on."""
+
+
+class StreamsGroupTargetAssignmentMemberKey(MemberKey):
+    """Which member a target assignment is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskIds(Flexible):
+    """Tasks of one subtopology."""
+
+    subtopology_id: str
+    partitions: tuple[Int32, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupTargetAssignmentMemberValue(Value):
+    """The tasks that a member shall get."""
+
+    active_tasks: tuple[TaskIds, ...]
+    standby_tasks: tuple[TaskIds, ...]
+    warmup_tasks: tuple[TaskIds, ...]
+
+
+class StreamsGroupCurrentMemberAssignmentKey(MemberKey):
+    """Which member an assignment is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentTaskIds(Flexible):
+    """Tasks of one subtopology that a member has; ``TaskIds`` too in Kafka's schema."""
+
+    subtopology_id: str
+    partitions: tuple[Int32, ...]
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = ()
+    """From 4.2 on: the epoch in which each of the tasks was assigned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupCurrentMemberAssignmentValue(Value):
+    """The tasks that a member has."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    active_tasks: tuple[CurrentTaskIds, ...]
+    standby_tasks: tuple[CurrentTaskIds, ...]
+    warmup_tasks: tuple[CurrentTaskIds, ...]
+    active_tasks_pending_revocation: tuple[CurrentTaskIds, ...]
+    standby_tasks_pending_revocation: tuple[CurrentTaskIds, ...]
+    warmup_tasks_pending_revocation: tuple[CurrentTaskIds, ...]
+
+
+class StreamsGroupTopologyKey(GroupKey):
+    """Which group a topology is of."""
+
+    __slots__ = ()
+    RECORD_TYPE = 23
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyTopic(Flexible):
+    """An internal topic of a topology; ``TopicInfo`` in Kafka's schema."""
+
+    name: str
+    partitions: Int32
+    """0 where the brokers work it out."""
+    replication_factor: Int16
+    """0 for the brokers' default."""
+    topic_configs: tuple[KeyValue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopartitionGroup(Flexible):
+    """Topics with the same number of partitions, each as its place in a list of the subtopology."""
+
+    source_topics: tuple[Int16, ...]
+    source_topic_regex: tuple[Int16, ...]
+    repartition_source_topics: tuple[Int16, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subtopology(Flexible):
+    """A part of a topology that reads its own topics."""
+
+    subtopology_id: str
+    source_topics: tuple[str, ...]
+    source_topic_regex: tuple[str, ...]
+    state_changelog_topics: tuple[TopologyTopic, ...]
+    repartition_sink_topics: tuple[str, ...]
+    repartition_source_topics: tuple[TopologyTopic, ...]
+    copartition_groups: tuple[CopartitionGroup, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupTopologyValue(Value):
+    """The topology of a group."""
+
+    epoch: Int32
+    subtopologies: tuple[Subtopology, ...]

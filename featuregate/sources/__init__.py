@@ -1,0 +1,1 @@
+"""Where polls get their answers: the brokers of a cluster."""

@@ -1,0 +1,224 @@
+"""One broker's answer, or why there is none, as a value; and the only way from a message to it.
+
+What a broker says is kept as it says it, lies included, so that people can read it. Judging is done by
+:meth:`BrokerAnswer.serves` and :meth:`BrokerAnswer.can_run`: a range that no version satisfies, such as (5, 2) or
+(-3, -1), serves nothing, and a negative minimum counts as 0. So a lie can keep something closed, and opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeVar
+
+from featuregate.catalog import METADATA_VERSION
+
+__all__ = [
+    "ApiRange",
+    "BrokerAnswer",
+    "Failure",
+    "FrozenMap",
+    "Role",
+    "SupportedRange",
+    "above_one",
+    "above_zero",
+    "unlisted",
+]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Role = Literal["broker", "controller"]
+
+_PRODUCE: Final = 0
+_FETCH: Final = 1
+_PRODUCE_TRUE_MIN: Final = 3
+_FETCH_MIN_SINCE_KIP_896: Final = 4
+_ALL_SUPPORTED_FROM: Final = 4
+_FEATURES_FROM: Final = 3
+
+
+class FrozenMap(Mapping[K, V]):
+    """A mapping that nobody changes. Hashable and picklable, unlike ``types.MappingProxyType``; equal to a dict."""
+
+    __slots__ = ("_content", "_hash")
+
+    def __init__(self, content: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        self._content: dict[K, V] = dict(content)
+        self._hash: int | None = None
+
+    @classmethod
+    def of(cls, content: Mapping[K, V]) -> FrozenMap[K, V]:
+        """Freeze a mapping, or return it as it is if it is frozen already."""
+        return content if isinstance(content, FrozenMap) else cls(content)
+
+    def __getitem__(self, key: K) -> V:
+        return self._content[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FrozenMap):
+            return self is other or self._content == other._content
+        return self._content == other if isinstance(other, Mapping) else NotImplemented
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._content.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self._content)
+
+    def __reduce__(self) -> tuple[type[FrozenMap[K, V]], tuple[dict[K, V]]]:
+        # Not the hash: that of a string is another one in each process.
+        return FrozenMap, (self._content,)
+
+
+class ApiRange(NamedTuple):
+    """The lowest and the highest version of one API at one broker, both included."""
+
+    min: int
+    max: int
+
+
+class SupportedRange(NamedTuple):
+    """The lowest and the highest level of one feature that a broker can run, both included."""
+
+    min: int
+    max: int
+
+
+class Failure(NamedTuple):
+    """Why a broker said nothing that can be used."""
+
+    kind: str
+    """For programs: the name of our error (``TimedOut``), Kafka's name of its error code (``REBOOTSTRAP_REQUIRED``),
+    or ``Unlisted`` for a broker that the cluster does not list any more."""
+    text: str
+    """For people. It may differ from one look to the next while the kind stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerAnswer:
+    """What one broker said to ApiVersions, or why it said nothing. A silent broker is data, not an exception."""
+
+    node_id: int | None
+    """None where only the address is known: in a listed roster."""
+    host: str
+    port: int
+    role: Role = "broker"
+    api_ranges: Mapping[int, ApiRange] = FrozenMap()
+    """By API key, as the broker said it. Brokers that say the same share one object once they are merged."""
+    supported: Mapping[str, SupportedRange] = FrozenMap()
+    """By feature name, as the broker said it."""
+    finalized: Mapping[str, int] = FrozenMap()
+    """By feature name, the highest finalized level (``MaxVersionLevel``, all that Kafka's own client keeps), above 0.
+    Means nothing while ``epoch`` is negative."""
+    finalized_min: Mapping[str, int] = FrozenMap()
+    """By feature name, the lowest finalized level (``MinVersionLevel``), as the broker said it. What it means is told
+    by :attr:`deprecated_below`."""
+    epoch: int = -1
+    """The order of ``finalized``; -1 for unknown."""
+    asked_version: int | None = None
+    """The version of ApiVersions that was answered. Below 3 there are no features; 3 hides supported features whose
+    minimum is 0 (KAFKA-17011)."""
+    answered_at: float = 0.0
+    """Seconds since the Unix epoch, by the clock of who asked."""
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_ranges", FrozenMap.of(self.api_ranges))
+        object.__setattr__(self, "supported", FrozenMap.of(self.supported))
+        object.__setattr__(self, "finalized", above_zero(self.finalized))
+        object.__setattr__(self, "finalized_min", FrozenMap.of(self.finalized_min))
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer to judge."""
+        return self.failure is None
+
+    @property
+    def address(self) -> str:
+        """``host:port``, with brackets around an IPv6 literal."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def name(self) -> str:
+        """How texts call it: ``broker 2 (b2:9092)``, or ``broker b2:9092`` where its id is not known."""
+        return f"{self.role} {self.address}" if self.node_id is None else f"{self.role} {self.node_id} ({self.address})"
+
+    @property
+    def hides_features(self) -> bool:
+        """Whether a feature may be supported though ``supported`` does not say so: asked at a version below 4."""
+        return self.asked_version is not None and _FEATURES_FROM <= self.asked_version < _ALL_SUPPORTED_FROM
+
+    @property
+    def deprecated_below(self) -> Mapping[str, int]:
+        """Feature to the lowest finalized level, for the features of which that deprecates levels (KIP-584).
+
+        The controller of KIP-584, with ZooKeeper, raises the lowest finalized level to deprecate those below it.
+        A KRaft controller has one level for each feature, and its nodes send that as the lowest and as the highest, so
+        there it deprecates nothing. No field of an answer tells the two apart. An answer is taken for one of KRaft if
+        it lists ``metadata.version``, which every KRaft cluster since 3.3 has finalized, and if all its lowest levels
+        are the highest ones too. Any other answer is believed: a lowest level of 2 deprecates level 1.
+        """
+        if METADATA_VERSION in self.finalized and self.finalized_min == self.finalized:
+            return FrozenMap()
+        return above_one(self.finalized_min, self.finalized)
+
+    def serves(self, key: int) -> ApiRange | None:
+        """Return the versions of an API that this broker really serves, None if there is none.
+
+        A broker of Kafka 4.0 or newer advertises Produce from 0, for the sake of old librdkafka, and rejects what is
+        below 3 (KAFKA-18659). It is recognised by its Fetch, which the same release cut to 4 and newer (KIP-896) and
+        about which it tells the truth.
+        """
+        said = self.api_ranges.get(key)
+        if said is None:
+            return None
+        lowest = max(said.min, 0)
+        if key == _PRODUCE and (fetch := self.api_ranges.get(_FETCH)) and fetch.min >= _FETCH_MIN_SINCE_KIP_896:
+            lowest = max(lowest, _PRODUCE_TRUE_MIN)
+        return ApiRange(lowest, said.max) if lowest <= said.max else None
+
+    def can_run(self, feature: str) -> SupportedRange | None:
+        """Return the levels of a feature that this broker can run, None if it does not say that it can run any."""
+        said = self.supported.get(feature)
+        if said is None or said.max < max(said.min, 0):
+            return None
+        return SupportedRange(max(said.min, 0), said.max)
+
+
+def above_zero(finalized: Mapping[str, int]) -> FrozenMap[str, int]:
+    """Leave out finalized levels of 0 and below, which mean the same as absence (Kafka never sends 0)."""
+    if isinstance(finalized, FrozenMap) and all(level > 0 for level in finalized.values()):
+        return finalized
+    return FrozenMap((feature, level) for feature, level in finalized.items() if level > 0)
+
+
+def above_one(lowest: Mapping[str, int], finalized: Mapping[str, int]) -> FrozenMap[str, int]:
+    """Leave out lowest levels that deprecate nothing: 1 and below, and those of features that are not finalized."""
+    if isinstance(lowest, FrozenMap) and not lowest:
+        return lowest
+    return FrozenMap((name, level) for name, level in lowest.items() if level > 1 and name in finalized)
+
+
+def unlisted(broker: BrokerAnswer, *, seconds: float) -> BrokerAnswer:
+    """Say that a broker that was known is not listed any more, for ``seconds`` so far.
+
+    It stays a known broker that does not answer: it may come back, and with its old software.
+    """
+    text = f"not listed by the cluster for {seconds:.0f} s; it may come back"
+    return BrokerAnswer(
+        node_id=broker.node_id,
+        host=broker.host,
+        port=broker.port,
+        role=broker.role,
+        answered_at=broker.answered_at,
+        failure=Failure("Unlisted", text),
+    )

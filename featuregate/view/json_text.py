@@ -1,0 +1,243 @@
+"""A view as JSON, both ways. The schema is documented in docs/reference/view-json.md."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+
+from featuregate.catalog import api_name
+from featuregate.errors import ViewJsonError
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from featuregate.view.cluster_view import View
+
+__all__ = ["SCHEMA_VERSION", "ViewFields", "fields_from_json", "text_of"]
+
+T = TypeVar("T")
+
+SCHEMA_VERSION: Final = 1
+_KEY: Final = re.compile(r"0|-?[1-9][0-9]{0,4}")
+_PAIR: Final = 2
+_LONGEST: Final = 60
+
+_Pool = dict[tuple[str, object], Any]
+
+
+class _Levels(TypedDict):
+    """What views and answers have in common."""
+
+    epoch: int
+    finalized: Mapping[str, int]
+    finalized_min: Mapping[str, int]
+    supported: Mapping[str, SupportedRange]
+    api_ranges: Mapping[int, ApiRange]
+
+
+class ViewFields(_Levels):
+    """What a View is made of."""
+
+    cluster_id: str | None
+    role: Any
+    brokers: tuple[BrokerAnswer, ...]
+    roster: Any
+    controller_id: int | None
+    seen_at: float
+
+
+def text_of(view: View) -> str:
+    """Write a view as one line of JSON."""
+    import json  # noqa: PLC0415 - only once somebody asks
+
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        "cluster_id": view.cluster_id,
+        "role": view.role,
+        "roster": view.roster,
+        "controller_id": view.controller_id,
+        "seen_at": view.seen_at,
+        "incomplete": view.incomplete,
+        **_levels(view),
+        "brokers": [_broker(broker) for broker in view.brokers],
+    }
+    return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def _levels(of: View | BrokerAnswer) -> dict[str, object]:
+    return {
+        "epoch": of.epoch,
+        "finalized": dict(of.finalized),
+        "finalized_min": dict(of.finalized_min),
+        "supported": {name: list(levels) for name, levels in of.supported.items()},
+        "api_ranges": {
+            str(key): {"name": api_name(key), "min": lowest, "max": highest}
+            for key, (lowest, highest) in of.api_ranges.items()
+        },
+    }
+
+
+def _broker(broker: BrokerAnswer) -> dict[str, object]:
+    return {
+        "node_id": broker.node_id,
+        "host": broker.host,
+        "port": broker.port,
+        "answered_at": broker.answered_at,
+        "asked_version": broker.asked_version,
+        "failure": broker.failure and broker.failure._asdict(),
+        **_levels(broker),
+    }
+
+
+def fields_from_json(text: str) -> ViewFields:
+    """Read the fields of a view. Fields that are not known are skipped: a later release may add some.
+
+    Raises
+    ------
+    ViewJsonError
+        It is no JSON, of a newer schema, or a value is missing or of a wrong type; the error says where.
+    """
+    import json  # noqa: PLC0415 - only once somebody asks
+
+    try:
+        whole = _Place("view", json.loads(text, parse_constant=_no_constant))
+    except (ValueError, RecursionError) as error:
+        raise ViewJsonError("view", f"this is no JSON: {error}") from error
+    version = whole.field("schema_version").integer()
+    if version > SCHEMA_VERSION:
+        problem = (
+            f"{version} is newer than {SCHEMA_VERSION}, the newest that this featuregate reads: upgrade featuregate"
+        )
+        raise ViewJsonError("view.schema_version", problem)
+    role = whole.field("role").one_of("broker", "controller")
+    pool: _Pool = {}
+    return {
+        "cluster_id": whole.field("cluster_id").optional(_Place.text),
+        "role": role,
+        **_read_levels(whole, pool),
+        "brokers": tuple(_read_broker(broker, role, pool) for broker in whole.field("brokers").items()),
+        "roster": whole.field("roster").one_of("cluster", "listed"),
+        "controller_id": whole.field("controller_id").optional(_Place.integer),
+        "seen_at": whole.field("seen_at").seconds(),
+    }
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not allowed")
+
+
+class _Place:
+    """A value, and where in the document it stands."""
+
+    __slots__ = ("value", "where")
+
+    def __init__(self, where: str, value: Any) -> None:
+        self.where = where
+        self.value = value
+
+    def wrong(self, expected: str) -> ViewJsonError:
+        """Make the error for a value of another type."""
+        said = repr(self.value)
+        return ViewJsonError(
+            self.where, f"expected {expected}, not {said if len(said) <= _LONGEST else said[:_LONGEST] + '...'}"
+        )
+
+    def of_type(self, kind: type[T], expected: str) -> T:
+        """Return the value if it is of exactly this type: JSON's true is no number."""
+        if type(self.value) is not kind:
+            raise self.wrong(expected)
+        return self.value
+
+    def field(self, name: str) -> _Place:
+        """Step into an object."""
+        fields = self.of_type(dict, "an object")
+        where = f"{self.where}.{name}"
+        if name not in fields:
+            raise ViewJsonError(where, "this is missing")
+        return _Place(where, fields[name])
+
+    def fields(self) -> dict[str, _Place]:
+        """Return all of an object."""
+        return {name: _Place(f"{self.where}.{name}", value) for name, value in self.of_type(dict, "an object").items()}
+
+    def items(self) -> list[_Place]:
+        """Return all of an array."""
+        return [_Place(f"{self.where}[{at}]", value) for at, value in enumerate(self.of_type(list, "an array"))]
+
+    def integer(self) -> int:
+        """Return an integer."""
+        return self.of_type(int, "an integer")
+
+    def text(self) -> str:
+        """Return a string."""
+        return self.of_type(str, "a string")
+
+    def seconds(self) -> float:
+        """Return a number, whole or not."""
+        return self.value if type(self.value) is int else self.of_type(float, "a number")
+
+    def one_of(self, *allowed: str) -> str:
+        """Return a string out of these."""
+        if self.value not in allowed:
+            raise self.wrong(" or ".join(map(repr, allowed)))
+        return self.text()
+
+    def optional(self, read: Callable[[_Place], T]) -> T | None:
+        """Return None for null."""
+        return None if self.value is None else read(self)
+
+    def pair(self) -> tuple[int, int]:
+        """Return an array of two integers."""
+        lowest, highest = self.items() if type(self.value) is list and len(self.value) == _PAIR else (self, self)
+        if lowest is self:
+            raise self.wrong("the lowest and the highest level")
+        return lowest.integer(), highest.integer()
+
+
+def _read_levels(at: _Place, pool: _Pool) -> _Levels:
+    """Read what views and answers have in common. Equal content becomes one object, as in a merged view."""
+    finalized = _read_numbers(at.field("finalized"))
+    # Documents of before have none.
+    finalized_min = (
+        _read_numbers(at.field("finalized_min")) if "finalized_min" in at.fields() else FrozenMap[str, int]()
+    )
+    supported = FrozenMap(
+        {name: SupportedRange(*levels.pair()) for name, levels in at.field("supported").fields().items()}
+    )
+    api_ranges = FrozenMap(dict(_read_api_range(*said) for said in at.field("api_ranges").fields().items()))
+    return {
+        "epoch": at.field("epoch").integer(),
+        "finalized": pool.setdefault(("finalized", finalized), finalized),
+        "finalized_min": pool.setdefault(("finalized", finalized_min), finalized_min),
+        "supported": pool.setdefault(("supported", supported), supported),
+        "api_ranges": pool.setdefault(("api_ranges", api_ranges), api_ranges),
+    }
+
+
+def _read_numbers(at: _Place) -> FrozenMap[str, int]:
+    return FrozenMap({name: level.integer() for name, level in at.fields().items()})
+
+
+def _read_api_range(key: str, said: _Place) -> tuple[int, ApiRange]:
+    """Read one range by its key; the name stands there for people."""
+    if not _KEY.fullmatch(key):
+        raise ViewJsonError(said.where, "expected the key of an API")
+    return int(key), ApiRange(said.field("min").integer(), said.field("max").integer())
+
+
+def _read_broker(at: _Place, role: Any, pool: _Pool) -> BrokerAnswer:
+    return BrokerAnswer(
+        node_id=at.field("node_id").optional(_Place.integer),
+        host=at.field("host").text(),
+        port=at.field("port").integer(),
+        role=role,
+        answered_at=at.field("answered_at").seconds(),
+        asked_version=at.field("asked_version").optional(_Place.integer),
+        failure=at.field("failure").optional(_read_failure),
+        **_read_levels(at, pool),
+    )
+
+
+def _read_failure(at: _Place) -> Failure:
+    return Failure(kind=at.field("kind").text(), text=at.field("text").text())
