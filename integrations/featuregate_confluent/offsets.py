@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from featuregate_confluent import metadata
 from featuregate_confluent.errors import CommitRefused
 from featuregate_confluent.remedies import Remedy, explain, remedy
-from featuregate_confluent.standstill import within
+from featuregate_librdkafka.calls import call_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, Gate
     from featuregate_confluent.metadata import Mark
-    from featuregate_confluent.standstill import Within
+    from featuregate_librdkafka.calls import Within
 
 __all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
 
@@ -134,7 +134,7 @@ def send_offsets(
     *,
     timeout: float = SEND_SECONDS,
     generation: int | None = None,
-    within: Within = within,
+    within: Within = call_within,
 ) -> int:
     """Send offsets with the metadata of now; in ``generation`` only, where one is given.
 

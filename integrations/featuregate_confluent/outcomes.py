@@ -12,7 +12,7 @@ from featuregate_confluent.metadata import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.patience import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
 from featuregate_confluent.remedies import Remedy
-from featuregate_confluent.standstill import Callers
+from featuregate_librdkafka.calls import Callers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException, Producer
@@ -18,7 +16,7 @@ from confluent_kafka import KafkaException, Producer
 from featuregate_confluent import settings
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_confluent.remedies import Remedy, remedy
-from featuregate_confluent.standstill import within
+from featuregate_librdkafka.closing import close_producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -195,14 +193,8 @@ def _close_all(producers: Collection[Producer]) -> None:
 
 def _close(producer: Producer) -> None:
     try:
-        within(CLOSE_SECONDS, partial(_close_quietly, producer))
+        close_producer(producer, CLOSE_SECONDS)
     except KafkaException as error:  # it is gone either way, and its transaction with it
         logger.debug("a producer was closed with %s", error)
     except TimeoutError:
         logger.warning("a producer did not close within %g s: it is left behind, with its threads", CLOSE_SECONDS)
-
-
-def _close_quietly(producer: Producer) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # that the transaction of a fenced one cannot be aborted
-        producer.close()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.protocol import Partition
     from featuregate_confluent.rounds import Rounds
-    from featuregate_confluent.standstill import Call, Callers, Within
+    from featuregate_librdkafka.calls import Call, Callers, Within
 
 __all__ = ["Data", "Keeper", "Transaction"]
 

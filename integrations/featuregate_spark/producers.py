@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
+from featuregate_librdkafka.calls import call_within
+from featuregate_librdkafka.closing import close_producer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.memories import QUIET, words_of
 from featuregate_spark.slots import text_of
@@ -68,15 +67,8 @@ class SlotProducer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        def close() -> None:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", RuntimeWarning
-                )  # that the transaction of a fenced one cannot be aborted
-                self._producer.close()
-
         try:
-            _within(_CLOSE_SECONDS, close)
+            close_producer(self._producer, _CLOSE_SECONDS)
         except (KafkaException, TimeoutError) as error:  # it is gone, or left behind with its threads
             _log.info("%s: its producer was not closed: %r", self._slot, error)
 
@@ -112,7 +104,7 @@ class SlotProducer:
                 deadline = deadline or now + timeout
                 if now > deadline:
                     raise WriteFailed(f"{self._slot}: no room in the producer's queue for {timeout:g} s") from None
-                self._producer.poll(_ROOM_SECONDS)
+                self._poll(_ROOM_SECONDS)
             except KafkaException as failure:
                 size = len(value or b"") + len(key or b"")
                 self._fail(f"a record of {size:,} bytes for topic {topic!r} was not taken", failure)
@@ -120,8 +112,8 @@ class SlotProducer:
                 return
 
     def hear(self) -> None:
-        """Hear of records that were refused, without a wait."""
-        self._producer.poll(0)
+        """Poll for delivery errors without blocking."""
+        self._poll(0)
 
     def remember(self, group: Any) -> None:
         """Commit the slot's memory in the transaction of its rows."""
@@ -130,7 +122,7 @@ class SlotProducer:
 
         def send(timeout: float) -> None:
             # The client may wait for a broker that is gone, whatever timeout it is given.
-            _within(
+            call_within(
                 timeout + _ROOM_SECONDS, lambda: self._producer.send_offsets_to_transaction([place], group, timeout)
             )
 
@@ -183,6 +175,13 @@ class SlotProducer:
             where = f"topic {message.topic()!r}, partition {message.partition()}"
             self._first_refused = f"the first that was refused was for {where}: {error.name()}: {error.str()}"
 
+    def _poll(self, seconds: float) -> None:
+        """Serve delivery reports. A fatal error is raised here, as confluent-kafka gives none to an ``error_cb``."""
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as failure:
+            self._fail("its producer has failed", failure)
+
     def _insist(self, what: str, call: Callable[[float], object]) -> None:
         """Call, again while that helps."""
         timeout = self._slot.batch.timeout
@@ -201,24 +200,3 @@ class SlotProducer:
     def _fail(self, what: str, failure: KafkaException) -> NoReturn:
         kind = Replaced if failure.args[0].name() in _FENCED else WriteFailed
         raise kind(f"{self._slot}: {what}: {words_of(failure)}") from failure
-
-
-def _within(seconds: float, call: Callable[[], object]) -> None:
-    """Make a call that may never come back; where it does not, it is left behind."""
-    answers: SimpleQueue[BaseException | None] = SimpleQueue()
-
-    def answer() -> None:
-        try:
-            call()
-        except BaseException as failure:  # noqa: BLE001 - raised again where it is waited for
-            answers.put(failure)
-        else:
-            answers.put(None)
-
-    Thread(target=answer, name="featuregate-call", daemon=True).start()
-    try:
-        failure = answers.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError from None
-    if failure is not None:
-        raise failure

@@ -1,4 +1,4 @@
-"""Calls of a client that may stand still for good, whatever timeout they are given: each has a bound of ours."""
+"""Calls of a client that may never return, whatever timeout the client is given: each call has a bound of its own."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Call", "Callers", "Within", "within"]
+__all__ = ["Call", "Callers", "Within", "call_within"]
 
 T = TypeVar("T")
 
 _BEGIN_SECONDS: Final = 30.0
-"""Until a thread has begun, on however busy a machine."""
-_LOOK_SECONDS: Final = 0.1
-"""Between looks at how far the work is: its next call may have a shorter bound than the last one."""
+"""Until a thread has begun, on a machine however busy."""
+_CHECK_SECONDS: Final = 0.1
+"""Between checks of how far the work is: the next call may have a shorter bound than the current one."""
 _END_SECONDS: Final = 1.0
 
 _Answer: TypeAlias = tuple[BaseException | None, Any]
-"""What the work raised, or None and what it returned."""
+"""What the work raised, or None and what the work returned."""
 _Calls: TypeAlias = SimpleQueue["Call[Any] | None"]
 
 
@@ -30,15 +30,15 @@ class Within(Protocol):
     """Makes a call with a bound: returns or raises what the call does, or raises TimeoutError."""
 
     def __call__(self, seconds: float, call: Callable[[], T], /) -> T:
-        """Make it."""
+        """Make the call."""
         ...
 
 
 class Call(Generic[T]):
-    """Work that another thread does: calls of a client, one after the other, each with a bound of its own.
+    """Work in another thread: calls of a client, one after the other, each with a bound of its own.
 
-    A queue for the answer rather than a future, whose locks and lists cost three times as much, in a place that each
-    transaction goes through.
+    The answer comes through a queue. The locks and lists of a future cost three times as much, and each transaction
+    comes through here.
     """
 
     def __init__(self, work: Callable[[Within], T]) -> None:
@@ -47,19 +47,19 @@ class Call(Generic[T]):
         self._bound = _BEGIN_SECONDS
         self._until = time.monotonic() + _BEGIN_SECONDS
         self.given_up = False
-        """Whether nobody waits for it any more."""
+        """Whether no thread waits for the work any more."""
 
     def give_up(self) -> None:
-        """Make no call after the one that is under way."""
+        """Make no call after the current one."""
         self.given_up = True
 
     def result(self) -> T:
-        """Wait for the end of the work, and return or raise what it does.
+        """Wait for the end of the work, and return or raise what the work does.
 
         Raises
         ------
         TimeoutError
-            A call has not come back. It may still do so, and what it uses must be left alone; none is made after it.
+            A call has not returned. It may still do so; leave the objects alone that it uses. No call follows it.
         """
         try:
             failure, returned = self._answer()
@@ -74,38 +74,38 @@ class Call(Generic[T]):
         return returned  # type: ignore[no-any-return]  # what the work of type T returned
 
     def work(self) -> _Answer:
-        """Do the work: for the thread that does."""
+        """Do the work. The thread of a `Callers` calls this."""
         work = self._work
-        del self._work  # what does it may hold this call: both can be freed as soon as nobody needs them
+        del self._work  # the work may hold this call: this frees both as soon as possible
         try:
             return None, work(self._within)
-        except BaseException as failure:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as failure:  # noqa: BLE001 - result() raises it again
             return failure, None
 
     def answer(self, answer: _Answer) -> None:
-        """Let who waits go on."""
+        """Let :meth:`result` return."""
         self._answers.put(answer)
 
     def _within(self, seconds: float, call: Callable[[], Any]) -> Any:
         self._bound, self._until = seconds, time.monotonic() + seconds
         if self.given_up:
-            raise TimeoutError("nobody waits for it any more")
+            raise TimeoutError("no thread waits for this call any more")
         return call()
 
     def _answer(self) -> _Answer:
         while True:
             try:
-                return self._answers.get(timeout=_LOOK_SECONDS)
+                return self._answers.get(timeout=_CHECK_SECONDS)
             except Empty:
                 if time.monotonic() >= self._until:
-                    raise TimeoutError(f"the call has not come back within {self._bound:g} s") from None
+                    raise TimeoutError(f"the call has not returned within {self._bound:g} s") from None
 
 
 class Callers:
-    """Threads that make calls for another one, as many as it has under way at once.
+    """Threads that make calls for another thread, as many as there are calls at the same time.
 
-    They are kept from call to call: a new one for each would cost more than most calls do. One whose call does not
-    come back is left behind. Calls are begun by one thread.
+    A thread is reused from call to call: a new thread for each call would cost more than most calls do. A thread whose
+    call does not return is left behind. Only one thread may start calls.
     """
 
     def __init__(self) -> None:
@@ -113,14 +113,14 @@ class Callers:
         self._closed = False
 
     def start(self, work: Callable[[Within], T]) -> Call[T]:
-        """Let a thread begin with work that makes its calls by what it is given; :meth:`Call.result` is its end."""
+        """Start work in a thread. The work makes its calls through its argument; :meth:`Call.result` waits for it."""
         call = Call(work)
         calls, _ = self._idle.pop() if self._idle and not self._closed else self._new()
         calls.put(call)
         return call
 
     def close(self) -> None:
-        """End the threads: at once those that wait, and each other one when its call has come back."""
+        """End the threads: an idle thread at once, any other when its call has returned."""
         self._closed = True
         ending = []
         while self._idle:
@@ -141,13 +141,13 @@ class Callers:
             answer = call.work()
             self._idle.append((calls, current_thread()))  # before the answer, after which the next call may come
             call.answer(answer)
-            del call, answer  # what they hold may be closed before the next one comes
+            del call, answer  # the objects that they hold may be closed before the next call comes
             if self._closed:
                 return
 
 
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """Make one call, and wait no longer for it than so many seconds.
+def call_within(seconds: float, call: Callable[[], T]) -> T:
+    """Make one call in another thread, and wait for it for so many seconds at most.
 
     Raises
     ------
@@ -155,4 +155,4 @@ def within(seconds: float, call: Callable[[], T]) -> T:
         As :meth:`Call.result`.
     """
     with closing(Callers()) as callers:
-        return callers.start(lambda bounded: bounded(seconds, call)).result()
+        return callers.start(lambda within: within(seconds, call)).result()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from featuregate_confluent.standstill import Callers, within
+from featuregate_librdkafka.calls import Callers, call_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate_confluent.standstill import Within
+    from featuregate_librdkafka.calls import Within
 
 
 class Interrupted(BaseException):
@@ -28,10 +28,10 @@ def one(seconds: float, call: Callable[[], Any]) -> Callable[[Within], Any]:
 
 def test_what_a_call_gives_is_given() -> None:
     """Its value, or what it raises, of any kind."""
-    assert within(10, lambda: 5) == 5
+    assert call_within(10, lambda: 5) == 5
     for failure in (ValueError("no"), Interrupted()):
         with pytest.raises(type(failure)) as raised:
-            within(10, lambda failure=failure: _raise(failure))
+            call_within(10, lambda failure=failure: _raise(failure))
         assert raised.value is failure
 
 
@@ -49,7 +49,7 @@ def test_what_stands_still_is_left_behind() -> None:
         gone.set()
 
     with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
-        within(0.05, stand_still)
+        call_within(0.05, stand_still)
     assert not gone.is_set()
     free.set()
     assert gone.wait(30)

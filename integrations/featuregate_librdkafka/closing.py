@@ -1,0 +1,69 @@
+"""How a producer is closed: within a bound, also after a fatal error, from any number of threads."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaException
+
+from featuregate_librdkafka.calls import call_within
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+__all__ = ["close_producer"]
+
+_POLL_SECONDS: Final = 0.1
+_filters = Lock()
+
+
+def close_producer(producer: Producer, seconds: float) -> None:
+    """Abort an open transaction and close the producer.
+
+    Raises
+    ------
+    KafkaException
+        The producer had failed before. It is closed all the same.
+    TimeoutError
+        ``close()`` has not returned within so many seconds. The producer is left behind, with its threads.
+    """
+
+    def close() -> None:
+        _run_callbacks(producer, time.monotonic() + seconds)
+        _ignore_warnings_of_this_module()
+        producer.close()
+
+    call_within(seconds, close)
+
+
+def _run_callbacks(producer: Producer, until: float) -> None:
+    """Abort, and serve all callbacks, in calls that end at the first exception.
+
+    ``Producer.close()`` does both in one call. A fatal error that arrives in that call is raised by confluent-kafka's
+    own error callback, whether or not the producer has an ``error_cb``, and the delivery reports that follow then run
+    with that exception set: they fail with ``SystemError: ... returned a result with an exception set``.
+    """
+    with suppress(KafkaException):  # fatal, no transaction, or no transactional id: close() tells what matters
+        producer.abort_transaction(max(until - time.monotonic(), 0.0))
+    while len(producer) and time.monotonic() < until:
+        with suppress(KafkaException):
+            producer.poll(_POLL_SECONDS)
+
+
+def _ignore_warnings_of_this_module() -> None:
+    """Ignore the warning of ``close()`` that the transaction of a fenced producer cannot be aborted.
+
+    Python attributes the warning to the module that calls ``close()``, which is this one. So a filter that stays
+    installed affects no other code, and threads need not restore anything: ``warnings.catch_warnings()`` changes the
+    filters of the whole process, and threads that leave it in another order than they entered it restore the wrong
+    ones. The filter must come first: where warnings are errors, ``close()`` raises SystemError instead of this one.
+    """
+    ours = ("ignore", None, RuntimeWarning, re.compile(re.escape(__name__)), 0)
+    with _filters:
+        if not warnings.filters or warnings.filters[0] != ours:
+            warnings.filterwarnings("ignore", category=RuntimeWarning, module=re.escape(__name__))

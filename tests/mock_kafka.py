@@ -1,0 +1,69 @@
+"""librdkafka's mock cluster, whose answers a test can choose: for clients that need no broker of their own.
+
+confluent-kafka has no names for it, and its librdkafka has; see ``rdkafka_mock.h`` of librdkafka.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import cimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_lib = ctypes.CDLL(cimpl.__file__)  # finds the symbols of the librdkafka that it is linked to
+for _name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_mock_cluster_new"):
+    getattr(_lib, _name).restype = ctypes.c_void_p
+_lib.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+_lib.rd_kafka_mock_get_requests.restype = ctypes.POINTER(ctypes.c_void_p)
+
+_BOUND = 30.0
+_PAUSE = 0.01
+
+
+class MockKafka:
+    """A cluster in this process, which transactional producers take for a real one."""
+
+    def __init__(self, brokers: int = 1) -> None:
+        conf = ctypes.c_void_p(_lib.rd_kafka_conf_new())
+        _lib.rd_kafka_conf_set(conf, b"log_level", b"0", None, ctypes.c_size_t(0))
+        self._client = ctypes.c_void_p(_lib.rd_kafka_new(0, conf, None, ctypes.c_size_t(0)))
+        self._cluster = ctypes.c_void_p(_lib.rd_kafka_mock_cluster_new(self._client, brokers))
+        _lib.rd_kafka_mock_start_request_tracking(self._cluster)
+        self.bootstrap = _lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _lib.rd_kafka_mock_cluster_destroy(self._cluster)
+        _lib.rd_kafka_destroy(self._client)
+
+    def create_topic(self, topic: str, partitions: int = 1) -> None:
+        """Create a topic without replicas."""
+        _lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
+
+    def wait_for(self, api_key: int) -> None:
+        """Wait until a request of this kind has arrived since the last wait."""
+        until = time.monotonic() + _BOUND
+        while api_key not in self._requests():
+            assert time.monotonic() < until, f"no request with API key {api_key} within {_BOUND:g} s"
+            time.sleep(_PAUSE)
+        _lib.rd_kafka_mock_clear_requests(self._cluster)
+
+    def _requests(self) -> list[int]:
+        count = ctypes.c_size_t()
+        found = _lib.rd_kafka_mock_get_requests(self._cluster, ctypes.byref(count))
+        keys = [_lib.rd_kafka_mock_request_api_key(ctypes.c_void_p(found[at])) for at in range(count.value)]
+        _lib.rd_kafka_mock_request_destroy_array(found, count)
+        return keys
+
+    def answer(self, api_key: int, errors: Iterable[int], *, after_ms: int = 0, broker: int = 1) -> None:
+        """Let a broker answer its next requests of this kind with these error codes (0 for none), each after a time."""
+        pairs = [ctypes.c_int(number) for error in errors for number in (error, after_ms)]
+        _lib.rd_kafka_mock_broker_push_request_error_rtts(
+            self._cluster, ctypes.c_int32(broker), ctypes.c_int16(api_key), ctypes.c_size_t(len(pairs) // 2), *pairs
+        )

@@ -1,0 +1,69 @@
+"""The sink's producer, with a broker that refuses what it writes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError
+from mock_kafka import MockKafka
+
+from featuregate_spark.producers import Replaced, SlotProducer
+from featuregate_spark.slots import Batch, Layout, Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PRODUCE, ADD_PARTITIONS = 0, 24
+BOUND = 30.0
+
+
+@pytest.fixture
+def kafka() -> Iterator[MockKafka]:
+    with MockKafka() as kafka:
+        kafka.create_topic("output")
+        yield kafka
+
+
+def slot_on(kafka: MockKafka) -> Slot:
+    connection = {"bootstrap.servers": kafka.bootstrap}
+    batch = Batch(
+        query="query",
+        batch_id=7,
+        layout=Layout(1),
+        memory_topic="memory",
+        topic="output",
+        producer={**connection, "linger.ms": 0},
+        connection=connection,
+        stable=True,
+        timeout=BOUND,
+    )
+    return Slot(batch, 0)
+
+
+def poll_on(producer: SlotProducer) -> None:
+    until = time.monotonic() + BOUND
+    while time.monotonic() < until:
+        producer.hear()
+
+
+def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: MockKafka) -> None:
+    """confluent-kafka raises the fatal error from whichever call serves its callbacks first."""
+    with SlotProducer(slot_on(kafka)) as producer:
+        producer.take_id()
+        producer.begin()
+        kafka.answer(ADD_PARTITIONS, [KafkaError.INVALID_PRODUCER_EPOCH])
+        producer.send("output", b"row", None, 0, None)
+        with pytest.raises(Replaced, match="fenced"):
+            poll_on(producer)
+
+
+def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKafka) -> None:
+    """Its last record is still on its way then, and the delivery report runs within the close."""
+    with SlotProducer(slot_on(kafka)) as producer:
+        producer.take_id()
+        producer.begin()
+        kafka.answer(PRODUCE, [KafkaError.INVALID_PRODUCER_EPOCH], after_ms=300)
+        producer.send("output", b"row", None, 0, None)
+        kafka.wait_for(PRODUCE)
