@@ -28,7 +28,7 @@ class Nobody:
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - what owners have
         return done()
 
-    def revive(self) -> None:
+    def ensure_polling(self) -> None:
         pass
 
 

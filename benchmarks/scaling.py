@@ -54,7 +54,7 @@ def asked(bootstrap: str) -> Asked:
 
 
 def merged(found: Asked, previous: fg.View | None = None) -> fg.View:
-    return merge(found.answers, cluster_id=found.roster.cluster_id, previous=previous, seen_at=found.at)
+    return merge(found.answers, cluster_id=found.broker_list.cluster_id, previous=previous, seen_at=found.at)
 
 
 def kept(make: Callable[[], T]) -> tuple[T, float]:

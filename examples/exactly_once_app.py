@@ -166,7 +166,7 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
     consumer = {"auto.offset.reset": "earliest", **properties(options.consumer), **brokers, "group.id": options.group}
     producer = {**properties(options.producer), **brokers}
     with contextlib.ExitStack() as at_end:
-        features = at_end.enter_context(Discoverer(consumer, interval=options.interval, shelf=options.state_dir))
+        features = at_end.enter_context(Discoverer(consumer, interval=options.interval, latch_store=options.state_dir))
         if not features.wait(FIRST_ANSWER_SECONDS):
             raise ConnectionError(features.health()["last_error"] or "no broker has answered yet")
         more = [topic for topic in (options.mirror, options.dead_letter) if topic]

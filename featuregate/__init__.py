@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from featuregate.errors import DiscoveryError, FeatureGateError, GateClosed
     from featuregate.gating.decisions import Decision, evaluate
     from featuregate.gating.gates import Gate, Pin
-    from featuregate.gating.latch_store import FileShelf, Shelf
+    from featuregate.gating.latch_store import FileLatchStore, LatchStore
     from featuregate.polling.discoverer import Discoverer
     from featuregate.polling.discovery import adiscover, discover
     from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse, presets
@@ -31,13 +31,13 @@ __all__ = [
     "DiscoveryError",
     "Feature",
     "FeatureGateError",
-    "FileShelf",
+    "FileLatchStore",
     "Gate",
     "GateClosed",
+    "LatchStore",
     "Pin",
     "Release",
     "Requirement",
-    "Shelf",
     "View",
     "__version__",
     "adiscover",
@@ -54,7 +54,7 @@ _ROOMS = {
     "errors": ("DiscoveryError", "FeatureGateError", "GateClosed"),
     "gating.decisions": ("Decision", "evaluate"),
     "gating.gates": ("Gate", "Pin"),
-    "gating.latch_store": ("FileShelf", "Shelf"),
+    "gating.latch_store": ("FileLatchStore", "LatchStore"),
     "polling.discoverer": ("Discoverer",),
     "polling.discovery": ("adiscover", "discover"),
     "requirements": ("Api", "Capability", "Feature", "Release", "Requirement", "parse"),

@@ -27,8 +27,8 @@
     ├── NotPicklable                  this object stays in its process; also a TypeError
     ├── ClosedError                   used after ``close()``
     ├── RefreshTimedOut               no poll has ended in time; also a TimeoutError
-    ├── ShelfError                    the durable latch could not be read or written
-    │   └── ShelfDamaged              what was there does not parse; it has been set aside
+    ├── LatchStoreError                    the durable latch could not be read or written
+    │   └── LatchStoreCorrupt              what was there does not parse; it has been set aside
     └── LocalKafkaError               real Kafka, for tests: it could not be fetched, started or told what to do
 
 Each survives pickling, so that it can cross process borders: what the constructor was given is ``args``, and the
@@ -53,6 +53,8 @@ __all__ = [
     "FeatureGateError",
     "GateClosed",
     "InvalidUpdate",
+    "LatchStoreCorrupt",
+    "LatchStoreError",
     "LocalKafkaError",
     "LocalWireError",
     "NetError",
@@ -61,8 +63,6 @@ __all__ = [
     "RefreshTimedOut",
     "RemoteWireError",
     "RequirementError",
-    "ShelfDamaged",
-    "ShelfError",
     "TimedOut",
     "TlsFailed",
     "UnknownApi",
@@ -369,7 +369,7 @@ class ClosedError(FeatureGateError):
     """It was used after ``close()``."""
 
 
-class ShelfError(FeatureGateError):
+class LatchStoreError(FeatureGateError):
     """The durable latch at ``place`` could not be read or written."""
 
     def __init__(self, place: object, problem: str) -> None:
@@ -381,7 +381,7 @@ class ShelfError(FeatureGateError):
         return f"{self.place}: {self.problem}"
 
 
-class ShelfDamaged(ShelfError):
+class LatchStoreCorrupt(LatchStoreError):
     """The durable latch at ``place`` does not parse. It is kept at ``aside`` for people to read."""
 
     def __init__(self, place: object, aside: object, problem: str) -> None:

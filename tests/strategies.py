@@ -64,7 +64,7 @@ def views(draw: st.DrawFn) -> View:
         draw(st.lists(broker_answers(), max_size=5)),
         cluster_id=draw(cluster_ids),
         controller_id=draw(st.none() | st.integers(0, 4)),
-        roster=draw(st.sampled_from(["cluster", "listed"])),
+        broker_list=draw(st.sampled_from(["cluster", "bootstrap"])),
         seen_at=draw(times),
     )
 

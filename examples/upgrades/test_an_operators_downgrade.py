@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Worker:
     """The app: it decides once for each batch, and never in the middle of one."""
 
-    def __init__(self, bootstrap: str, shelf: Path) -> None:
-        self.features = fg.Discoverer(bootstrap, shelf=shelf)
+    def __init__(self, bootstrap: str, latch_store: Path) -> None:
+        self.features = fg.Discoverer(bootstrap, latch_store=latch_store)
         self.gate = self.features.gate("new-groups", "group.version>=1")
         self.features.refresh()
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate.config import Settings
     from featuregate.errors import BrokerError
-    from featuregate.net.probe import Roster
+    from featuregate.net.probe import BrokerList
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -172,7 +172,7 @@ class Admin:
         """:meth:`update` for coroutines."""
         return await self._send(checked(updates), dry_run=False)
 
-    def until_shown(self, levels: Mapping[str, int], timeout: float) -> View:
+    def wait_for_levels(self, levels: Mapping[str, int], timeout: float) -> View:
         """Wait until every known node shows these finalized levels, for ``timeout`` seconds at the most.
 
         Raises
@@ -185,7 +185,7 @@ class Admin:
         return run_blocking(lambda: self.auntil_shown(levels, timeout))
 
     async def auntil_shown(self, levels: Mapping[str, int], timeout: float) -> View:  # noqa: ASYNC109 - one door for both
-        """:meth:`until_shown` for coroutines."""
+        """:meth:`wait_for_levels` for coroutines."""
         view = await self._look_until(levels, timeout)
         if late := lagging(view, levels):
             raise NotShown(timeout, late)
@@ -242,12 +242,12 @@ class Admin:
             return _request(updates, timeout_ms, dry_run=dry_run)
 
         try:
-            response, roster = await ask_controller(self._settings, make, lambda said: said.error_code, deadline)
+            response, broker_list = await ask_controller(self._settings, make, lambda said: said.error_code, deadline)
         except AnswerLost as lost:
             if dry_run:
                 raise lost.cause from lost
             return await self._settle(updates, None, str(lost.cause), lost)
-        outcome = _outcome(response, roster, updates, dry_run=dry_run)
+        outcome = _outcome(response, broker_list, updates, dry_run=dry_run)
         in_doubt = [one for one in outcome.features if one.open]
         if in_doubt and not dry_run:
             doubtful = [one.update for one in in_doubt]
@@ -293,7 +293,7 @@ def _request(updates: tuple[Update, ...], timeout_ms: int, *, dry_run: bool) -> 
 
 
 def _outcome(
-    response: UpdateFeaturesResponse, roster: Roster, updates: tuple[Update, ...], *, dry_run: bool
+    response: UpdateFeaturesResponse, broker_list: BrokerList, updates: tuple[Update, ...], *, dry_run: bool
 ) -> Outcome:
     """Translate an answer: one error for all, or results one by one, or neither where all went well (v2)."""
     if response.error_code != NONE:
@@ -306,7 +306,7 @@ def _outcome(
     features = tuple(
         FeatureOutcome(update=update, error=errors.get(update.feature, _no_result(update))) for update in updates
     )
-    return Outcome(cluster_id=roster.cluster_id, dry_run=dry_run, features=features)
+    return Outcome(cluster_id=broker_list.cluster_id, dry_run=dry_run, features=features)
 
 
 def _answered(outcome: Outcome) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin.prediction import Standing, foresee
+from featuregate.admin.prediction import Standing, predict
 from featuregate.admin.updates import checked, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.errors import RequirementError
@@ -19,9 +19,9 @@ from featuregate.requirements import features_in, parse, presets
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featuregate.admin.prediction import Foresight, Judgement
+    from featuregate.admin.prediction import Judgement, Prediction
     from featuregate.admin.updates import LeftOut, Update
-    from featuregate.gating.latches import Kept
+    from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
@@ -58,7 +58,7 @@ class Plan:
     """Of the view that it was made from; -1 for unknown."""
     all_or_nothing: bool
     """Whether one refusal stops all (4.0 and newer)."""
-    updates: tuple[Foresight, ...]
+    updates: tuple[Prediction, ...]
     closes: tuple[str, ...]
     """Presets that hold now and would not any more. What is refused closes and opens nothing, and hurts nobody."""
     opens: tuple[str, ...]
@@ -75,7 +75,7 @@ class Plan:
     @property
     def judgement(self) -> Judgement:
         """``accepted``: all of it, and every latch was read; ``refused``: at least one is refused; else ``unknown``."""
-        found = {foresight.judgement for foresight in self.updates}
+        found = {prediction.judgement for prediction in self.updates}
         if "refused" in found:
             return "refused"
         return "unknown" if "unknown" in found or self.unread else "accepted"
@@ -119,7 +119,7 @@ def plan(
     left = tuple(left_out)
     wanted = tuple(updates) if left else checked(updates)
     standing = Standing.of(brokers, controllers)
-    foreseen = foresee(wanted, standing)
+    foreseen = predict(wanted, standing)
     after = _after(seen, _carried_out(foreseen, all_or_nothing=standing.all_or_nothing))
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
     return Plan(
@@ -136,10 +136,10 @@ def plan(
     )
 
 
-def latched_in(kept: Kept) -> dict[str, Requirement | UnreadLatch]:
+def latched_in(kept: LatchState) -> dict[str, Requirement | UnreadLatch]:
     """Return the gates that a durable latch holds open, as ``plan`` takes them.
 
-    ``kept`` is what ``load()`` of a :class:`featuregate.FileShelf` gives. Of several latches by one name, each counts.
+    ``kept`` is what ``load()`` of a :class:`featuregate.FileLatchStore` returns. Every latch of a name counts.
     A latch whose requirement this release cannot parse, as one of a newer release, is an :class:`UnreadLatch`.
     """
     found: dict[str, Requirement | UnreadLatch] = {}
@@ -152,12 +152,12 @@ def latched_in(kept: Kept) -> dict[str, Requirement | UnreadLatch]:
     return found
 
 
-def _carried_out(foreseen: tuple[Foresight, ...], *, all_or_nothing: bool) -> Iterator[Update]:
+def _carried_out(foreseen: tuple[Prediction, ...], *, all_or_nothing: bool) -> Iterator[Update]:
     """Leave out what is refused, and with it everything where one refusal stops all."""
-    refused = any(foresight.judgement == "refused" for foresight in foreseen)
-    for foresight in foreseen:
-        if foresight.judgement != "refused" and not (refused and all_or_nothing):
-            yield foresight.update
+    refused = any(prediction.judgement == "refused" for prediction in foreseen)
+    for prediction in foreseen:
+        if prediction.judgement != "refused" and not (refused and all_or_nothing):
+            yield prediction.update
 
 
 def _after(view: View, updates: Iterable[Update]) -> View:
@@ -219,7 +219,7 @@ def _raises_kraft(update: Update, view: View) -> bool:
     return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
 
 
-def _raised_all_the_same(standing: Standing, foreseen: tuple[Foresight, ...]) -> Iterator[str]:
+def _raised_all_the_same(standing: Standing, foreseen: tuple[Prediction, ...]) -> Iterator[str]:
     """Note that one refusal does not stop ``kraft.version``, which the quorum raises at once (seen: 4.1.1)."""
     raised = [one for one in foreseen if one.update.feature == KRAFT_VERSION and (one.current or 0) < one.update.level]
     others = [one.update.feature for one in foreseen if one not in raised and one.judgement != "accepted"]

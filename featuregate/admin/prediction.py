@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["Foresight", "Judgement", "Standing", "foresee"]
+__all__ = ["Judgement", "Prediction", "Standing", "predict"]
 
 Judgement = Literal["accepted", "refused", "unknown"]
 """``unknown``: what was seen does not decide it."""
@@ -183,7 +183,7 @@ class Standing:
         return None if self.finalized is None else self.finalized.get(feature, 0)
 
 
-class Foresight(NamedTuple):
+class Prediction(NamedTuple):
     """What the controller will say to one update."""
 
     update: Update
@@ -194,7 +194,7 @@ class Foresight(NamedTuple):
     """The controller's words where it refuses; why that is unknown where it is; empty where it accepts."""
 
 
-def foresee(updates: Iterable[Update], standing: Standing) -> tuple[Foresight, ...]:
+def predict(updates: Iterable[Update], standing: Standing) -> tuple[Prediction, ...]:
     """Judge each update in the light of the others: a dependency may be met by one that is sent along.
 
     Rules are tried in the controller's order. The first that refuses gives the words; one that cannot be decided
@@ -208,13 +208,13 @@ def foresee(updates: Iterable[Update], standing: Standing) -> tuple[Foresight, .
 
 def _foresee(
     update: Update, standing: Standing, possible: tuple[Controller, ...], sent: Mapping[str, int]
-) -> Foresight:
+) -> Prediction:
     said = _said_by_the_api(standing)
     if said is None and standing.with_zookeeper:
         said = _judged_with_zookeeper(update, standing)
     elif said is None:
         said = _agreed([_judged(update, controller, sent) for controller in possible])
-    return Foresight(update, standing.level(update.feature), *said)
+    return Prediction(update, standing.level(update.feature), *said)
 
 
 class _Says(NamedTuple):

@@ -59,7 +59,7 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
 
 def excluded(args: argparse.Namespace) -> ExcludedApis:
     """Return the API versions that the configuration excludes. Raises as `configuration` and `Settings.parse` do."""
-    return Settings.parse(configuration(args), roster=args.roster).exclude_apis
+    return Settings.parse(configuration(args), broker_list=args.broker_list).exclude_apis
 
 
 def look(args: argparse.Namespace) -> View:
@@ -74,7 +74,7 @@ def look(args: argparse.Namespace) -> View:
     """
     quiet()
     try:
-        return discover(configuration(args), timeout=args.timeout or DISCOVER_SECONDS, roster=args.roster)
+        return discover(configuration(args), timeout=args.timeout or DISCOVER_SECONDS, broker_list=args.broker_list)
     except DiscoveryError as error:
         raise plainly(error) from error
 
@@ -107,9 +107,11 @@ def look_at_node(args: argparse.Namespace, node_id: int) -> View:
         Nobody says where the node is, or it does not answer.
     """
     quiet()
-    settings = Settings.parse(configuration(args), roster=args.roster, total_timeout=args.timeout or DISCOVER_SECONDS)
-    if settings.roster == "listed":
-        raise CommandError("argument --node-id: not allowed with --roster listed, where nobody tells ids")
+    settings = Settings.parse(
+        configuration(args), broker_list=args.broker_list, total_timeout=args.timeout or DISCOVER_SECONDS
+    )
+    if settings.broker_list == "bootstrap":
+        raise CommandError("argument --node-id: not allowed with --broker-list bootstrap, where nobody tells ids")
     return view_of_node(settings, node_id)
 
 

@@ -151,7 +151,7 @@ exit codes: 0 nothing is wrong (there may be notes), 1 at least one error, 2 at 
 Say what the controller would say to an upgrade, a downgrade or a disable, by its own rules and in its own words: what
 every registered broker can run, levels on the way that changed the metadata, what a level depends on. Say also which
 presets it opens and closes, and whether it hurts an app that has switched for good: name such apps by --latches, the
-folder of their FileShelf, or by --gate.
+folder of their FileLatchStore, or by --gate.
 
 It needs no right on the cluster. It is a forecast; 'upgrade --dry-run' asks the controller itself.\
 """,

@@ -11,8 +11,8 @@ from featuregate.cli.tables import runs
 from featuregate.config import Address
 from featuregate.net.cluster_metadata import check_role, find, identity_of
 from featuregate.net.connection import Connection
-from featuregate.net.probe import Heard
-from featuregate.sources.brokers import from_heard
+from featuregate.net.probe import ProbeResult
+from featuregate.sources.brokers import broker_answer
 from featuregate.view.cluster_view import merge
 
 if TYPE_CHECKING:
@@ -42,17 +42,17 @@ def view_of_node(settings: Settings, node_id: int) -> View:
 
 
 async def _ask(settings: Settings, node_id: int) -> View:
-    roster = (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).roster
-    node = next((node for node in roster.nodes if node.node_id == node_id), None)
+    broker_list = (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).broker_list
+    node = next((node for node in broker_list.nodes if node.node_id == node_id), None)
     if node is None:
-        there = runs(node.node_id for node in roster.nodes)
+        there = runs(node.node_id for node in broker_list.nodes)
         raise NoSuchNode(f"this cluster has no {settings.role} {node_id}; its {settings.role}s are: {there}")
     address = Address(node.host, node.port)
-    with await Connection.open(address, settings, identity_of(roster, node)) as connection:
+    with await Connection.open(address, settings, identity_of(broker_list, node)) as connection:
         negotiated = await connection.negotiate()
     check_role(address, settings, negotiated)
     at = datetime.now(UTC).timestamp()
-    heard = Heard(
+    heard = ProbeResult(
         node_id=node_id,
         address=address,
         role=settings.role,
@@ -62,9 +62,9 @@ async def _ask(settings: Settings, node_id: int) -> View:
         seconds=0.0,
     )
     return merge(
-        [from_heard(heard, answered_at=at)],
-        cluster_id=roster.cluster_id,
-        controller_id=roster.controller_id,
+        [broker_answer(heard, answered_at=at)],
+        cluster_id=broker_list.cluster_id,
+        controller_id=broker_list.controller_id,
         role=settings.role,
         seen_at=at,
     )

@@ -29,9 +29,9 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
         help="a .properties file, as Kafka's own tools take: security.protocol, ssl.*, sasl.*",
     )
     group.add_argument(
-        "--roster",
-        choices=("ask", "listed"),
-        default="ask" if default is None else default,
+        "--broker-list",
+        choices=("cluster", "bootstrap"),
+        default="cluster" if default is None else default,
         help="ask: find the brokers by asking; listed: the list above names them all, which needs no password",
     )
     group.add_argument(

@@ -9,7 +9,7 @@ from featuregate.config.addresses import Address
 from featuregate.config.keys import KEYS, Key
 from featuregate.config.sasl import Callback, ClientCredentials, Sasl, TokenSource, UnsecuredToken
 from featuregate.config.secrets import Secret
-from featuregate.config.settings import RosterSource, Settings
+from featuregate.config.settings import Settings
 from featuregate.config.tls import Material, Tls
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "ClientCredentials",
     "Key",
     "Material",
-    "RosterSource",
     "Sasl",
     "Secret",
     "Settings",

@@ -100,7 +100,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         ("sasl.mechanism", "sasl.mechanisms"),
         "text",
-        'PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; any other needs `roster="listed"`',
+        'PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; any other needs `broker_list="bootstrap"`',
         default="GSSAPI",
     ),
     Key(("sasl.username",), "text", "for PLAIN and SCRAM"),

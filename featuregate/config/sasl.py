@@ -82,21 +82,21 @@ class Sasl:
 
 
 _WAYS_OUT = (
-    'or say roster="listed" if the bootstrap list names every broker: then only ApiVersions is asked, '
+    'or say broker_list="bootstrap" if the bootstrap list names every broker: then only ApiVersions is asked, '
     "which brokers answer before authentication"
 )
 
 
-def read_sasl(properties: Properties, *, listed: bool) -> Sasl | None:
+def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
     """Gather the ``sasl.`` properties of either spelling.
 
-    Finding the brokers of a cluster needs credentials. With ``listed`` nobody needs to be found: then None stands
-    for credentials that are missing, or whose mechanism we do not speak.
+    Finding the brokers of a cluster needs credentials. With ``bootstrap_only`` no broker needs to be found: then None
+    stands for credentials that are missing, or whose mechanism we do not speak.
     """
     try:
         return _read(properties)
     except _Missing as missing:
-        if listed:
+        if bootstrap_only:
             return None
         raise ConfigError(missing.key, f"{missing.problem}, {_WAYS_OUT}") from None
 

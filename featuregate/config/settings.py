@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from featuregate.config.addresses import Address, parse_bootstrap
 from featuregate.config.properties import Properties
@@ -11,15 +11,15 @@ from featuregate.config.sasl import Sasl, read_sasl
 from featuregate.config.tls import Tls, read_tls
 from featuregate.errors import ConfigError
 from featuregate.requirements import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
+from featuregate.roles import BrokerListSource, Role
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-__all__ = ["Role", "RosterSource", "Settings"]
 
-Role = Literal["broker", "controller"]
-RosterSource = Literal["ask", "listed"]
+__all__ = ["Settings"]
+
 
 _CLIENT_ID = "featuregate"
 _CONNECT_TIMEOUT = 5.0
@@ -57,8 +57,8 @@ class Settings:
     """Bytes; a longer answer is refused when its length arrives."""
     concurrency: int = _CONCURRENCY
     """How many brokers are asked at the same time."""
-    roster: RosterSource = "ask"
-    """``ask`` a broker who the others are; or ``listed``: the bootstrap list names every broker."""
+    broker_list: BrokerListSource = "cluster"
+    """``cluster``: a broker tells the others; ``bootstrap``: the bootstrap list names every broker."""
     cluster_id: str | None = None
     """The id that the cluster must have, or that it gets where it tells none; None takes what it tells."""
 
@@ -70,7 +70,7 @@ class Settings:
         cls,
         config: str | Mapping[str, object] | os.PathLike[str],
         *,
-        roster: str = "ask",
+        broker_list: str = "cluster",
         cluster_id: str | None = None,
         connect_timeout: float | None = None,
         request_timeout: float | None = None,
@@ -87,7 +87,7 @@ class Settings:
 
         Raises `ConfigError`, naming the property and what it may be.
         """
-        source = _source(roster)
+        source = _source(broker_list)
         properties = Properties.of(config)
         protocol = properties.choice("security.protocol")
         role, bootstrap = _bootstrap(properties, protocol)
@@ -96,7 +96,7 @@ class Settings:
             role=role,
             protocol=protocol,
             tls=read_tls(properties) if protocol.endswith("SSL") else None,
-            sasl=read_sasl(properties, listed=source == "listed") if protocol.startswith("SASL_") else None,
+            sasl=read_sasl(properties, bootstrap_only=source == "bootstrap") if protocol.startswith("SASL_") else None,
             client_id=properties.text("client.id") or _CLIENT_ID,
             address_family=properties.choice("broker.address.family"),
             connect_timeout=_seconds(
@@ -114,7 +114,7 @@ class Settings:
             total_timeout=_seconds("total_timeout", total_timeout, None, _TOTAL_TIMEOUT),
             max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
-            roster=source,
+            broker_list=source,
             exclude_apis=_excluded(properties, exclude_apis),
             cluster_id=_cluster_id(cluster_id),
         )
@@ -127,11 +127,11 @@ def _excluded(properties: Properties, given: ExcludedApis | str | None) -> Exclu
     return excluded_apis(properties.text(name), key=properties.spelling(name))
 
 
-def _source(roster: str) -> RosterSource:
-    for source in get_args(RosterSource):
-        if roster == source:
-            return cast("RosterSource", source)
-    raise ConfigError("roster", f"must be one of: {', '.join(get_args(RosterSource))}")
+def _source(broker_list: str) -> BrokerListSource:
+    for source in get_args(BrokerListSource):
+        if broker_list == source:
+            return cast("BrokerListSource", source)
+    raise ConfigError("broker_list", f"must be one of: {', '.join(get_args(BrokerListSource))}")
 
 
 def _cluster_id(given: object) -> str | None:

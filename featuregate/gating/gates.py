@@ -33,7 +33,7 @@ class Owner(Protocol):
         """Block until ``done()`` or until the timeout in seconds; return which."""
         ...
 
-    def revive(self) -> None:
+    def ensure_polling(self) -> None:
         """Start polling where nothing polls: after a fork, or before the first start."""
         ...
 
@@ -171,13 +171,13 @@ class _ForkedGate(Gate):
     @property
     def open(self) -> bool:  # type: ignore[override]  # covers the slot, which keeps its value
         self._become_plain()
-        self._owner.revive()
+        self._owner.ensure_polling()
         return self.open
 
     @property
     def decision(self) -> Decision:  # type: ignore[override]  # as above; a pin asks for nothing else
         self._become_plain()
-        self._owner.revive()
+        self._owner.ensure_polling()
         return self.decision
 
     def settle(self, decision: Decision) -> None:

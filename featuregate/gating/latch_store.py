@@ -1,7 +1,7 @@
 """The durable form of what is kept: latches that outlive the process.
 
-A :class:`Shelf` holds one :class:`~featuregate.gating.latches.Kept` for each cluster id, and *joins* a new one with
-what is there. :class:`FileShelf` is a folder of small JSON files that people can read.
+A :class:`LatchStore` holds one :class:`~featuregate.gating.latches.LatchState` for each cluster id, and *joins*
+a new one with what is there. :class:`FileLatchStore` is a folder of small JSON files that people can read.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from featuregate.errors import RequirementError, ShelfDamaged, ShelfError
-from featuregate.gating.latches import Kept, LatchedGate, join
+from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
+from featuregate.gating.latches import LatchedGate, LatchState, join
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileShelf", "Shelf", "document_of", "kept_from", "kept_in"]
+__all__ = ["FileLatchStore", "LatchStore", "document_of", "kept_from", "kept_in"]
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -28,38 +28,38 @@ LOCK_SECONDS = 3.0
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
 
 
-class Shelf(Protocol):
+class LatchStore(Protocol):
     """Where latches are kept. Both methods may block, and are never called by a check.
 
     Each poll calls ``load``, for the latches of other processes, and ``save`` where something is new. So does
     :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What they raise beside the errors
-    below counts as a shelf that failed: the view is taken in, and no latch opens.
+    below counts as a latch store that failed: the view is taken in, and no latch opens.
     """
 
-    def load(self, cluster_id: str) -> Kept | None:
+    def load(self, cluster_id: str) -> LatchState | None:
         """Return what is kept of this cluster, or ``None`` where nothing is.
 
         Raises
         ------
-        ShelfDamaged
+        LatchStoreCorrupt
             What was there cannot be read; it has been set aside, and the next load returns ``None``.
-        ShelfError
-            The shelf cannot be read now.
+        LatchStoreError
+            The latch store cannot be read now.
         """
         ...
 
-    def save(self, kept: Kept) -> Kept:
+    def save(self, kept: LatchState) -> LatchState:
         """Join ``kept`` with what is there, and return the joined record once it is durable.
 
         Raises
         ------
-        ShelfError
+        LatchStoreError
             It is not durable.
         """
         ...
 
 
-class FileShelf:
+class FileLatchStore:
     """A folder with one file per cluster id.
 
     Files are replaced atomically and flushed to the disk before :meth:`save` returns. Processes that share the
@@ -72,10 +72,10 @@ class FileShelf:
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
-        return f"FileShelf({str(self.folder)!r})"
+        return f"FileLatchStore({str(self.folder)!r})"
 
-    def load(self, cluster_id: str) -> Kept | None:
-        """Return what is kept of this cluster; see :meth:`Shelf.load`.
+    def load(self, cluster_id: str) -> LatchState | None:
+        """Return what is kept of this cluster; see :meth:`LatchStore.load`.
 
         Files are replaced whole, so a read takes no turn, and works where the folder cannot be written.
         """
@@ -85,15 +85,15 @@ class FileShelf:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ShelfError(path, error.strerror or str(error)) from error
+            raise LatchStoreError(path, error.strerror or str(error)) from error
         except _Damage:
             with self._turn(cluster_id):
                 return _read_or_set_aside(path, cluster_id)
 
-    def save(self, kept: Kept) -> Kept:
-        """Join ``kept`` with the file and make it durable; see :meth:`Shelf.save`."""
+    def save(self, kept: LatchState) -> LatchState:
+        """Join ``kept`` with the file and make it durable; see :meth:`LatchStore.save`."""
         if kept.cluster_id is None:
-            raise ShelfError(self.folder, "a cluster without an id has no place on a shelf")
+            raise LatchStoreError(self.folder, "a cluster without an id has no place on a latch store")
         with self._turn(kept.cluster_id) as path:
             there = _read_or_set_aside(path, kept.cluster_id)
             joined = kept if there is None else join(there, kept)
@@ -117,21 +117,21 @@ class FileShelf:
             with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS):
                 yield path
         except Timeout as error:
-            raise ShelfError(path, f"another process has held its lock for {LOCK_SECONDS:.0f} s") from error
+            raise LatchStoreError(path, f"another process has held its lock for {LOCK_SECONDS:.0f} s") from error
         except OSError as error:
-            raise ShelfError(path, error.strerror or str(error)) from error
+            raise LatchStoreError(path, error.strerror or str(error)) from error
 
 
 class _Damage(Exception):
     """A file does not hold what we write."""
 
 
-def kept_in(path: Path) -> Kept:
-    """Return what one file of a :class:`FileShelf` holds. The file stays as it is and where it is, damaged or not.
+def kept_in(path: Path) -> LatchState:
+    """Return what one file of a :class:`FileLatchStore` holds. The file stays as it is and where it is, damaged or not.
 
     Raises
     ------
-    ShelfError
+    LatchStoreError
         The file cannot be read, does not parse, or was written by a newer featuregate; not for a missing file.
     FileNotFoundError
         There is no such file.
@@ -139,39 +139,39 @@ def kept_in(path: Path) -> Kept:
     try:
         return _parse(path)
     except _Damage as damage:
-        raise ShelfError(path, f"damaged ({damage})") from damage
+        raise LatchStoreError(path, f"damaged ({damage})") from damage
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise ShelfError(path, error.strerror or str(error)) from error
+        raise LatchStoreError(path, error.strerror or str(error)) from error
 
 
-def _read(path: Path, cluster_id: str) -> Kept:
+def _read(path: Path, cluster_id: str) -> LatchState:
     kept = _parse(path)
     if kept.cluster_id != cluster_id:
-        raise ShelfError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+        raise LatchStoreError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
     return kept
 
 
-def _parse(path: Path) -> Kept:
+def _parse(path: Path) -> LatchState:
     data = path.read_bytes()
     try:
         document = json.loads(data)
         version = document["schema_version"]
         if type(version) is int and version > SCHEMA_VERSION:
-            raise ShelfError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
+            raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
         return kept_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _Damage(f"{type(error).__name__}: {error}") from error
 
 
-def _read_or_set_aside(path: Path, cluster_id: str) -> Kept | None:
+def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
     try:
         return _read(path, cluster_id)
     except FileNotFoundError:
         return None
     except _Damage as damage:
-        raise ShelfDamaged(path, _set_aside(path), str(damage)) from damage
+        raise LatchStoreCorrupt(path, _set_aside(path), str(damage)) from damage
 
 
 def _set_aside(path: Path) -> Path:
@@ -203,11 +203,11 @@ def _replace(path: Path, text: str) -> None:
         os.close(folder)
 
 
-def _to_text(kept: Kept) -> str:
+def _to_text(kept: LatchState) -> str:
     return json.dumps({"about": ABOUT, **document_of(kept)}, indent=2, ensure_ascii=False) + "\n"
 
 
-def document_of(kept: Kept) -> dict[str, Any]:
+def document_of(kept: LatchState) -> dict[str, Any]:
     """Give a record as plain JSON-able values, by schema version 1."""
     gates = [
         {
@@ -226,7 +226,7 @@ def document_of(kept: Kept) -> dict[str, Any]:
     }
 
 
-def kept_from(document: Any) -> Kept:
+def kept_from(document: Any) -> LatchState:
     """Build the record from parsed JSON.
 
     Raises
@@ -243,7 +243,7 @@ def kept_from(document: Any) -> Kept:
         )
         for row in document["gates"]
     ]
-    return Kept(
+    return LatchState(
         cluster_id=_typed(document["cluster_id"], str),
         levels={_typed(name, str): _typed(level, int) for name, level in document["levels"].items()},
         gates={latched.key: latched for latched in gates},

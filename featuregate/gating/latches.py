@@ -1,6 +1,6 @@
 """What never goes back: a grow-only record per cluster, and the decision of a gate in its light.
 
-Everything here is pure. A :class:`Kept` is a join-semilattice: levels only rise, opened gates only join,
+Everything here is pure. A :class:`LatchState` is a join-semilattice: levels only rise, opened gates only join,
 so records of several processes, restarts and machines can be joined in any order, any number of times.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["Kept", "LatchKey", "LatchedGate", "Policy", "decide", "join", "ratchet"]
+__all__ = ["LatchKey", "LatchState", "LatchedGate", "Policy", "decide", "join", "ratchet"]
 
 Policy = Literal["sticky", "live"]
 """``sticky``: once open, open, for one cluster id. ``live``: open only while it is proved."""
@@ -46,23 +46,23 @@ class LatchedGate:
 
     @property
     def key(self) -> LatchKey:
-        """The key under which :attr:`Kept.gates` holds it."""
+        """The key under which :attr:`LatchState.gates` holds it."""
         return LatchKey(self.gate, self.requirement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class LatchState:
     """What one cluster has shown so far. Nothing in it ever falls or goes away."""
 
     cluster_id: str | None = None
-    """``None``: the cluster did not tell (before 0.10.1, or a listed roster)."""
+    """``None``: the cluster did not tell (before 0.10.1, or a bootstrap broker list)."""
     levels: Mapping[str, int] = field(default_factory=dict)
     """The highest finalized level ever seen of each feature."""
     gates: Mapping[LatchKey, LatchedGate] = field(default_factory=dict)
     """Each gate that opened."""
 
 
-def join(one: Kept, other: Kept) -> Kept:
+def join(one: LatchState, other: LatchState) -> LatchState:
     """Join two records of one cluster: the higher level of each feature, and the gates of both.
 
     Where both opened the same gate, the earlier opening stays.
@@ -78,20 +78,20 @@ def join(one: Kept, other: Kept) -> Kept:
     gates = dict(one.gates)
     for key, latched in other.gates.items():
         gates[key] = min(gates.get(key, latched), latched, key=lambda at: (at.opened_at, at.epoch))
-    return Kept(
+    return LatchState(
         cluster_id=one.cluster_id,
         levels={name: max(one.levels.get(name, 0), other.levels.get(name, 0)) for name in names},
         gates={key: gates[key] for key in sorted(gates)},
     )
 
 
-def ratchet(kept: Kept, seen: View, opened: Iterable[LatchedGate] = ()) -> Kept:
+def ratchet(kept: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -> LatchState:
     """Move ``kept`` up to what was seen, never down.
 
     Another cluster id starts afresh: what one cluster has shown says nothing of another.
     """
-    base = kept if kept.cluster_id == seen.cluster_id else Kept(cluster_id=seen.cluster_id)
-    now = Kept(
+    base = kept if kept.cluster_id == seen.cluster_id else LatchState(cluster_id=seen.cluster_id)
+    now = LatchState(
         cluster_id=seen.cluster_id,
         levels={name: level for name, level in seen.finalized.items() if level > 0},
         gates={latched.key: latched for latched in opened},
@@ -100,7 +100,7 @@ def ratchet(kept: Kept, seen: View, opened: Iterable[LatchedGate] = ()) -> Kept:
 
 
 def decide(
-    kept: Kept,
+    kept: LatchState,
     view: View,
     *,
     name: str,
@@ -128,7 +128,9 @@ def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> Exclud
     return ExcludedApis(tuple(excluded for excluded in exclude_apis.ranges if excluded[0] in keys))
 
 
-def _why_held(kept: Kept, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness) -> str:
+def _why_held(
+    kept: LatchState, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness
+) -> str:
     """Name the downgrade where there was one: it must be loud, because the app goes on as before."""
     fallen = [
         f"finalized level fell to {level} at epoch {view.epoch} ({feature} was {kept.levels[feature]})"

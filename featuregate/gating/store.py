@@ -1,8 +1,8 @@
 """The one mutable box: the view, what is kept, and who is told.
 
 Readers never lock: ``store.view``, ``store.kept`` and ``gate.open`` are single references that are swapped whole.
-Writers take turns by one lock, which they hold while the shelf works, however long that takes. What they found they
-show under another, ``settled``, which is never held for long. Hooks run outside both.
+Writers take turns by one lock, which they hold while the latch store works, however long that takes. They publish what
+they found under another, ``settled``, which is never held for long. Hooks run outside both.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from featuregate.errors import ShelfDamaged, ShelfError
+from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.decisions import FRESH, evaluate
 from featuregate.gating.events import Changed, Event, GateMoved
-from featuregate.gating.latches import Kept, LatchedGate, decide, join, ratchet
+from featuregate.gating.latches import LatchedGate, LatchState, decide, join, ratchet
 from featuregate.requirements import NOTHING_EXCLUDED
 from featuregate.view.changes import differences
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from featuregate.gating.decisions import Decision, Staleness
     from featuregate.gating.events import MetricsHook, OnChange
-    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
     from featuregate.requirements import ExcludedApis, Requirement
     from featuregate.view.cluster_view import View
@@ -66,11 +66,11 @@ G = TypeVar("G", bound=Settled)
 
 
 class Store(Generic[G]):
-    """Holds one view and one :class:`~featuregate.gating.latches.Kept` per cluster id, and settles gates.
+    """Holds one view and one :class:`~featuregate.gating.latches.LatchState` per cluster id, and settles gates.
 
     Parameters
     ----------
-    shelf
+    latch_store
         Where latches outlive the process; ``None`` keeps them in memory only.
     wall
         Seconds since the Unix epoch, for the times that people read.
@@ -86,21 +86,21 @@ class Store(Generic[G]):
     def __init__(
         self,
         *,
-        shelf: Shelf | None = None,
+        latch_store: LatchStore | None = None,
         wall: Callable[[], float],
         metrics: MetricsHook | None = None,
         staleness: Callable[[], Staleness] = lambda: FRESH,
         exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
     ) -> None:
         self.view: View | None = None
-        self.kept = Kept()
-        self._shelf = shelf
+        self.kept = LatchState()
+        self._latch_store = latch_store
         self._wall = wall
         self._metrics = metrics
         self._staleness = staleness
         self._exclude_apis = exclude_apis
-        self._kept: dict[str | None, Kept] = {}
-        self._durable: dict[str | None, Kept] = {}
+        self._kept: dict[str | None, LatchState] = {}
+        self._durable: dict[str | None, LatchState] = {}
         self._damage: str | None = None
         self._trouble: str | None = None
         self._last: dict[str | None, View] = {}
@@ -114,7 +114,7 @@ class Store(Generic[G]):
         self.settled = threading.Condition(threading.RLock())
 
     @property
-    def shelf_error(self) -> str | None:
+    def latch_store_error(self) -> str | None:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
         return self._trouble or self._damage
 
@@ -224,30 +224,30 @@ class Store(Generic[G]):
         if len(self._last) > CLUSTERS:  # ids come over the network, and views may be large
             del self._last[next(iter(self._last))]
 
-    def _keep(self, seen: View) -> Kept:
-        """Ratchet up to what was seen, on the shelf first: a gate opens only after its latch is durable."""
-        kept = self._kept.get(seen.cluster_id, Kept(cluster_id=seen.cluster_id))
-        if self._shelf is None:
+    def _keep(self, seen: View) -> LatchState:
+        """Ratchet up to what was seen, on the latch store first: a gate opens only after its latch is durable."""
+        kept = self._kept.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
+        if self._latch_store is None:
             moved = ratchet(kept, seen, self._opening(kept, seen))
         else:
-            moved = self._keep_on(self._shelf, kept, seen)
+            moved = self._keep_on(self._latch_store, kept, seen)
         self._kept[seen.cluster_id] = moved
         return moved
 
-    def _keep_on(self, shelf: Shelf, kept: Kept, seen: View) -> Kept:
-        """Join in what the shelf holds, where it has not been read since the last poll, and make durable what is new.
+    def _keep_on(self, latch_store: LatchStore, kept: LatchState, seen: View) -> LatchState:
+        """Join what the latch store holds, once per poll, and make durable what is new.
 
-        What cannot be made durable may raise levels in memory, but opens nothing. A shelf of the app's own may raise
-        anything, and must not cost us the view.
+        What cannot be made durable may raise levels in memory, but opens nothing. An app's own latch store may
+        raise anything, and must not cost us the view.
         """
         proved = ratchet(kept, seen)
         try:
             if seen.cluster_id not in self._durable:
-                kept = join(kept, self._load(shelf, seen.cluster_id))
+                kept = join(kept, self._load(latch_store, seen.cluster_id))
             proved = ratchet(kept, seen)
             moved = ratchet(kept, seen, self._opening(kept, seen))
             if moved != self._durable[seen.cluster_id]:
-                moved = join(proved, saved := shelf.save(moved))
+                moved = join(proved, saved := latch_store.save(moved))
                 self._durable[seen.cluster_id] = saved
         except Exception as error:  # noqa: BLE001 - see above
             self._report(error)
@@ -255,7 +255,7 @@ class Store(Generic[G]):
         self._trouble = None
         return moved
 
-    def _opening(self, kept: Kept, seen: View) -> list[LatchedGate]:
+    def _opening(self, kept: LatchState, seen: View) -> list[LatchedGate]:
         staleness = self._staleness()
         return [
             LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
@@ -265,23 +265,23 @@ class Store(Generic[G]):
             and evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).open
         ]
 
-    def _load(self, shelf: Shelf, cluster_id: str | None) -> Kept:
-        """Read what is on the shelf: the latches of other processes, and those of earlier ones."""
+    def _load(self, latch_store: LatchStore, cluster_id: str | None) -> LatchState:
+        """Read what is on the latch store: the latches of other processes, and those of earlier ones."""
         if cluster_id is None:
-            raise ShelfError(
-                shelf, "the cluster tells no id, and a latch belongs to one: name the cluster by cluster_id"
+            raise LatchStoreError(
+                latch_store, "the cluster tells no id, and a latch belongs to one: name the cluster by cluster_id"
             )
-        there = Kept(cluster_id=cluster_id)
+        there = LatchState(cluster_id=cluster_id)
         try:
-            there = shelf.load(cluster_id) or there
-        except ShelfDamaged as error:
+            there = latch_store.load(cluster_id) or there
+        except LatchStoreCorrupt as error:
             logger.error("%s", error)  # noqa: TRY400 - the sentence says it all, a traceback would bury it
             self._damage = str(error)
         self._durable[cluster_id] = there
         return there
 
     def _report(self, error: Exception) -> None:
-        said = str(error) if isinstance(error, ShelfError) else f"the shelf failed: {error!r}"
+        said = str(error) if isinstance(error, LatchStoreError) else f"the latch store failed: {error!r}"
         if self._trouble != said:
             logger.error("latches are not durable: %s", said)
         self._trouble = said

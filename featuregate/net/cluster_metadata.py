@@ -10,7 +10,7 @@ import random
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.config import Address
 from featuregate.errors import (
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from featuregate.config import Settings
+    from featuregate.roles import BrokerListSource
     from featuregate.wire.session import Negotiated
 
-__all__ = ["Found", "Roster", "check_role", "find", "identity_of", "listed"]
+__all__ = ["BrokerList", "Found", "check_role", "find", "from_bootstrap", "identity_of"]
 
 _STAGGER: Final = 0.5
 """Seconds before the next node is asked beside one that says nothing."""
@@ -51,25 +52,25 @@ _VOTE: Final = 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roster:
+class BrokerList:
     """The nodes of one cluster."""
 
     cluster_id: str | None
-    """None where the brokers are too old to say (before 0.10.1), and for a listed roster, unless the app names it."""
+    """None: the brokers are too old to say (before 0.10.1), or the bootstrap list is used and the app names none."""
     controller_id: int | None
     """What was said about it; a KRaft broker names some broker that is alive."""
     nodes: tuple[Node, ...]
-    """By node id. Of a listed roster the ids are not known: -1, -2 and so on, as Kafka's clients count them."""
-    source: Literal["cluster", "listed"]
+    """By node id. Of a bootstrap broker list the ids are not known: -1, -2 and so on, as Kafka's clients count them."""
+    source: BrokerListSource
     registered: bool
     """Whether nodes that are registered but down are among them: so where DescribeCluster v2 told (4.0), and for a
-    listed roster, which names all there are. Else whoever is down is missing here."""
+    listed broker list, which names all there are. Else whoever is down is missing here."""
 
 
 class Found(NamedTuple):
-    """A roster, and what the node that gave it said about itself on the way."""
+    """A broker list, and what the node that gave it said about itself on the way."""
 
-    roster: Roster
+    broker_list: BrokerList
     address: Address
     negotiated: Negotiated
     seconds: float
@@ -81,15 +82,17 @@ class _Candidate(NamedTuple):
     identity: Identity | None
 
 
-def listed(settings: Settings) -> Roster:
-    """Make the roster of an app that says that its bootstrap list names every node."""
+def from_bootstrap(settings: Settings) -> BrokerList:
+    """Make the broker list of an app that says that its bootstrap list names every node."""
     nodes = tuple(
         Node(node_id=-at, host=address.host, port=address.port) for at, address in enumerate(settings.bootstrap, 1)
     )
-    return Roster(cluster_id=settings.cluster_id, controller_id=None, nodes=nodes, source="listed", registered=True)
+    return BrokerList(
+        cluster_id=settings.cluster_id, controller_id=None, nodes=nodes, source="bootstrap", registered=True
+    )
 
 
-async def find(settings: Settings, known: Roster | None, deadline: float) -> Found:
+async def find(settings: Settings, known: BrokerList | None, deadline: float) -> Found:
     """Ask one node after another who they all are; the first that tells is believed.
 
     Known nodes come first, told whom we expect there, then the bootstrap list. A node that says nothing holds up the
@@ -144,21 +147,21 @@ def _wrong_endpoint(address: Address, role: str) -> ConfigError:
     return ConfigError("bootstrap.controllers", f"{address} is a broker: use bootstrap.servers, or --bootstrap-server")
 
 
-def _candidates(settings: Settings, known: Roster | None) -> Iterable[_Candidate]:
+def _candidates(settings: Settings, known: BrokerList | None) -> Iterable[_Candidate]:
     """Order whom to ask. The bootstrap list is asked without an identity: another cluster may live there now."""
     seen: list[_Candidate] = []
     if known is not None and known.source == "cluster":
         alive = [node for node in known.nodes if not node.is_fenced]
-        # Many clients with the same roster must not all ask the same broker first.
+        # Many clients with the same broker list must not all ask the same broker first.
         shuffled = random.sample(alive, len(alive))
         seen = [_Candidate(Address(node.host, node.port), identity_of(known, node)) for node in shuffled]
     bootstrap = [_Candidate(address, None) for address in settings.bootstrap]
     return dict.fromkeys([*seen[:_KNOWN_FIRST], *bootstrap, *seen[_KNOWN_FIRST:]])
 
 
-def identity_of(roster: Roster, node: Node) -> Identity | None:
+def identity_of(broker_list: BrokerList, node: Node) -> Identity | None:
     """Say whom we expect at a node's address, where we know."""
-    return Identity(roster.cluster_id, node.node_id) if roster.cluster_id and node.node_id >= 0 else None
+    return Identity(broker_list.cluster_id, node.node_id) if broker_list.cluster_id and node.node_id >= 0 else None
 
 
 async def _ask_for_all(candidate: _Candidate, settings: Settings) -> Found:
@@ -169,20 +172,20 @@ async def _ask_for_all(candidate: _Candidate, settings: Settings) -> Found:
         seconds = clock() - began
         check_role(candidate.address, settings, negotiated)
         await connection.authenticate()
-        roster = _identified(await _describe(connection, settings.role), candidate.address, settings.cluster_id)
-    return Found(roster, candidate.address, negotiated, seconds)
+        broker_list = _identified(await _describe(connection, settings.role), candidate.address, settings.cluster_id)
+    return Found(broker_list, candidate.address, negotiated, seconds)
 
 
-def _identified(roster: Roster, address: Address, expected: str | None) -> Roster:
+def _identified(broker_list: BrokerList, address: Address, expected: str | None) -> BrokerList:
     """Give a cluster that tells no id the one that the app names, and refuse one that tells another."""
-    if expected is None or roster.cluster_id == expected:
-        return roster
-    if roster.cluster_id is None:
-        return replace(roster, cluster_id=expected)
-    raise ConfigError("cluster_id", f"{address} belongs to cluster {roster.cluster_id}, not to {expected}")
+    if expected is None or broker_list.cluster_id == expected:
+        return broker_list
+    if broker_list.cluster_id is None:
+        return replace(broker_list, cluster_id=expected)
+    raise ConfigError("cluster_id", f"{address} belongs to cluster {broker_list.cluster_id}, not to {expected}")
 
 
-async def _describe(connection: Connection, role: str) -> Roster:
+async def _describe(connection: Connection, role: str) -> BrokerList:
     endpoint_type = BROKERS if role == "broker" else CONTROLLERS
     request = DescribeClusterRequest(endpoint_type=endpoint_type)
     try:
@@ -197,17 +200,19 @@ async def _describe(connection: Connection, role: str) -> Roster:
         raise _wrong_endpoint(connection.address, role)
     if response.error_code:
         raise broker_error(response.error_code, shown(response.error_message or ""))
-    return _roster(response.cluster_id, response.controller_id, response.brokers, registered=with_fenced)
+    return _broker_list(response.cluster_id, response.controller_id, response.brokers, registered=with_fenced)
 
 
-async def _describe_by_metadata(connection: Connection) -> Roster:
+async def _describe_by_metadata(connection: Connection) -> BrokerList:
     response = await connection.request(MetadataRequest())
     if response.error_code:
         raise broker_error(response.error_code)
-    return _roster(response.cluster_id, response.controller_id, response.brokers, registered=False)
+    return _broker_list(response.cluster_id, response.controller_id, response.brokers, registered=False)
 
 
-def _roster(cluster_id: str | None, controller_id: int, nodes: tuple[Node, ...], *, registered: bool) -> Roster:
+def _broker_list(
+    cluster_id: str | None, controller_id: int, nodes: tuple[Node, ...], *, registered: bool
+) -> BrokerList:
     if not nodes:
         raise broker_error(_BROKER_NOT_AVAILABLE, "it knows of no brokers yet, so it is probably starting")
     if len(nodes) > _MOST_NODES:
@@ -218,7 +223,7 @@ def _roster(cluster_id: str | None, controller_id: int, nodes: tuple[Node, ...],
         if not _is_name(node.host) or " " in node.host:
             raise RemoteWireError(f"the host of node {node.node_id} is none", "brokers.host", 0)
     by_id = {node.node_id: node for node in sorted(nodes, key=lambda node: node.node_id)}
-    return Roster(
+    return BrokerList(
         cluster_id=cluster_id or None,
         controller_id=controller_id if controller_id >= 0 else None,
         nodes=tuple(by_id.values()),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from featuregate.config import Address
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
-from featuregate.net.cluster_metadata import Roster, check_role, find, identity_of
+from featuregate.net.cluster_metadata import BrokerList, check_role, find, identity_of
 from featuregate.net.connection import Connection
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ class AnswerLost(Exception):
     ``cause`` is what came instead: a `NetError`, an answer that does not parse, or NOT_CONTROLLER to the end.
     """
 
-    def __init__(self, roster: Roster, cause: FeatureGateError) -> None:
+    def __init__(self, broker_list: BrokerList, cause: FeatureGateError) -> None:
         super().__init__(str(cause))
-        self.roster = roster
+        self.broker_list = broker_list
         self.cause = cause
 
 
 async def ask_controller(
     settings: Settings, make: Callable[[int], Request[R]], error_code: Callable[[R], int], deadline: float
-) -> tuple[R, Roster]:
+) -> tuple[R, BrokerList]:
     """Find the controller, send it a request, and give its answer, whose error code is for the caller to judge.
 
     Where it has moved (NOT_CONTROLLER), or the node that was named cannot be reached, the next one is looked for until
@@ -63,12 +63,12 @@ async def ask_controller(
     FeatureGateError
         Nothing was sent: no version in common, no authentication, no connection in time.
     """
-    known: Roster | None = None
+    known: BrokerList | None = None
     moved: AnswerLost | None = None
     pause = _FIRST_PAUSE
     while True:
         try:
-            known = (await find(settings, known, deadline)).roster
+            known = (await find(settings, known, deadline)).broker_list
             response = await _ask(settings, known, make, deadline)
         except NetError as error:
             problem: Exception = error
@@ -87,10 +87,10 @@ async def ask_controller(
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-async def _ask(settings: Settings, roster: Roster, make: Callable[[int], Request[R]], deadline: float) -> R:
-    node = _controller(roster)
+async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int], Request[R]], deadline: float) -> R:
+    node = _controller(broker_list)
     address = Address(node.host, node.port)
-    with await Connection.open(address, settings, identity_of(roster, node)) as connection:
+    with await Connection.open(address, settings, identity_of(broker_list, node)) as connection:
         check_role(address, settings, await connection.negotiate())
         await connection.authenticate()
         seconds = min(_left(deadline), _PATIENCE)
@@ -100,14 +100,14 @@ async def _ask(settings: Settings, roster: Roster, make: Callable[[int], Request
         try:
             return await connection.request(request, within=seconds)
         except (NetError, RemoteWireError) as error:
-            raise AnswerLost(roster, error) from error
+            raise AnswerLost(broker_list, error) from error
 
 
-def _controller(roster: Roster) -> Node:
+def _controller(broker_list: BrokerList) -> Node:
     """Choose whom to ask: who is said to be the controller, else any node that is up, which forwards or corrects us."""
-    named = [node for node in roster.nodes if node.node_id == roster.controller_id]
-    up = [node for node in roster.nodes if not node.is_fenced]
-    return (named or up or list(roster.nodes))[0]
+    named = [node for node in broker_list.nodes if node.node_id == broker_list.controller_id]
+    up = [node for node in broker_list.nodes if not node.is_fenced]
+    return (named or up or list(broker_list.nodes))[0]
 
 
 def _left(deadline: float) -> float:

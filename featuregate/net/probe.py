@@ -1,6 +1,6 @@
 """Ask every node of a cluster what it can do, all at the same time, each on a fresh connection.
 
-A node that fails is data: a `Heard` with a failure. Versions hold for one connection (KIP-35), so none is kept open.
+A node that fails is data: a `ProbeResult` with a failure. Versions hold for one connection (KIP-35): none is kept open.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.config import Address
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
-from featuregate.net.cluster_metadata import Found, Roster, check_role, find, identity_of, listed
+from featuregate.net.cluster_metadata import BrokerList, Found, check_role, find, from_bootstrap, identity_of
 from featuregate.net.connection import Connection
 from featuregate.net.tls import context_for
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from featuregate.wire.cluster import Node
     from featuregate.wire.session import Negotiated
 
-__all__ = ["Heard", "Roster", "Survey", "survey"]
+__all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class ProbeResult:
     """What one node said, or why it said nothing: either ``response`` or ``failure`` is None."""
 
     node_id: int | None
-    """None where the roster is listed, which tells no ids."""
+    """None where the broker list is from_bootstrap, which tells no ids."""
     address: Address
     role: str
     response: ApiVersionsResponse | None
@@ -43,18 +43,18 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """Who belongs to the cluster, and what each said, in the order of the roster."""
+class ClusterProbe:
+    """Who belongs to the cluster, and what each said, in the order of the broker list."""
 
-    roster: Roster
-    heard: tuple[Heard, ...]
+    broker_list: BrokerList
+    heard: tuple[ProbeResult, ...]
 
 
-async def survey(settings: Settings, known: Roster | None) -> Survey:
+async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProbe:
     """Find every node of the cluster, and ask each.
 
-    ``known`` is the roster of the last time, whose nodes are asked first who belongs to the cluster now. Nodes that
-    know ApiVersions v5 are told whom we expect them to be; one that is somebody else has failed (error 129).
+    ``known`` is the broker list of the last poll; its nodes are the first to be asked for the list of now. The request
+    tells nodes that know ApiVersions v5 which node we expect; another node refuses it (error 129).
     ``settings.total_timeout`` bounds it all; whoever has not answered by then has failed, too.
 
     Raises
@@ -67,32 +67,32 @@ async def survey(settings: Settings, known: Roster | None) -> Survey:
     if settings.tls is not None:
         context_for(settings.tls)
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
-    found = None if settings.roster == "listed" else await find(settings, known, deadline)
-    roster = listed(settings) if found is None else found.roster
-    asking = _Asking(settings, roster, deadline)
+    found = None if settings.broker_list == "bootstrap" else await find(settings, known, deadline)
+    broker_list = from_bootstrap(settings) if found is None else found.broker_list
+    asking = _Asking(settings, broker_list, deadline)
     heard = await asking.run(found)
     if all(one.failure is not None for one in heard):
         raise DiscoveryError((one.address, one.failure) for one in heard if one.failure is not None)
-    return Survey(roster=roster, heard=heard)
+    return ClusterProbe(broker_list=broker_list, heard=heard)
 
 
 class _Asking:
-    """The nodes of a roster, asked by a bounded number of workers."""
+    """The nodes of a broker list, asked by a bounded number of workers."""
 
-    def __init__(self, settings: Settings, roster: Roster, deadline: float) -> None:
+    def __init__(self, settings: Settings, broker_list: BrokerList, deadline: float) -> None:
         self._settings = settings
-        self._roster = roster
+        self._broker_list = broker_list
         self._deadline = deadline
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
-        self._heard: dict[int, Heard] = {}
+        self._heard: dict[int, ProbeResult] = {}
 
-    async def run(self, found: Found | None) -> tuple[Heard, ...]:
+    async def run(self, found: Found | None) -> tuple[ProbeResult, ...]:
         """Ask all but the one that named them, whose answer is there already."""
         finder = self._finder(found) if found is not None else None
         if found is not None and finder is not None:
             self._hear(finder, found.seconds, said=found.negotiated)
-        to_ask = [node for node in self._roster.nodes if node is not finder]
+        to_ask = [node for node in self._broker_list.nodes if node is not finder]
         queue = iter(to_ask)
         workers = [
             asyncio.ensure_future(self._work(queue)) for _ in range(min(self._settings.concurrency, len(to_ask)))
@@ -107,11 +107,11 @@ class _Asking:
         for result in results:
             if isinstance(result, Exception):
                 raise result
-        return tuple(self._heard.get(node.node_id) or self._too_late(node) for node in self._roster.nodes)
+        return tuple(self._heard.get(node.node_id) or self._too_late(node) for node in self._broker_list.nodes)
 
     def _finder(self, found: Found) -> Node | None:
         """Tell which node named the others: one has its address, or nobody knows, as behind a load balancer."""
-        there = [node for node in self._roster.nodes if found.address == (node.host, node.port)]
+        there = [node for node in self._broker_list.nodes if found.address == (node.host, node.port)]
         return there[0] if len(there) == 1 else None
 
     async def _work(self, queue: Iterator[Node]) -> None:
@@ -126,15 +126,15 @@ class _Asking:
                 self._hear(node, self._clock() - began, said=negotiated)
 
     async def _ask(self, node: Node, address: Address) -> Negotiated:
-        with await Connection.open(address, self._settings, identity_of(self._roster, node)) as connection:
+        with await Connection.open(address, self._settings, identity_of(self._broker_list, node)) as connection:
             negotiated = await connection.negotiate()
         check_role(address, self._settings, negotiated)
         return negotiated
 
     def _hear(
         self, node: Node, seconds: float, *, said: Negotiated | None = None, failure: FeatureGateError | None = None
-    ) -> Heard:
-        heard = Heard(
+    ) -> ProbeResult:
+        heard = ProbeResult(
             node_id=node.node_id if node.node_id >= 0 else None,
             address=Address(node.host, node.port),
             role=self._settings.role,
@@ -146,7 +146,7 @@ class _Asking:
         self._heard[node.node_id] = heard
         return heard
 
-    def _too_late(self, node: Node) -> Heard:
+    def _too_late(self, node: Node) -> ProbeResult:
         problem = f"{self._settings.total_timeout:g} s for all brokers ran out"
         failure = TimedOut(Address(node.host, node.port), "waiting for ApiVersions", problem)
         return self._hear(node, self._clock() - self._began, failure=failure)

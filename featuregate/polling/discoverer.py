@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPicklable, RefreshTimedOut
 from featuregate.gating.events import Polled, PollFailed
 from featuregate.gating.gates import Gate
-from featuregate.gating.latch_store import FileShelf
+from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.poll import take_in
 from featuregate.polling.poll_state import Polls
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from featuregate.config import RosterSource
     from featuregate.gating.events import Event, MetricsHook, OnChange
     from featuregate.gating.gates import Pin
-    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
-    from featuregate.net.probe import Roster
+    from featuregate.net.probe import BrokerList
     from featuregate.requirements import ExcludedApis
+    from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 
 __all__ = ["Discoverer"]
@@ -75,17 +75,17 @@ class Discoverer:
         Seconds for which a broker that is no longer listed still counts as known. It may be down for an upgrade
         and come back with the old software; until it is forgotten, no gate over API ranges opens. Clusters from
         4.0 on list brokers that are down, so this matters for older ones.
-    shelf
+    latch_store
         Where latches outlive the process: a folder, or anything with the methods of
-        :class:`~featuregate.gating.latch_store.Shelf`. Without one they live as long as the discoverer.
+        :class:`~featuregate.gating.latch_store.LatchStore`. Without one they live as long as the discoverer.
     metrics
         Called with each :data:`~featuregate.gating.events.Event`.
-    roster
-        ``"listed"`` says that the bootstrap list names every broker. Then only ApiVersions is sent, which brokers
-        answer before authentication. ``"ask"`` finds the brokers by asking.
+    broker_list
+        Where the list of brokers comes from. ``"cluster"``: a broker tells it. ``"bootstrap"``: the bootstrap list
+        names every broker; then only ApiVersions is sent, which brokers answer before authentication.
     cluster_id
         The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers
-        tell no id, and latches belong to one: ``shelf`` needs it there. A cluster that tells another id is not asked.
+        tell no id, and latches belong to one: ``latch_store`` needs it there. A cluster with another id is refused.
     exclude_apis
         API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
         ``featuregate.exclude.apis``: see :func:`featuregate.requirements.excluded_apis`. Gates do not count them as
@@ -94,8 +94,8 @@ class Discoverer:
     Raises
     ------
     ConfigError
-        A property that is used here has a value that cannot be used, or ``shelf`` is given for listed brokers without
-        a ``cluster_id``.
+        A property that is used here has a value that cannot be used, or ``latch_store`` is given for listed brokers
+        without a ``cluster_id``.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Discoverer:
         timeout: float | None = None,
         stale_after: float | None = None,
         forget_after: float = FORGET_SECONDS,
-        shelf: Shelf | str | os.PathLike[str] | None = None,
+        latch_store: LatchStore | str | os.PathLike[str] | None = None,
         metrics: MetricsHook | None = None,
-        roster: RosterSource = "ask",
+        broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: ExcludedApis | str | None = None,
         chance: Callable[[], float] = random.random,
@@ -121,12 +121,12 @@ class Discoverer:
         from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
 
         self._settings = Settings.parse(
-            config, roster=roster, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
+            config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
         )
-        if shelf is not None and roster == "listed" and cluster_id is None:
+        if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
             raise ConfigError(
                 "cluster_id",
-                "is missing: listed brokers tell no cluster id, and the latches of a shelf belong to one;"
+                "is missing: listed brokers tell no cluster id, and the latches of a latch store belong to one;"
                 " give the cluster's id, or a name that stays the same for as long as the cluster exists",
             )
         self._chance = chance
@@ -135,13 +135,13 @@ class Discoverer:
             interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after
         )
         self._store: Store[Gate] = Store(
-            shelf=FileShelf(shelf) if isinstance(shelf, str | os.PathLike) else shelf,
+            latch_store=FileLatchStore(latch_store) if isinstance(latch_store, str | os.PathLike) else latch_store,
             wall=_wall,
             metrics=metrics,
             staleness=lambda: polls.staleness(clock()),
             exclude_apis=self._settings.exclude_apis,
         )
-        self._roster: Roster | None = None
+        self._broker_list: BrokerList | None = None
         self._worker: Worker | None = None
         self._lock = threading.RLock()
         _alive.add(self)
@@ -204,7 +204,7 @@ class Discoverer:
         if worker is not None:
             await worker.stopped()
 
-    def revive(self) -> None:
+    def ensure_polling(self) -> None:
         """Start polling where nothing polls. Unlike :meth:`start` it never raises, because checks come through here."""
         with suppress(ClosedError, RuntimeError):  # RuntimeError: the interpreter is going down, no thread can start
             self.start()
@@ -263,7 +263,7 @@ class Discoverer:
         gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
         if (str(gate.requirement), gate.policy) != (str(wanted), policy):
             raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
-        self.revive()
+        self.ensure_polling()
         return gate
 
     def pin(self) -> dict[str, Pin]:
@@ -290,7 +290,7 @@ class Discoverer:
         if worker is not None and worker.is_here():
             raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
         if not self._polls.closed:
-            self.revive()
+            self.ensure_polling()
         with self._store.settled:
             self._store.settled.wait_for(lambda: done() or self._polls.closed, timeout)
             if self._polls.closed and not done():
@@ -314,7 +314,7 @@ class Discoverer:
         """
         bound = 2 * self._settings.total_timeout if timeout is None else timeout
         ticket = self._polls.started + 1
-        self.revive()
+        self.ensure_polling()
         worker = self._worker
         if worker is not None:
             worker.ring()
@@ -339,7 +339,7 @@ class Discoverer:
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
         sentences. ``gates`` maps each gate to whether it is open.
         """
-        found = self._polls.health(self._store.view, self._clock(), shelf_error=self._store.shelf_error)
+        found = self._polls.health(self._store.view, self._clock(), latch_store_error=self._store.latch_store_error)
         worker = self._worker
         found["polling"] = worker is not None and worker.alive()
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
@@ -376,8 +376,8 @@ class Discoverer:
     async def _look(self, began: float) -> Event:
         from featuregate.sources.brokers import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
 
-        asked = await ask(self._settings, self._roster)
-        self._roster, now = asked.roster, self._clock()
+        asked = await ask(self._settings, self._broker_list)
+        self._broker_list, now = asked.broker_list, self._clock()
         view = take_in(asked, self._settings.role, polls=self._polls, store=self._store, now=now)
         return Polled(
             cluster_id=view.cluster_id,

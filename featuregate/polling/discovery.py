@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from featuregate.config import RosterSource
+    from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 
 __all__ = ["adiscover", "discover"]
@@ -26,19 +26,22 @@ DISCOVER_SECONDS = 15.0
 async def adiscover(
     config: Mapping[str, Any] | str | Path,
     *,
-    timeout: float = DISCOVER_SECONDS,  # noqa: ASYNC109 - the same door as discover(): the survey bounds itself
-    roster: RosterSource = "ask",
+    timeout: float = DISCOVER_SECONDS,  # noqa: ASYNC109 - the same door as discover(): the probe bounds itself
+    broker_list: BrokerListSource = "cluster",
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
     from featuregate.config import Settings  # noqa: PLC0415 - see above
 
-    settings = Settings.parse(config, roster=roster, total_timeout=timeout)
+    settings = Settings.parse(config, broker_list=broker_list, total_timeout=timeout)
     asked = await ask(settings)
     return asked.view(settings.role)
 
 
 def discover(
-    config: Mapping[str, Any] | str | Path, *, timeout: float = DISCOVER_SECONDS, roster: RosterSource = "ask"
+    config: Mapping[str, Any] | str | Path,
+    *,
+    timeout: float = DISCOVER_SECONDS,
+    broker_list: BrokerListSource = "cluster",
 ) -> View:
     """Ask every broker of a cluster once, and return the merged view.
 
@@ -51,8 +54,8 @@ def discover(
         list or a path.
     timeout
         Seconds for all of it, at the most.
-    roster
-        ``"listed"``: the bootstrap list names every broker, so nobody is asked for more of them.
+    broker_list
+        ``"bootstrap"``: the bootstrap list names every broker, so no broker is asked for the others.
 
     Raises
     ------
@@ -61,4 +64,4 @@ def discover(
     DiscoveryError
         Nobody answered; the error carries the cause of each.
     """
-    return run_blocking(lambda: adiscover(config, timeout=timeout, roster=roster))
+    return run_blocking(lambda: adiscover(config, timeout=timeout, broker_list=broker_list))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from featuregate.gating.store import Store
     from featuregate.polling.poll_state import Polls
+    from featuregate.roles import Role
     from featuregate.sources.brokers import Asked
-    from featuregate.view.answers import Role
     from featuregate.view.cluster_view import View
 
 __all__ = ["take_in"]
@@ -22,9 +22,9 @@ def take_in(asked: Asked, role: Role, *, polls: Polls, store: Store[Any], now: f
     now
         Seconds of the monotonic clock of ``polls``.
     """
-    cluster_id, last = asked.roster.cluster_id, store.last(asked.roster.cluster_id)
+    cluster_id, last = asked.broker_list.cluster_id, store.last(asked.broker_list.cluster_id)
     listed = {answer.node_id for answer in asked.answers}
-    vanished = polls.vanished(last, cluster_id, listed, now, registered=asked.roster.registered)
+    vanished = polls.vanished(last, cluster_id, listed, now, registered=asked.broker_list.registered)
     view = asked.view(role, previous=last, unlisted=vanished)
     with store.turn:  # a gate that is made meanwhile must not take the view before for a fresh one
         polls.succeeded(store.view, view, now)

@@ -155,7 +155,7 @@ class Polls:
         """Say whether an epoch that used to run has stopped, although brokers answer: their controller is away."""
         return self.epoch_runs and self.epoch_moved_at is not None and now - self.epoch_moved_at > self.stale_after
 
-    def health(self, view: View | None, now: float, *, shelf_error: str | None) -> dict[str, Any]:
+    def health(self, view: View | None, now: float, *, latch_store_error: str | None) -> dict[str, Any]:
         """Return the state of discovery for a periodic health check, as plain JSON-able values."""
         age = self.age(now)
         reasons = []
@@ -171,8 +171,8 @@ class Polls:
             reasons.append(f"the last {self.failures} polls failed: {self.last_error}")
         if self.epoch_stuck(now) and old_levels is None:
             reasons.append("the epoch has stopped rising: brokers answer, but hear nothing new from their controller")
-        if shelf_error is not None:
-            reasons.append(shelf_error)
+        if latch_store_error is not None:
+            reasons.append(latch_store_error)
         return {
             "status": self._status(view, now, troubled=bool(reasons)),
             "reasons": reasons,

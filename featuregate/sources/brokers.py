@@ -13,17 +13,17 @@ from featuregate.view.cluster_view import merge
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
-    from featuregate.net.probe import Heard, Roster
-    from featuregate.view.answers import Role
+    from featuregate.net.probe import BrokerList, ProbeResult
+    from featuregate.roles import Role
     from featuregate.view.cluster_view import View
 
-__all__ = ["Asked", "ask", "from_heard"]
+__all__ = ["Asked", "ask", "broker_answer"]
 
 
 class Asked(NamedTuple):
-    """What every broker said, and the roster by which they were found."""
+    """What every broker said, and the broker list by which they were found."""
 
-    roster: Roster
+    broker_list: BrokerList
     answers: tuple[BrokerAnswer, ...]
     at: float
     """Seconds since the Unix epoch."""
@@ -32,16 +32,16 @@ class Asked(NamedTuple):
         """Merge it, with the view before and with brokers that are known but not listed."""
         return merge(
             (*self.answers, *unlisted),
-            cluster_id=self.roster.cluster_id,
-            controller_id=self.roster.controller_id,
-            roster=self.roster.source,
+            cluster_id=self.broker_list.cluster_id,
+            controller_id=self.broker_list.controller_id,
+            broker_list=self.broker_list.source,
             role=role,
             previous=previous,
             seen_at=self.at,
         )
 
 
-async def ask(settings: Settings, known: Roster | None = None) -> Asked:
+async def ask(settings: Settings, known: BrokerList | None = None) -> Asked:
     """Ask every broker once.
 
     Parameters
@@ -49,7 +49,7 @@ async def ask(settings: Settings, known: Roster | None = None) -> Asked:
     settings
         Where and how to ask.
     known
-        The roster of the last time: brokers are looked for there first, and at the bootstrap list only when all of
+        The broker list of the last time: brokers are looked for there first, and at the bootstrap list only when all of
         them are gone.
 
     Raises
@@ -57,14 +57,14 @@ async def ask(settings: Settings, known: Roster | None = None) -> Asked:
     DiscoveryError
         Nobody answered; the error carries the cause of each.
     """
-    from featuregate.net.probe import survey  # noqa: PLC0415 - see above
+    from featuregate.net.probe import probe_all  # noqa: PLC0415 - see above
 
-    found = await survey(settings, known)
+    found = await probe_all(settings, known)
     at = datetime.now(UTC).timestamp()
-    return Asked(found.roster, tuple(from_heard(heard, answered_at=at) for heard in found.heard), at)
+    return Asked(found.broker_list, tuple(broker_answer(heard, answered_at=at) for heard in found.heard), at)
 
 
-def from_heard(heard: Heard, answered_at: float) -> BrokerAnswer:
+def broker_answer(heard: ProbeResult, answered_at: float) -> BrokerAnswer:
     """Translate what the network heard from one broker. Only here does the domain meet a message.
 
     An answer that carries an error code is a failure.
@@ -93,7 +93,7 @@ def from_heard(heard: Heard, answered_at: float) -> BrokerAnswer:
     )
 
 
-def _failure(heard: Heard) -> Failure | None:
+def _failure(heard: ProbeResult) -> Failure | None:
     if heard.failure is not None:
         named = heard.failure.name if isinstance(heard.failure, BrokerError) else type(heard.failure).__name__
         return Failure(named, str(heard.failure))

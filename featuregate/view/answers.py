@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from featuregate.catalog import METADATA_VERSION
 
@@ -18,7 +18,6 @@ __all__ = [
     "BrokerAnswer",
     "Failure",
     "FrozenMap",
-    "Role",
     "SupportedRange",
     "above_one",
     "above_zero",
@@ -28,7 +27,9 @@ __all__ = [
 K = TypeVar("K")
 V = TypeVar("V")
 
-Role = Literal["broker", "controller"]
+
+if TYPE_CHECKING:
+    from featuregate.roles import Role
 
 _PRODUCE: Final = 0
 _FETCH: Final = 1
@@ -108,7 +109,7 @@ class BrokerAnswer:
     """What one broker said to ApiVersions, or why it said nothing. A silent broker is data, not an exception."""
 
     node_id: int | None
-    """None where only the address is known: in a listed roster."""
+    """None where only the address is known: in a bootstrap broker list."""
     host: str
     port: int
     role: Role = "broker"

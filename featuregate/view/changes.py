@@ -24,7 +24,7 @@ V = TypeVar("V")
 Kind = Literal[
     "cluster",
     "role",
-    "roster",
+    "broker_list",
     "level",
     "lowest level",
     "supported",
@@ -73,9 +73,9 @@ def _whole(was: View, now: View) -> Iterator[Difference]:
         yield Difference("cluster", "", was.cluster_id, now.cluster_id, text)
     if was.role != now.role:
         yield Difference("role", "", was.role, now.role, f"{now.role}s are asked (were {was.role}s)")
-    if was.roster != now.roster:
-        names = {"cluster": "the cluster names its brokers", "listed": "the bootstrap list names the brokers"}
-        yield Difference("roster", "", was.roster, now.roster, names[now.roster])
+    if was.broker_list != now.broker_list:
+        names = {"cluster": "the cluster names its brokers", "bootstrap": "the bootstrap list names the brokers"}
+        yield Difference("broker_list", "", was.broker_list, now.broker_list, names[now.broker_list])
 
 
 def _levels(was: View, now: View) -> Iterator[Difference]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from featuregate.catalog import api_key
-from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, Role, SupportedRange, above_one, above_zero
+from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange, above_one, above_zero
 from featuregate.view.json_text import fields_from_json, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
-__all__ = ["ClusterApiRange", "RosterSource", "View", "merge"]
+    from featuregate.roles import BrokerListSource, Role
+
+__all__ = ["ClusterApiRange", "View", "merge"]
 
 K = TypeVar("K")
 R = TypeVar("R", ApiRange, SupportedRange)
 
-RosterSource = Literal["cluster", "listed"]
 """Who named the brokers: the cluster itself, or the app by its bootstrap list."""
 
 
@@ -49,7 +50,7 @@ class View:
     """
 
     cluster_id: str | None
-    """None: the cluster did not tell (before 0.10.1), or nobody was asked (a listed roster)."""
+    """None: the cluster did not tell (before 0.10.1), or nobody was asked (a bootstrap broker list)."""
     role: Role = "broker"
     """Whose answers these are. Brokers and controllers are merged apart."""
     epoch: int = -1
@@ -65,7 +66,7 @@ class View:
     """API key to the versions that every broker which answered serves."""
     brokers: tuple[BrokerAnswer, ...] = ()
     """All known brokers, by id and address, those that did not answer included."""
-    roster: RosterSource = "cluster"
+    broker_list: BrokerListSource = "cluster"
     controller_id: int | None = None
     seen_at: float = 0.0
     """Seconds since the Unix epoch, by the clock of who asked."""
@@ -167,7 +168,7 @@ def merge(
     *,
     cluster_id: str | None,
     controller_id: int | None = None,
-    roster: RosterSource = "cluster",
+    broker_list: BrokerListSource = "cluster",
     role: Role = "broker",
     previous: View | None = None,
     seen_at: float,
@@ -206,7 +207,7 @@ def merge(
         supported=_supported(answering, before),
         api_ranges=_api_ranges(answering, before),
         brokers=brokers,
-        roster=roster,
+        broker_list=broker_list,
         controller_id=controller_id,
         seen_at=seen_at,
     )
@@ -288,7 +289,7 @@ def _content(view: View) -> tuple[object, ...]:
     return (
         view.cluster_id,
         view.role,
-        view.roster,
+        view.broker_list,
         # Not controller_id: a KRaft broker names any live broker as the controller, another one each time.
         (view.finalized, view.finalized_min) if view.epoch >= 0 else None,
         view.supported,

@@ -42,7 +42,7 @@ class ViewFields(_Levels):
     cluster_id: str | None
     role: Any
     brokers: tuple[BrokerAnswer, ...]
-    roster: Any
+    broker_list: Any
     controller_id: int | None
     seen_at: float
 
@@ -55,7 +55,7 @@ def text_of(view: View) -> str:
         "schema_version": SCHEMA_VERSION,
         "cluster_id": view.cluster_id,
         "role": view.role,
-        "roster": view.roster,
+        "broker_list": view.broker_list,
         "controller_id": view.controller_id,
         "seen_at": view.seen_at,
         "incomplete": view.incomplete,
@@ -117,7 +117,7 @@ def fields_from_json(text: str) -> ViewFields:
         "role": role,
         **_read_levels(whole, pool),
         "brokers": tuple(_read_broker(broker, role, pool) for broker in whole.field("brokers").items()),
-        "roster": whole.field("roster").one_of("cluster", "listed"),
+        "broker_list": whole.field("broker_list").one_of("cluster", "bootstrap"),
         "controller_id": whole.field("controller_id").optional(_Place.integer),
         "seen_at": whole.field("seen_at").seconds(),
     }

@@ -218,9 +218,9 @@ def advise(view: View, role: ClientRole, config: Config) -> tuple[Advice, ...]:
 def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> dict[str, Any]:
     """Return the app's properties with all that may be switched on now; each step is logged.
 
-    Each advice has a sticky gate of ``features``, named ``advice-<name>``: with a shelf, what was once switched on
-    stays on over restarts. What the app has set itself is never overridden, which is also how to turn one off. Where
-    nobody has answered yet, nothing is switched on: wait for ``features`` first.
+    Each advice has a sticky gate of ``features``, named ``advice-<name>``: with a latch store, what was once
+    switched on stays on over restarts. What the app has set itself is never overridden, which is also how to turn one
+    off. Where nobody has answered yet, nothing is switched on: wait for ``features`` first.
 
     Raises
     ------

@@ -94,7 +94,7 @@ class ProducerSwitch:
         self._features = given["features"] or Discoverer(
             dict(consumer),
             interval=given["interval"],
-            shelf=given["state_dir"],
+            latch_store=given["state_dir"],
             exclude_apis=given["exclude_apis"],
         )
         self._gate = self._features.gate(GATE, presets.kip447)

@@ -14,7 +14,7 @@ from featuregate import Decision
 from featuregate.errors import ConfigError
 from featuregate.gating.latch_store import document_of as kept_document
 from featuregate.gating.latch_store import kept_from
-from featuregate.gating.latches import Kept, LatchedGate, LatchKey, decide, ratchet
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, decide, ratchet
 from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinDamaged
 from featuregate_spark.snapshot import Snapshot, snapshot_from
@@ -41,7 +41,7 @@ class BatchPin:
     batch_id: int
     snapshot: Snapshot
     """What the batch's function is given."""
-    kept: Mapping[str, Kept] = FrozenMap()
+    kept: Mapping[str, LatchState] = FrozenMap()
     """What the query has latched, by cluster id."""
 
     def to_json(self) -> str:
@@ -109,14 +109,14 @@ def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: I
             "name the cluster by FeatureSession(..., cluster_id=...)",
         )
     kept = before.kept if before else FrozenMap()
-    known = kept.get(view.cluster_id, Kept(cluster_id=view.cluster_id))
+    known = kept.get(view.cluster_id, LatchState(cluster_id=view.cluster_id))
     moved = ratchet(known, view, _opening(known, view, gates, at))
     decisions = {gate.name: _decide(moved, view, gate) for gate in gates}
     kept = FrozenMap({**kept, view.cluster_id: moved})
     return BatchPin(batch_id=batch_id, snapshot=Snapshot.of(view, decisions), kept=kept)
 
 
-def _opening(known: Kept, view: View, gates: Iterable[Gate], at: float) -> list[LatchedGate]:
+def _opening(known: LatchState, view: View, gates: Iterable[Gate], at: float) -> list[LatchedGate]:
     return [
         LatchedGate(gate=gate.name, requirement=text, opened_at=at, epoch=view.epoch)
         for gate in gates
@@ -127,7 +127,7 @@ def _opening(known: Kept, view: View, gates: Iterable[Gate], at: float) -> list[
     ]
 
 
-def _decide(kept: Kept, view: View, gate: Gate) -> Decision:
+def _decide(kept: LatchState, view: View, gate: Gate) -> Decision:
     """Go by the gate, which knows how old the view is; and where that does not prove it, by what the query latched."""
     now = gate.decision
     if gate.policy == "live":
@@ -155,11 +155,11 @@ def _as_before(snapshot: Snapshot, gate: Gate) -> Decision:
     return pin.decision if pin is not None and same else Decision.unseen(gate.requirement, policy=gate.policy)
 
 
-def _by_cluster(kept: Iterable[Kept]) -> FrozenMap[str, Kept]:
+def _by_cluster(kept: Iterable[LatchState]) -> FrozenMap[str, LatchState]:
     return FrozenMap({_id(each): each for each in kept})
 
 
-def _id(kept: Kept) -> str:
+def _id(kept: LatchState) -> str:
     if kept.cluster_id is None:
         raise ValueError("a latch without a cluster id")
     return kept.cluster_id

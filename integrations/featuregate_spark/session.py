@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate import Gate, Requirement, View
-    from featuregate.config import RosterSource
-    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
+    from featuregate.roles import BrokerListSource
     from featuregate_spark.batches import BatchFunction
     from featuregate_spark.events import SparkHook
     from featuregate_spark.listener import FeatureListener
@@ -57,13 +57,13 @@ class FeatureSession:
         Seconds between polls of a quiet cluster.
     wait
         Seconds to wait for the first view, at the most. Without one gates are closed.
-    shelf
+    latch_store
         Where latches outlive the process, beside those that each query keeps with its checkpoint.
     metrics
         Called with each event of the core and of this package.
-    roster, cluster_id, exclude_apis
-        See :class:`featuregate.Discoverer`. Listed brokers tell no cluster id: ``shelf`` and :meth:`foreach_batch` need
-        ``cluster_id`` there.
+    broker_list, cluster_id, exclude_apis
+        See :class:`featuregate.Discoverer`. Listed brokers tell no cluster id: ``latch_store`` and
+        :meth:`foreach_batch` need ``cluster_id`` there.
 
     Raises
     ------
@@ -81,9 +81,9 @@ class FeatureSession:
         gates: Mapping[str, Requirement | str] | None = None,
         interval: float = 60.0,
         wait: float = FIRST_VIEW_SECONDS,
-        shelf: Shelf | str | None = None,
+        latch_store: LatchStore | str | None = None,
         metrics: SparkHook | None = None,
-        roster: RosterSource = "ask",
+        broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: str | None = None,
     ) -> None:
@@ -95,10 +95,10 @@ class FeatureSession:
             config=config,
             interval=interval,
             wait=wait,
-            roster=roster,
+            broker_list=broker_list,
             cluster_id=cluster_id,
             exclude_apis=exclude_apis,
-            shelf=shelf,
+            latch_store=latch_store,
             metrics=self._on_event,
         )
         for name, requirement in (gates or {}).items():

@@ -79,7 +79,7 @@ class Wanted:
 
     kafka: Mapping[str, str] = field(repr=False)
     """Properties of the cluster, with ``kafka.`` in front. Some are secret."""
-    roster: Any = "ask"
+    broker_list: Any = "cluster"
     timeout: float = 15.0
     interval: float = 30.0
     levels: Callable[[Step], Levels] = latched_levels
@@ -112,7 +112,7 @@ class Wanted:
 
     def look(self) -> View:
         """Ask every broker once."""
-        return discover(self.kafka, timeout=self.timeout, roster=self.roster)
+        return discover(self.kafka, timeout=self.timeout, broker_list=self.broker_list)
 
 
 def _seconds(name: str, value: str) -> float:
@@ -162,7 +162,7 @@ _READS: Final[dict[str, Callable[[str, str], Any]]] = {
     "kind": _kinds,
     "levels": _one_of({"latched": latched_levels, "latest": seen_levels}),
     "pushdown": _one_of({"true": True, "false": False}),
-    "roster": _one_of({"ask": "ask", "listed": "listed"}),
+    "broker_list": _one_of({"cluster": "cluster", "bootstrap": "bootstrap"}),
     "timeout": _seconds,
 }
 

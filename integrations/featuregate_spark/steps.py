@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.gating.latches import Kept, ratchet
+from featuregate.gating.latches import LatchState, ratchet
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 from featuregate.view.cluster_view import merge
 from featuregate_spark.errors import OffsetDamaged
@@ -52,12 +52,12 @@ def next_step(before: Step | None, seen: View) -> Step:
         seen.brokers,
         cluster_id=seen.cluster_id,
         controller_id=seen.controller_id,
-        roster=seen.roster,
+        broker_list=seen.broker_list,
         role=seen.role,
         previous=before.view if before is not None else None,
         seen_at=seen.seen_at,
     )
-    held = Kept() if before is None else Kept(cluster_id=before.view.cluster_id, levels=before.latched)
+    held = LatchState() if before is None else LatchState(cluster_id=before.view.cluster_id, levels=before.latched)
     same = before is not None and before.view.same_content(view)
     number = 0 if before is None else before.number
     return Step(number=number if same else number + 1, view=view, latched=ratchet(held, view).levels)
@@ -97,7 +97,7 @@ def document_of(step: Step) -> dict[str, Any]:
         "n": step.number,
         "cluster_id": step.view.cluster_id,
         "role": step.view.role,
-        "roster": step.view.roster,
+        "broker_list": step.view.broker_list,
         "seen_at": step.view.seen_at,
         "epoch": step.view.epoch,
         "finalized": dict(step.view.finalized),
@@ -161,7 +161,7 @@ def _step_from(document: Any) -> Step:
         [_answer(each, said, role=role, seen_at=seen_at) for each in document["brokers"]],
         cluster_id=document["cluster_id"],
         role=role,
-        roster=document["roster"],
+        broker_list=document["broker_list"],
         seen_at=seen_at,
     )
     # What was finalized is told by the newest epoch ever seen, which may be of a broker that is silent now.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from featuregate import Gate, Requirement, View
-    from featuregate.gating.latch_store import Shelf
+    from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
 
 __all__ = ["Seen", "Watch"]
@@ -39,10 +39,10 @@ class Watch:
     interval: float
     wait: float
     """Seconds that the first look waits for a view, at the most."""
-    roster: Any = "ask"
+    broker_list: Any = "cluster"
     cluster_id: str | None = None
     exclude_apis: str | None = None
-    shelf: Shelf | str | None = None
+    latch_store: LatchStore | str | None = None
     metrics: Callable[[Any], None] | None = None
     _wanted: dict[str, tuple[str, Policy]] = field(default_factory=dict)
     _gates: dict[str, Gate] = field(default_factory=dict)
@@ -68,9 +68,9 @@ class Watch:
             self._live = Discoverer(
                 self.config,
                 interval=self.interval,
-                roster=self.roster,
+                broker_list=self.broker_list,
                 cluster_id=self.cluster_id,
-                shelf=self.shelf,
+                latch_store=self.latch_store,
                 metrics=self.metrics,
                 exclude_apis=self.exclude_apis,
             ).start()
@@ -87,7 +87,7 @@ class Watch:
         ConfigError
             Brokers are listed, which tell no cluster id, and the user has named none.
         """
-        if self.roster == "listed" and self.cluster_id is None:
+        if self.broker_list == "bootstrap" and self.cluster_id is None:
             raise ConfigError(
                 "cluster_id",
                 "is missing: listed brokers tell no cluster id, and the latches in the pins of foreach_batch() belong "

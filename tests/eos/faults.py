@@ -60,7 +60,7 @@ class Line:
             app.resume()
         return zombies
 
-    def revive(self) -> list[App]:
+    def ensure_polling(self) -> list[App]:
         """Start again who was killed."""
         back, self.down = self.down, []
         for app in back:
@@ -143,7 +143,7 @@ class Faults:
             app.kill()
             line.down.append(app)
             if len(line.fleet.running) == 0 or self._random.random() < 0.5:
-                line.revive()
+                line.ensure_polling()
         return kind
 
     def kill_broker(self, node: int | None = None) -> None:
@@ -178,7 +178,7 @@ class Faults:
     def end_harm(self) -> None:
         """Start again who was killed, and resume who was given up by its group."""
         for line in self._lines:
-            for app in line.revive():
+            for app in line.ensure_polling():
                 self.note(f"start {app.name}")
             for app in line.wake():
                 self.note(f"resume {app.name}, which is a zombie now")

@@ -35,10 +35,10 @@ def test_a_plan_names_who_holds_the_cluster_back(rolled: LocalKafka) -> None:
     admin = Admin(rolled.bootstrap)
     with pytest.raises(UpdateRefused) as caught:
         admin.dry_run(updates)
-    (foresight,) = admin.plan(updates, controllers=rolled.controller_bootstrap).updates
+    (prediction,) = admin.plan(updates, controllers=rolled.controller_bootstrap).updates
     (failure,) = caught.value.outcome.failures
-    assert "only supports versions 7-29" in foresight.text
-    assert failure.error.message.endswith(foresight.text)
+    assert "only supports versions 7-29" in prediction.text
+    assert failure.error.message.endswith(prediction.text)
 
 
 def test_a_broker_that_is_paused_makes_a_plan_unknown_and_holds_up_the_wait(rolled: LocalKafka) -> None:
@@ -50,7 +50,7 @@ def test_a_broker_that_is_paused_makes_a_plan_unknown_and_holds_up_the_wait(roll
         admin = Admin(rolled.bootstrap)
         assert admin.plan(downgrade({"metadata.version": 27})).judgement == "unknown"
         with pytest.raises(NotShown, match=f"broker {paused} .* is silent"):
-            admin.until_shown({"metadata.version": 29}, 1)
+            admin.wait_for_levels({"metadata.version": 29}, 1)
     finally:
         rolled.resume(paused)
 

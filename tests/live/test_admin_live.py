@@ -86,9 +86,9 @@ def test_levels_go_down_and_up_again(kafka: LocalKafka) -> None:
     admin = Admin(kafka.bootstrap)
     now, below = (29, 27) if kafka.node(1).version.startswith("4") else (21, 20)
     assert admin.update(downgrade({"metadata.version": below})).done
-    assert admin.until_shown({"metadata.version": below}, 30).level("metadata.version") == below
+    assert admin.wait_for_levels({"metadata.version": below}, 30).level("metadata.version") == below
     assert admin.update(upgrade({"metadata.version": now})).done
-    assert admin.until_shown({"metadata.version": now}, 30).level("metadata.version") == now
+    assert admin.wait_for_levels({"metadata.version": now}, 30).level("metadata.version") == now
 
 
 def test_controllers_take_updates_themselves(kafka: LocalKafka) -> None:

@@ -307,7 +307,7 @@ def printed_by(
     if kafka is not None and "describe" in argv:
         levels = featuregate.discover({"bootstrap.controllers": kafka.controller_bootstrap}).finalized
         known = dict.fromkeys(tool_table().features, 0)
-        featuregate.Admin(kafka.bootstrap).until_shown({**known, **levels}, 30)
+        featuregate.Admin(kafka.bootstrap).wait_for_levels({**known, **levels}, 30)
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = program(argv)

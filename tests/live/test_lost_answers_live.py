@@ -30,4 +30,4 @@ def test_a_controller_that_resigns_with_the_record_in_its_log_is_settled_by_look
         finally:
             resume.join()
         assert (outcome.done, outcome.read_back) == (True, True)
-        assert Admin(kafka.bootstrap).until_shown({"share.version": 1}, 60).level("share.version") == 1
+        assert Admin(kafka.bootstrap).wait_for_levels({"share.version": 1}, 60).level("share.version") == 1

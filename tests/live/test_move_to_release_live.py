@@ -72,5 +72,5 @@ def test_a_cluster_of_3_9_is_upgraded_without_a_level_that_its_quorum_does_not_h
 
         theirs = kafka.kafka_features("upgrade", "--release-version", "3.9", version="4.3.1")
         assert theirs.returncode == 0
-        view = Admin(kafka.bootstrap).until_shown({"kraft.version": 1}, 60)
+        view = Admin(kafka.bootstrap).wait_for_levels({"kraft.version": 1}, 60)
         assert view.level("kraft.version") == 1  # of a quorum with static voters, which has no such level

@@ -11,7 +11,7 @@ from featuregate.errors import (
     TimedOut,
     TlsFailed,
 )
-from featuregate.net.probe import survey
+from featuregate.net.probe import probe_all
 from featuregate.testing.local_kafka.cluster import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -20,8 +20,8 @@ PATIENT = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60}
 
 
 async def look(config, known=None, **options):
-    """Survey a cluster with these properties."""
-    return await survey(Settings.parse(config, **PATIENT | options), known)
+    """ClusterProbe a cluster with these properties."""
+    return await probe_all(Settings.parse(config, **PATIENT | options), known)
 
 
 async def cause(config, **options):
@@ -47,8 +47,8 @@ async def test_scram_over_tls(scram):
     """The very properties that confluent-kafka takes."""
     result = await look(scram.client_config())
     assert all_answered(result)
-    assert result.roster.cluster_id == scram.cluster_id
-    assert result.roster.registered
+    assert result.broker_list.cluster_id == scram.cluster_id
+    assert result.broker_list.registered
 
 
 async def test_scram_over_tls_in_javas_spelling(scram):
@@ -83,7 +83,7 @@ async def test_another_mechanism_than_the_listeners(scram):
 async def test_listed_brokers_need_no_password(scram):
     """ApiVersions is answered before authentication."""
     config = scram.client_config({"sasl.username": None, "sasl.password": None})
-    result = await look(config, roster="listed")
+    result = await look(config, broker_list="bootstrap")
     assert all_answered(result)
     assert result.heard[0].response.finalized
 
@@ -144,8 +144,8 @@ async def test_the_oldest_brokers_that_negotiate():
     with LocalKafka("0.10.0.1") as kafka:
         result = await look(kafka.bootstrap)
         assert all_answered(result)
-        assert result.roster.cluster_id is None
-        assert not result.roster.registered
+        assert result.broker_list.cluster_id is None
+        assert not result.broker_list.registered
         assert result.heard[0].version == 0
 
 
@@ -187,8 +187,8 @@ async def test_brokers_and_controllers_are_not_mistaken(three):
 
 
 async def test_a_paused_broker_costs_one_timeout_and_a_stopped_one_stays_known(three):
-    """The others' answers count; the roster names all that are registered."""
-    known = (await look(three.bootstrap)).roster
+    """The others' answers count; the broker list names all that are registered."""
+    known = (await look(three.bootstrap)).broker_list
     three.pause(3)
     try:
         result = await look(three.bootstrap, known, request_timeout=2)
@@ -201,6 +201,6 @@ async def test_a_paused_broker_costs_one_timeout_and_a_stopped_one_stays_known(t
         result = await look(three.bootstrap, known)
     finally:
         three.start(3)
-    assert [node.node_id for node in result.roster.nodes] == list(three.nodes)
+    assert [node.node_id for node in result.broker_list.nodes] == list(three.nodes)
     assert isinstance(result.heard[2].failure, FeatureGateError)
-    assert result.roster.nodes[2].is_fenced
+    assert result.broker_list.nodes[2].is_fenced

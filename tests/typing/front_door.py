@@ -40,7 +40,7 @@ def per_partition_model(batch: list[str], *, retries: int = 3) -> int:
     return len(batch) + retries
 
 
-with fg.Discoverer({"bootstrap.servers": "localhost:9092"}, interval=60, shelf="latches") as features:
+with fg.Discoverer({"bootstrap.servers": "localhost:9092"}, interval=60, latch_store="latches") as features:
     assert_type(features, fg.Discoverer)
     assert_type(features.view, fg.View | None)
     latched: Mapping[str, int] = features.latched
@@ -91,7 +91,7 @@ admin = fg.Admin({"bootstrap.servers": "localhost:9092"}, timeout=30)
 assert_type(admin.plan(fg.updates.to_release("4.2"), latched={"mine": fg.presets.kip848}), Plan)
 assert_type(admin.dry_run(fg.updates.downgrade({"group.version": 0}, unsafe=True)), Outcome)
 assert_type(admin.update(fg.updates.disable("group.version")), Outcome)
-assert_type(admin.until_shown({"group.version": 0}, timeout=30), fg.View)
+assert_type(admin.wait_for_levels({"group.version": 0}, timeout=30), fg.View)
 
 
 async def change() -> Outcome:

@@ -459,7 +459,7 @@ def test_every_broker_is_waited_for(cluster: ScriptedCluster) -> None:
     cluster.nodes[2].finalized["group.version"] = 1
     timer = threading.Timer(0.3, cluster.apply, ({"group.version": 7},))
     timer.start()
-    view = Admin(cluster.bootstrap).until_shown({"group.version": 7}, 30)
+    view = Admin(cluster.bootstrap).wait_for_levels({"group.version": 7}, 30)
     timer.join()
     assert {broker.finalized["group.version"] for broker in view.brokers} == {7}
 
@@ -470,7 +470,7 @@ def test_who_lags_is_named(cluster: ScriptedCluster) -> None:
     cluster.nodes[2].finalized["group.version"] = 1
     cluster.nodes[3].epoch = -1
     with pytest.raises(NotShown) as caught:
-        Admin(cluster.bootstrap).until_shown({"group.version": 7}, 1.5)
+        Admin(cluster.bootstrap).wait_for_levels({"group.version": 7}, 1.5)
     assert len(caught.value.laggards) == 2
     assert caught.value.laggards[0].endswith("shows group.version 1")
     assert caught.value.laggards[1].endswith("does not know what is finalized")
@@ -480,7 +480,7 @@ def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
     """Nobody knows what it shows."""
     cluster.shut(2)
     with pytest.raises(NotShown, match=r"broker 2 .* is silent"):
-        Admin(cluster.bootstrap).until_shown({"group.version": 1}, 0.3)
+        Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 0.3)
 
 
 def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:
@@ -488,17 +488,17 @@ def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:
     for node_id in cluster.nodes:
         cluster.shut(node_id)
     with pytest.raises(DiscoveryError):
-        Admin(cluster.bootstrap).until_shown({"group.version": 1}, 0.3)
+        Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 0.3)
     timer = threading.Timer(0.3, lambda: [cluster.open(node_id) for node_id in cluster.nodes])
     timer.start()
-    assert Admin(cluster.bootstrap).until_shown({"group.version": 1}, 30).level("group.version") == 1
+    assert Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 30).level("group.version") == 1
     timer.join()
 
 
 def test_a_level_of_0_is_an_absent_one(cluster: ScriptedCluster) -> None:
     """Kafka never sends 0."""
     cluster.apply({"group.version": 0})
-    assert Admin(cluster.bootstrap).until_shown({"group.version": 0}, 5).level("group.version") == 0
+    assert Admin(cluster.bootstrap).wait_for_levels({"group.version": 0}, 5).level("group.version") == 0
 
 
 # ------------------------------------------------------------------ the front
@@ -540,8 +540,8 @@ def test_a_plan_asks_controllers_too_where_they_are_named(cluster: ScriptedClust
     with ScriptedCluster(1, role="controller") as quorum:
         quorum.nodes[1].supported["group.version"] = (0, 0)
         made = Admin(cluster.bootstrap).plan(GROUP, controllers=quorum.bootstrap)
-    (foresight,) = made.updates
-    assert foresight.text == (
+    (prediction,) = made.updates
+    assert prediction.text == (
         "Invalid update version 1 for feature group.version. Local controller 1 does not support this feature."
     )
 

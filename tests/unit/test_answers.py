@@ -9,8 +9,8 @@ import pytest
 from featuregate.config import Address
 from featuregate.errors import FeatureGateError, TimedOut
 from featuregate.kafka_errors import broker_error
-from featuregate.net.probe import Heard
-from featuregate.sources.brokers import from_heard
+from featuregate.net.probe import ProbeResult
+from featuregate.sources.brokers import broker_answer
 from featuregate.view.answers import (
     ApiRange,
     BrokerAnswer,
@@ -29,8 +29,8 @@ def heard(
     *,
     role: str = "broker",
     version: int | None = 4,
-) -> Heard:
-    return Heard(
+) -> ProbeResult:
+    return ProbeResult(
         node_id=2,
         address=Address("b2", 9093),
         role=role,
@@ -56,7 +56,7 @@ def answer(**said: object) -> BrokerAnswer:
 
 def test_an_answer_is_translated_whole() -> None:
     """Every field that the domain knows arrives."""
-    assert from_heard(heard(RESPONSE), answered_at=12.5) == BrokerAnswer(
+    assert broker_answer(heard(RESPONSE), answered_at=12.5) == BrokerAnswer(
         node_id=2,
         host="b2",
         port=9093,
@@ -73,57 +73,57 @@ def test_an_answer_is_translated_whole() -> None:
 
 def test_a_controller_stays_a_controller() -> None:
     """Controllers are merged apart, so the role must not get lost."""
-    assert from_heard(heard(RESPONSE, role="controller"), answered_at=0).role == "controller"
+    assert broker_answer(heard(RESPONSE, role="controller"), answered_at=0).role == "controller"
 
 
 def test_a_failure_is_data() -> None:
     """A silent broker raises nothing; the kind of its failure is the name of the error."""
-    silent = from_heard(heard(failure=TimedOut("b2:9093", "connecting")), answered_at=3)
+    silent = broker_answer(heard(failure=TimedOut("b2:9093", "connecting")), answered_at=3)
     assert not silent.answered
     assert silent.failure == Failure("TimedOut", "b2:9093: timed out while connecting")
 
 
 def test_a_refusal_is_called_by_kafkas_name() -> None:
     """A program can tell REBOOTSTRAP_REQUIRED from others."""
-    refused = from_heard(heard(failure=broker_error(129, "another cluster")), answered_at=3)
+    refused = broker_answer(heard(failure=broker_error(129, "another cluster")), answered_at=3)
     assert refused.failure == Failure("REBOOTSTRAP_REQUIRED", "REBOOTSTRAP_REQUIRED (error 129): another cluster")
 
 
 def test_a_response_with_an_error_code_is_a_failure() -> None:
     """What stands beside an error code proves nothing."""
-    refused = from_heard(heard(ApiVersionsResponse(error_code=42, api_ranges={1: (0, 4)})), answered_at=3)
+    refused = broker_answer(heard(ApiVersionsResponse(error_code=42, api_ranges={1: (0, 4)})), answered_at=3)
     assert refused.failure == Failure("INVALID_REQUEST", "answered with error 42")
     assert not refused.api_ranges
 
 
 def test_nothing_at_all_is_a_failure() -> None:
     """No answer and no error is not an answer."""
-    assert not from_heard(heard(), answered_at=3).answered
+    assert not broker_answer(heard(), answered_at=3).answered
 
 
 def test_a_finalized_minimum_above_the_maximum_counts_by_the_lower_one() -> None:
     """A liar cannot open anything too early."""
     lying = ApiVersionsResponse(error_code=0, api_ranges={}, epoch=1, finalized={"group.version": (9, 1)})
-    assert from_heard(heard(lying), answered_at=0).finalized == {"group.version": 1}
+    assert broker_answer(heard(lying), answered_at=0).finalized == {"group.version": 1}
 
 
 @pytest.mark.parametrize("level", [0, -1, -32768])
 def test_a_finalized_level_of_zero_or_below_is_absence(level: int) -> None:
     """Kafka never sends 0; whoever does says the same as nothing."""
     lying = ApiVersionsResponse(error_code=0, api_ranges={}, epoch=1, finalized={"group.version": (level, level)})
-    assert from_heard(heard(lying), answered_at=0).finalized == {}
+    assert broker_answer(heard(lying), answered_at=0).finalized == {}
 
 
 def test_an_epoch_below_minus_one_is_unknown() -> None:
     """There is one way to say unknown."""
     lying = ApiVersionsResponse(error_code=0, api_ranges={}, epoch=-(2**63))
-    assert from_heard(heard(lying), answered_at=0).epoch == -1
+    assert broker_answer(heard(lying), answered_at=0).epoch == -1
 
 
 def test_raw_ranges_stay_raw() -> None:
     """What a broker said can be read as it said it, lies included."""
     lying = ApiVersionsResponse(error_code=0, api_ranges={1: (5, 2)}, supported={"group.version": (-3, -1)})
-    said = from_heard(heard(lying), answered_at=0)
+    said = broker_answer(heard(lying), answered_at=0)
     assert (said.api_ranges, said.supported) == ({1: (5, 2)}, {"group.version": (-3, -1)})
 
 
@@ -171,7 +171,7 @@ def test_brokers_are_named_by_id_and_address(host: str, node_id: int | None, nam
 
 def test_a_broker_that_is_not_listed_any_more_does_not_answer() -> None:
     """It stays known, because it may come back with its old software."""
-    gone = unlisted(from_heard(heard(RESPONSE), answered_at=5), seconds=7.4)
+    gone = unlisted(broker_answer(heard(RESPONSE), answered_at=5), seconds=7.4)
     assert gone == BrokerAnswer(
         node_id=2,
         host="b2",
@@ -193,7 +193,7 @@ def test_answers_are_immutable_in_depth() -> None:
 
 def test_answers_survive_pickling() -> None:
     """Spark sends them to workers."""
-    said = from_heard(heard(RESPONSE), answered_at=12.5)
+    said = broker_answer(heard(RESPONSE), answered_at=12.5)
     hash(said)
     assert pickle.loads(pickle.dumps(said)) == said
 

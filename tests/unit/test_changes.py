@@ -142,7 +142,10 @@ def test_an_upgraded_broker_is_one_line() -> None:
     ("after", "text"),
     [
         (view(broker(1), cluster_id="new"), "this is another cluster, new (was c): everything starts afresh"),
-        (merge([broker(1)], cluster_id="c", roster="listed", seen_at=1), "the bootstrap list names the brokers"),
+        (
+            merge([broker(1)], cluster_id="c", broker_list="bootstrap", seen_at=1),
+            "the bootstrap list names the brokers",
+        ),
         (
             merge([replace(broker(1), role="controller")], cluster_id="c", role="controller", seen_at=1),
             "controllers are asked (were brokers)",

@@ -275,11 +275,11 @@ def test_invariant_2_the_latched_levels_are_readable(new: FakeCluster) -> None:
 def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path) -> None:
     """The second life meets only stale brokers, and finds the gate open."""
     new.finalize({"transaction.version": 2})
-    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
+    with fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as features:
         assert features.gate("tv2", TV2).wait(BOUND)
     for broker in new.brokers:
         broker.set(epoch=3, finalized={"transaction.version": 1})
-    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
+    with fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as features:
         gate = features.gate("tv2", TV2)
         assert gate.wait(BOUND)
         assert "held open: finalized level fell to 1 at epoch 3" in str(gate.decision)
@@ -427,7 +427,9 @@ def test_invariant_10_a_gate_that_is_made_after_hours_of_silence_does_not_open(
     """Neither kind, also where nobody keeps the gate; nothing is latched, and what was latched stays."""
     now = [0.0]
     new.finalize({"transaction.version": 2})
-    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=10, shelf=tmp_path, clock=lambda: now[0]) as features:
+    with fg.Discoverer(
+        new.bootstrap, interval=HOUR, stale_after=10, latch_store=tmp_path, clock=lambda: now[0]
+    ) as features:
         early = features.gate("early", requirement)
         assert early.wait(BOUND)
         stop(new)
@@ -443,7 +445,7 @@ def test_invariant_10_a_closed_discoverer_proves_nothing_new(
     new: FakeCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What it has latched stays; live gates close with it, and gates that are made later stay shut. None warns."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as features:
+    with fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as features:
         live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
         assert sticky.wait(BOUND)
         assert live.open
@@ -495,8 +497,8 @@ def test_invariant_10_levels_that_no_broker_reports_any_more_open_nothing(new: F
 def test_processes_that_share_a_shelf_join_their_latches_while_they_run(new: FakeCluster, tmp_path: Path) -> None:
     """One saw the cluster in a better moment than the other."""
     with (
-        fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as one,
-        fg.Discoverer(new.bootstrap, interval=HOUR, shelf=tmp_path) as other,
+        fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as one,
+        fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as other,
     ):
         one.refresh(BOUND)
         new.broker(3).stop()
@@ -514,7 +516,7 @@ def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: 
         if broker_is_down:
             new.broker(2).stop()
         with fg.Discoverer(
-            new.bootstrap, interval=HOUR, roster="listed", cluster_id="orders", shelf=tmp_path
+            new.bootstrap, interval=HOUR, broker_list="bootstrap", cluster_id="orders", latch_store=tmp_path
         ) as features:
             gate = features.gate("eos", NEW_TXN)
             assert gate.wait(BOUND)
@@ -526,7 +528,7 @@ def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: 
 def test_a_shelf_for_listed_brokers_needs_a_cluster_id(tmp_path: Path) -> None:
     """Else nothing would be latched durably, in silence."""
     with pytest.raises(ConfigError, match="cluster_id: is missing: listed brokers tell no cluster id"):
-        fg.Discoverer("localhost:9092", roster="listed", shelf=tmp_path)
+        fg.Discoverer("localhost:9092", broker_list="bootstrap", latch_store=tmp_path)
 
 
 def test_a_cluster_of_another_id_than_the_app_gives_is_not_asked(new: FakeCluster) -> None:
@@ -543,7 +545,7 @@ def test_a_cluster_that_tells_no_id_gets_the_one_that_the_app_gives(tmp_path: Pa
     """Kafka before 0.10.1."""
     with (
         FakeCluster(1, release="0.10.0") as ancient,
-        fg.Discoverer(ancient.bootstrap, interval=HOUR, cluster_id="orders", shelf=tmp_path) as features,
+        fg.Discoverer(ancient.bootstrap, interval=HOUR, cluster_id="orders", latch_store=tmp_path) as features,
     ):
         gate = features.gate("any", "Produce>=2")
         assert gate.wait(BOUND)

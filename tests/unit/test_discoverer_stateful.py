@@ -124,7 +124,7 @@ class Discovery(RuleBasedStateMachine):
             interval=1000,
             stale_after=STALE_AFTER,
             forget_after=float("inf"),
-            shelf=self.folder,
+            latch_store=self.folder,
             chance=lambda: NEVER,
             clock=lambda: self.now,
         )

@@ -19,6 +19,8 @@ from featuregate.errors import (
     FeatureGateError,
     GateClosed,
     InvalidUpdate,
+    LatchStoreCorrupt,
+    LatchStoreError,
     LocalKafkaError,
     LocalWireError,
     NetError,
@@ -27,8 +29,6 @@ from featuregate.errors import (
     RefreshTimedOut,
     RemoteWireError,
     RequirementError,
-    ShelfDamaged,
-    ShelfError,
     TimedOut,
     TlsFailed,
     UnknownApi,
@@ -92,9 +92,9 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         "a Discoverer cannot be pickled: send the View instead",
     ),
     (ClosedError("the discoverer is closed"), "the discoverer is closed"),
-    (ShelfError("/latches/abc.json", "no space left"), "/latches/abc.json: no space left"),
+    (LatchStoreError("/latches/abc.json", "no space left"), "/latches/abc.json: no space left"),
     (
-        ShelfDamaged("/latches/abc.json", "/latches/abc.json.damaged", "no JSON"),
+        LatchStoreCorrupt("/latches/abc.json", "/latches/abc.json.damaged", "no JSON"),
         (
             "/latches/abc.json: damaged (no JSON); set aside as /latches/abc.json.damaged: "
             "gates that were latched there start afresh"

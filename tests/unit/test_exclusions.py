@@ -14,7 +14,7 @@ import featuregate as fg
 from featuregate.config import Settings
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import evaluate, usable_versions
-from featuregate.gating.latch_store import FileShelf
+from featuregate.gating.latch_store import FileLatchStore
 from featuregate.requirements import (
     Api,
     ApiAtLeast,
@@ -236,9 +236,11 @@ def test_the_gates_of_a_discoverer_leave_them_out() -> None:
 def test_invariant_2_a_latch_is_held_against_an_exclusion_that_came_later(tmp_path: Path) -> None:
     """And says so: a configuration must not send an app back behind its switch without a word."""
     with FakeCluster(brokers=1, release="3.9") as cluster:
-        with fg.Discoverer(cluster.bootstrap, shelf=FileShelf(tmp_path)) as features:
+        with fg.Discoverer(cluster.bootstrap, latch_store=FileLatchStore(tmp_path)) as features:
             assert features.gate("offsets", Api("TxnOffsetCommit") >= 3).wait(30)
-        later = fg.Discoverer(cluster.bootstrap, shelf=FileShelf(tmp_path), exclude_apis="Fetch=1,TxnOffsetCommit")
+        later = fg.Discoverer(
+            cluster.bootstrap, latch_store=FileLatchStore(tmp_path), exclude_apis="Fetch=1,TxnOffsetCommit"
+        )
         with later as features:
             held, new = features.gate("offsets", "TxnOffsetCommit>=3"), features.gate("new", "TxnOffsetCommit>=3")
             features.refresh()

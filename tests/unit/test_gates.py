@@ -36,7 +36,7 @@ class Owner:
         self.waits.append(timeout)
         return done()
 
-    def revive(self) -> None:
+    def ensure_polling(self) -> None:
         self.revived += 1
 
 

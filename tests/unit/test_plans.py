@@ -10,7 +10,7 @@ from featuregate import Feature, presets
 from featuregate.admin.plans import latched_in, plan
 from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import InvalidUpdate
-from featuregate.gating.latches import Kept, LatchedGate, LatchKey
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
 from featuregate.testing import release_view
 
 VIEW = release_view("4.2.0", "4.2.0", epoch=50)
@@ -91,7 +91,7 @@ def test_a_latch_of_a_file_is_read_as_it_was_written() -> None:
     """Two latches by one name are two."""
     keys = [LatchKey("g", "group.version>=1"), LatchKey("g", "transaction.version>=2")]
     gates = {key: LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=1.0, epoch=5) for key in keys}
-    found = latched_in(Kept(cluster_id="c", gates=gates))
+    found = latched_in(LatchState(cluster_id="c", gates=gates))
     assert {name: str(requirement) for name, requirement in found.items()} == {
         "g": "group.version>=1",
         "g (transaction.version>=2)": "transaction.version>=2",
@@ -102,7 +102,7 @@ def test_invariant_11_a_latch_that_this_release_cannot_parse_is_unread() -> None
     """The other latches count, and a plan that would be accepted is unknown."""
     keys = [LatchKey("g", "group.version>=1"), LatchKey("new", "group.version~3")]
     gates = {key: LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=1.0, epoch=5) for key in keys}
-    latched = latched_in(Kept(cluster_id="c", gates=gates))
+    latched = latched_in(LatchState(cluster_id="c", gates=gates))
     made = plan(VIEW, disable("group.version"), latched=latched)
     assert made.judgement == "unknown"
     assert [hurt.gate for hurt in made.hurt] == ["g"]

@@ -5,7 +5,7 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.gating.latches import Kept, LatchedGate, decide, join, ratchet
+from featuregate.gating.latches import LatchedGate, LatchState, decide, join, ratchet
 from featuregate.requirements import Api, Feature, Requirement
 
 TV2 = Feature("transaction.version") >= 2
@@ -16,9 +16,11 @@ def latch(name: str, requirement: Requirement, *, opened_at: float = 5.0, epoch:
     return LatchedGate(gate=name, requirement=str(requirement), opened_at=opened_at, epoch=epoch)
 
 
-def latched(name: str, requirement: Requirement, **levels: int) -> Kept:
+def latched(name: str, requirement: Requirement, **levels: int) -> LatchState:
     gate = latch(name, requirement)
-    return Kept(cluster_id="c", levels={k.replace("_", "."): v for k, v in levels.items()}, gates={gate.key: gate})
+    return LatchState(
+        cluster_id="c", levels={k.replace("_", "."): v for k, v in levels.items()}, gates={gate.key: gate}
+    )
 
 
 names = st.sampled_from(["a", "b", "c"])
@@ -30,26 +32,26 @@ gates = st.builds(
     epoch=st.integers(-1, 5),
 )
 records = st.builds(
-    lambda levels, opened: Kept(cluster_id="c", levels=levels, gates={gate.key: gate for gate in opened}),
+    lambda levels, opened: LatchState(cluster_id="c", levels=levels, gates={gate.key: gate for gate in opened}),
     st.dictionaries(names, st.integers(1, 9)),
     st.lists(gates, max_size=4),
 )
 
 
 @given(records, records)
-def test_joining_knows_no_order(one: Kept, other: Kept) -> None:
+def test_joining_knows_no_order(one: LatchState, other: LatchState) -> None:
     """Whichever process comes first."""
     assert join(one, other) == join(other, one)
 
 
 @given(records, records, records)
-def test_joining_knows_no_grouping(one: Kept, two: Kept, three: Kept) -> None:
+def test_joining_knows_no_grouping(one: LatchState, two: LatchState, three: LatchState) -> None:
     """Through however many hands."""
     assert join(join(one, two), three) == join(one, join(two, three))
 
 
 @given(records)
-def test_joining_twice_is_joining_once(one: Kept) -> None:
+def test_joining_twice_is_joining_once(one: LatchState) -> None:
     """A record that is read again changes nothing."""
     assert join(one, one) == join(one, join(one, one)) == one
 
@@ -57,7 +59,7 @@ def test_joining_twice_is_joining_once(one: Kept) -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.dictionaries(names, st.integers(1, 9))), max_size=12))
 def test_invariant_2_levels_never_fall_over_any_sequence_of_views(seen: list[tuple[int, dict[str, int]]]) -> None:
     """Stale, downgraded or absent: what was highest stays."""
-    kept = Kept(cluster_id="c")
+    kept = LatchState(cluster_id="c")
     for epoch, levels in seen:
         after = ratchet(kept, view(broker(epoch=epoch, **levels)))
         for name, level in kept.levels.items():
@@ -70,20 +72,20 @@ def test_invariant_2_levels_never_fall_over_any_sequence_of_views(seen: list[tup
 def test_invariant_1_another_cluster_starts_afresh() -> None:
     """What one cluster has shown says nothing of another."""
     after = ratchet(latched("eos", TV2, transaction_version=2), view(broker(group_version=1), cluster_id="d"))
-    assert after == Kept(cluster_id="d", levels={"group.version": 1})
+    assert after == LatchState(cluster_id="d", levels={"group.version": 1})
 
 
 def test_records_of_two_clusters_do_not_join() -> None:
     """That would open the gates of one by the brokers of the other."""
     with pytest.raises(ValueError, match="two clusters: c and d"):
-        join(Kept(cluster_id="c"), Kept(cluster_id="d"))
+        join(LatchState(cluster_id="c"), LatchState(cluster_id="d"))
 
 
 def test_the_earlier_opening_stays() -> None:
     """Two processes may open a gate; the record says since when it has been open."""
     early, late = latch("eos", TV2, opened_at=1), latch("eos", TV2, opened_at=2)
     for pair in ((early, late), (late, early)):
-        one, other = (Kept(cluster_id="c", gates={gate.key: gate}) for gate in pair)
+        one, other = (LatchState(cluster_id="c", gates={gate.key: gate}) for gate in pair)
         assert list(join(one, other).gates.values()) == [early]
 
 
@@ -129,7 +131,7 @@ def test_a_proved_gate_needs_no_holding() -> None:
 
 
 @pytest.mark.parametrize("other", [latched("other", TXN), latched("eos", TV2)])
-def test_a_latch_belongs_to_a_name_and_a_requirement(other: Kept) -> None:
+def test_a_latch_belongs_to_a_name_and_a_requirement(other: LatchState) -> None:
     """The same name with another requirement is another promise."""
     decision = decide(other, view(broker(txn=2)), name="eos", requirement=TXN, policy="sticky")
     assert not decision.open
@@ -145,6 +147,6 @@ def test_invariant_2_a_latch_of_one_cluster_opens_nothing_in_another() -> None:
 
 def test_a_sticky_gate_that_is_proved_but_not_kept_stays_shut() -> None:
     """What a restart would forget must not be relied upon."""
-    decision = decide(Kept(cluster_id="c"), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky")
+    decision = decide(LatchState(cluster_id="c"), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky")
     assert not decision.open
     assert "durable" in str(decision)

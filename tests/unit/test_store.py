@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.errors import ShelfDamaged, ShelfError
+from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.gates import Gate
-from featuregate.gating.latch_store import FileShelf, Shelf
+from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.store import Store
 from featuregate.requirements import Api, Feature, Requirement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.gating.latches import Kept, Policy
+    from featuregate.gating.latches import LatchState, Policy
 
 BOUND = 20.0
 TXN = Api("TxnOffsetCommit") >= 3
@@ -36,25 +36,25 @@ class Nobody:
     def wait_until(self, *_: object) -> bool:
         raise AssertionError("not used")
 
-    def revive(self) -> None:
+    def ensure_polling(self) -> None:
         raise AssertionError("not used")
 
 
 class Shelved:
-    """A shelf in memory that can be told to fail."""
+    """A latch store in memory that can be told to fail."""
 
     def __init__(self) -> None:
-        self.there: dict[str, Kept] = {}
+        self.there: dict[str, LatchState] = {}
         self.loads = self.saves = 0
-        self.fails: ShelfError | None = None
+        self.fails: LatchStoreError | None = None
 
-    def load(self, cluster_id: str) -> Kept | None:
+    def load(self, cluster_id: str) -> LatchState | None:
         if self.fails:
             raise self.fails
         self.loads += 1
         return self.there.get(cluster_id)
 
-    def save(self, kept: Kept) -> Kept:
+    def save(self, kept: LatchState) -> LatchState:
         if self.fails:
             raise self.fails
         assert kept.cluster_id is not None
@@ -63,9 +63,9 @@ class Shelved:
         return kept
 
 
-def make(shelf: Shelf | None = None) -> tuple[Store[Gate], list[Event]]:
+def make(latch_store: LatchStore | None = None) -> tuple[Store[Gate], list[Event]]:
     events: list[Event] = []
-    return Store(shelf=shelf, wall=lambda: 7.0, metrics=events.append), events
+    return Store(latch_store=latch_store, wall=lambda: 7.0, metrics=events.append), events
 
 
 def add(store: Store[Gate], requirement: Requirement = TXN, *, name: str = "eos", policy: Policy = "sticky") -> Gate:
@@ -205,15 +205,15 @@ def test_invariant_10_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
     policy: Policy, staleness: Staleness, *, api_opens: bool
 ) -> None:
     """What is stale opens no new gate, of either policy, and latches none; old levels concern features alone."""
-    age, shelf = [FRESH], Shelved()
-    store: Store[Gate] = Store(shelf=shelf, wall=lambda: 7.0, staleness=lambda: age[0])
+    age, latch_store = [FRESH], Shelved()
+    store: Store[Gate] = Store(latch_store=latch_store, wall=lambda: 7.0, staleness=lambda: age[0])
     store.offer(view(broker(txn=3, transaction_version=2)))
     age[0] = staleness
     api, level = add(store, name="api", policy=policy), add(store, TV2, name="level", policy=policy)
     assert (api.open, level.open) == (api_opens, staleness is FRESH)
     latched = {key.gate for key in store.kept.gates}
     assert latched == {gate.name for gate in (api, level) if gate.open and policy == "sticky"}
-    assert latched <= {key.gate for key in shelf.load("c").gates}
+    assert latched <= {key.gate for key in latch_store.load("c").gates}
     if not level.open:
         assert "old" in level.decision.summary
 
@@ -235,8 +235,8 @@ def test_invariant_10_old_levels_close_no_latch_and_open_none() -> None:
 
 def test_processes_that_share_a_shelf_learn_each_others_latches() -> None:
     """At their next poll, not at their next start."""
-    shelf = Shelved()
-    (one, _), (other, _) = make(shelf), make(shelf)
+    latch_store = Shelved()
+    (one, _), (other, _) = make(latch_store), make(latch_store)
     first, second = add(one), add(other)
     one.offer(view(broker(txn=2)))
     other.offer(view(broker(txn=3)))
@@ -249,26 +249,26 @@ def test_processes_that_share_a_shelf_learn_each_others_latches() -> None:
 
 def test_making_gates_reads_no_shelf_again() -> None:
     """``features.gate(...).open``, written where it is needed, may run for each message."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+    latch_store = Shelved()
+    store, _ = make(latch_store)
     store.offer(view(broker(txn=3)))
     assert add(store).open
-    loads, saves = shelf.loads, shelf.saves
+    loads, saves = latch_store.loads, latch_store.saves
     for _ in range(9):
         assert add(store).open
-    assert (shelf.loads, shelf.saves) == (loads, saves)
+    assert (latch_store.loads, latch_store.saves) == (loads, saves)
 
 
 def test_a_shelf_that_is_emptied_gets_back_what_a_running_process_holds() -> None:
     """A latch is let go only where no process holds it any more."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+    latch_store = Shelved()
+    store, _ = make(latch_store)
     gate = add(store)
     store.offer(view(broker(txn=3)))
-    shelf.there.clear()
+    latch_store.there.clear()
     store.offer(view(broker(txn=2)))
     assert gate.open
-    assert gate.name in {key.gate for key in shelf.load("c").gates}
+    assert gate.name in {key.gate for key in latch_store.load("c").gates}
 
 
 def test_invariant_4_an_epoch_that_moves_is_no_change() -> None:
@@ -351,11 +351,11 @@ def test_metrics_are_told_of_gates_that_move() -> None:
 
 def test_invariant_2_a_latch_outlives_the_process(tmp_path: Path) -> None:
     """After a restart a stale broker does not close the gate."""
-    first, _ = make(FileShelf(tmp_path))
+    first, _ = make(FileLatchStore(tmp_path))
     gate = add(first)
     first.offer(view(broker(txn=3)))
     assert gate.open
-    second, _ = make(FileShelf(tmp_path))
+    second, _ = make(FileLatchStore(tmp_path))
     again = add(second)
     assert not again.open  # no view yet: which cluster is it?
     second.offer(view(broker(txn=2)))
@@ -364,67 +364,67 @@ def test_invariant_2_a_latch_outlives_the_process(tmp_path: Path) -> None:
 
 def test_invariant_2_a_gate_opens_only_once_its_latch_is_durable(caplog: pytest.LogCaptureFixture) -> None:
     """An app that switched and crashed must find the gate open again; a full disk keeps it shut, loudly."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+    latch_store = Shelved()
+    store, _ = make(latch_store)
     gate = add(store)
-    shelf.fails = ShelfError("/latches", "No space left on device")
+    latch_store.fails = LatchStoreError("/latches", "No space left on device")
     store.offer(view(broker(txn=3)))
     store.offer(view(broker(txn=3)))
     assert not gate.open
     assert "durable" in str(gate.decision)
-    assert store.shelf_error == "/latches: No space left on device"
+    assert store.latch_store_error == "/latches: No space left on device"
     assert caplog.text.count("latches are not durable") == 1
-    shelf.fails = None
+    latch_store.fails = None
     store.offer(view(broker(txn=3)))
     assert gate.open
-    assert store.shelf_error is None
+    assert store.latch_store_error is None
 
 
 def test_an_unchanged_record_is_not_saved_again() -> None:
     """One write when something rises, none at each poll."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+    latch_store = Shelved()
+    store, _ = make(latch_store)
     gate = add(store)
     for epoch in range(10, 20):
         store.offer(view(broker(epoch=epoch, group_version=1)))
-    assert shelf.saves == 1
+    assert latch_store.saves == 1
     assert gate.open
 
 
 def test_what_was_damaged_is_reported_and_gates_start_afresh(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Health goes on saying so for the life of the process."""
-    shelf = FileShelf(tmp_path)
+    latch_store = FileLatchStore(tmp_path)
     (tmp_path / "c.json").write_text("{")
-    store, _ = make(shelf)
+    store, _ = make(latch_store)
     gate = add(store)
     store.offer(view(broker(txn=2)))
     assert not gate.open
     assert "set aside" in caplog.text
     store.offer(view(broker(txn=3)))
     assert gate.open
-    assert store.shelf_error is not None
-    assert "set aside" in store.shelf_error
+    assert store.latch_store_error is not None
+    assert "set aside" in store.latch_store_error
 
 
 def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
     """What it holds is joined in as soon as it can be read."""
-    shelf = Shelved()
-    before, _ = make(shelf)
+    latch_store = Shelved()
+    before, _ = make(latch_store)
     held = add(before)
     before.offer(view(broker(txn=3)))
     assert held.open
-    store, _ = make(shelf)
+    store, _ = make(latch_store)
     gate = add(store)
-    shelf.fails = ShelfError("/latches", "Permission denied")
+    latch_store.fails = LatchStoreError("/latches", "Permission denied")
     store.offer(view(broker(txn=2)))
     assert not gate.open
-    shelf.fails = None
+    latch_store.fails = None
     store.offer(view(broker(txn=2)))
     assert gate.open
 
 
 def test_a_cluster_without_an_id_latches_in_memory() -> None:
-    """Where no shelf was asked for."""
+    """Where no latch store was asked for."""
     store, _ = make()
     gate = add(store)
     store.offer(view(broker(txn=3), cluster_id=None))
@@ -434,25 +434,25 @@ def test_a_cluster_without_an_id_latches_in_memory() -> None:
 
 def test_a_shelf_for_a_cluster_without_an_id_is_an_error_that_says_what_to_do() -> None:
     """Two such clusters could not be told apart there, so that no latch is durable: nothing opens, health says it."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+    latch_store = Shelved()
+    store, _ = make(latch_store)
     gate = add(store)
     store.offer(view(broker(txn=3), cluster_id=None))
     assert not gate.open
-    assert shelf.saves == 0
-    assert "name the cluster by cluster_id" in str(store.shelf_error)
+    assert latch_store.saves == 0
+    assert "name the cluster by cluster_id" in str(store.latch_store_error)
 
 
 def test_damage_found_while_saving_is_reported() -> None:
     """Somebody else broke the file after it was read."""
-    shelf = Shelved()
-    store, _ = make(shelf)
+    latch_store = Shelved()
+    store, _ = make(latch_store)
     store.offer(view(broker(txn=2)))
     gate = add(store)
-    shelf.fails = ShelfDamaged("/latches/c.json", "/latches/c.damaged-1", "JSONDecodeError")
+    latch_store.fails = LatchStoreCorrupt("/latches/c.json", "/latches/c.damaged-1", "JSONDecodeError")
     store.offer(view(broker(txn=3)))
     assert not gate.open
-    assert "set aside" in str(store.shelf_error)
+    assert "set aside" in str(store.latch_store_error)
 
 
 def test_invariant_1_the_highest_epoch_of_a_cluster_is_remembered_while_another_one_answers() -> None:
@@ -473,31 +473,31 @@ def test_only_so_many_clusters_are_remembered() -> None:
 
 
 class Hanging(Shelved):
-    """A shelf on a network file system that has gone away."""
+    """A latch store on a network file system that has gone away."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked, self.back = threading.Event(), threading.Event()
 
-    def save(self, kept: Kept) -> Kept:
+    def save(self, kept: LatchState) -> LatchState:
         self.asked.set()
         assert self.back.wait(BOUND)
         return super().save(kept)
 
 
 def test_invariant_5_a_shelf_that_hangs_holds_up_only_who_writes() -> None:
-    """Health checks, pins, bounded waits and close() go on; the gate opens when the shelf is back."""
-    shelf = Hanging()
-    store, _ = make(shelf)
+    """Health checks, pins, bounded waits and close() go on; the gate opens when the latch store is back."""
+    latch_store = Hanging()
+    store, _ = make(latch_store)
     gate = add(store)
     writer = threading.Thread(target=store.offer, args=(view(broker(txn=3)),))
     writer.start()
-    assert shelf.asked.wait(BOUND)
+    assert latch_store.asked.wait(BOUND)
     free = store.settled.acquire(timeout=1)
     if free:
         store.settled.release()
     seen_meanwhile = store.view
-    shelf.back.set()
+    latch_store.back.set()
     writer.join(BOUND)
     assert free
     assert seen_meanwhile is None
@@ -518,12 +518,12 @@ def test_listing_gates_takes_no_lock() -> None:
 
 
 class Rude(Shelved):
-    """A shelf of the app's own that raises what the contract does not name."""
+    """A latch store of the app's own that raises what the contract does not name."""
 
-    def load(self, cluster_id: str) -> Kept | None:
+    def load(self, cluster_id: str) -> LatchState | None:
         raise ZeroDivisionError(cluster_id)
 
-    def save(self, kept: Kept) -> Kept:
+    def save(self, kept: LatchState) -> LatchState:
         raise ZeroDivisionError(kept.cluster_id)
 
 
@@ -536,29 +536,29 @@ def test_a_shelf_that_raises_anything_costs_durability_and_not_the_view() -> Non
     assert not sticky.open
     store.offer(view(broker(txn=2)))
     assert not live.open
-    assert "ZeroDivisionError" in str(store.shelf_error)
+    assert "ZeroDivisionError" in str(store.latch_store_error)
 
 
 class Forgetful(Shelved):
-    """A shelf that gives back an older record than it was given, as one that is copied late does."""
+    """A latch store that gives back an older record than it was given, as one that is copied late does."""
 
     forgets = False
 
-    def save(self, kept: Kept) -> Kept:
+    def save(self, kept: LatchState) -> LatchState:
         saved = super().save(kept)
         return replace(saved, gates={}, levels={}) if self.forgets else saved
 
-    def load(self, cluster_id: str) -> Kept | None:
+    def load(self, cluster_id: str) -> LatchState | None:
         return None if self.forgets else super().load(cluster_id)
 
 
 def test_invariant_2_a_shelf_that_forgets_closes_nothing() -> None:
-    """What was latched in this process stays; what the shelf has not kept does not open."""
-    shelf = Forgetful()
-    store, _ = make(shelf)
+    """What was latched in this process stays; what the latch store has not kept does not open."""
+    latch_store = Forgetful()
+    store, _ = make(latch_store)
     gate = add(store)
     store.offer(view(broker(txn=3)))
-    shelf.forgets = True
+    latch_store.forgets = True
     late = add(store, Api("TxnOffsetCommit") >= 4, name="late")
     store.offer(view(broker(txn=4)))
     store.offer(view(broker(txn=2)))

@@ -299,7 +299,7 @@ def test_invariant_4_another_controller_is_the_same_content() -> None:
         view(broker(1, group_version=1, txn=4)),
         view(deaf(1)),
         view(broker(1, group_version=1), cluster_id="other"),
-        merge([broker(1, group_version=1)], cluster_id="c", roster="listed", seen_at=1),
+        merge([broker(1, group_version=1)], cluster_id="c", broker_list="bootstrap", seen_at=1),
     ],
 )
 def test_anything_else_is_other_content(other: View) -> None:
@@ -326,7 +326,7 @@ def test_a_view_is_of_the_same_content_as_itself(one: View, at: float) -> None:
         one.brokers,
         cluster_id=one.cluster_id,
         controller_id=one.controller_id,
-        roster=one.roster,
+        broker_list=one.broker_list,
         previous=one,
         seen_at=at,
     )

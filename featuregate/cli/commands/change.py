@@ -40,8 +40,8 @@ _OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 def run(args: argparse.Namespace) -> int:
     """Change, or with ``--dry-run`` ask whether it could be changed; then wait, where that is asked for."""
     quiet()
-    if args.roster == "listed":
-        raise CommandError("argument --roster: listed tells nobody who the controller is", CLOSED)
+    if args.broker_list == "bootstrap":
+        raise CommandError("argument --broker-list: bootstrap tells nobody who the controller is", CLOSED)
     admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
     wish = wish_of(args, _VERBS[args.command])
     if args.output == "text" and warns(wish):
@@ -173,7 +173,7 @@ def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
     if not updates:
         return
     try:
-        admin.until_shown({update.feature: update.level for update in updates}, seconds)
+        admin.wait_for_levels({update.feature: update.level for update in updates}, seconds)
     except FeatureGateError as error:
         raise CommandError(f"it was done, but {error}", CLOSED) from error
     except KeyboardInterrupt:

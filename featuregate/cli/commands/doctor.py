@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import configuration, quiet
 from featuregate.cli.diagnosis.connections import about_visits, visit_all
-from featuregate.cli.diagnosis.findings import Finding, about_cluster, about_roster, worst_first
+from featuregate.cli.diagnosis.findings import Finding, about_broker_list, about_cluster, worst_first
 from featuregate.cli.exits import CLOSED, FINE, UNKNOWN
 from featuregate.cli.output import printable
 from featuregate.config import Settings
@@ -40,7 +40,9 @@ def examine(args: argparse.Namespace) -> list[Finding]:
     """Go from the configuration to the cluster, as far as one gets."""
     try:
         properties = configuration(args)
-        settings = Settings.parse(properties, roster=args.roster, total_timeout=args.timeout or DISCOVER_SECONDS)
+        settings = Settings.parse(
+            properties, broker_list=args.broker_list, total_timeout=args.timeout or DISCOVER_SECONDS
+        )
     except ConfigError as error:
         return [_misconfigured(error)]
     return [*about_configuration(properties, settings), *asyncio.run(_examine(settings))]
@@ -49,19 +51,19 @@ def examine(args: argparse.Namespace) -> list[Finding]:
 async def _examine(settings: Settings) -> list[Finding]:
     visits = await visit_all(settings)
     findings = list(about_visits(visits, settings))
-    if not any(visit.roster for visit in visits):
+    if not any(visit.broker_list for visit in visits):
         return findings
     try:
         first = await ask(settings)
         await asyncio.sleep(APART)
-        second = await ask(settings, first.roster)
+        second = await ask(settings, first.broker_list)
     except DiscoveryError as error:
         return [*findings, _gone(error)]
     views = first.view(settings.role), second.view(settings.role)
     # What is said of a broker need not be said of its address too.
     silent = {broker.address for broker in views[1].missing}
     findings = [finding for finding in findings if finding.where not in silent]
-    findings += about_roster(registered=second.roster.registered, role=settings.role)
+    findings += about_broker_list(registered=second.broker_list.registered, role=settings.role)
     return [*findings, *about_cluster(*views)]
 
 

@@ -14,14 +14,14 @@ from featuregate.cli.output import printable
 from featuregate.cli.requested_updates import updates_of
 from featuregate.cli.requirement_text import requirement_of
 from featuregate.cli.update_report import left_out_as_json
-from featuregate.errors import ConfigError, FeatureGateError, ShelfError
-from featuregate.gating.latch_store import FileShelf, kept_in
+from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
+from featuregate.gating.latch_store import FileLatchStore, kept_in
 
 if TYPE_CHECKING:
     import argparse
 
     from featuregate.admin.plans import Plan
-    from featuregate.gating.latches import Kept
+    from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
@@ -68,7 +68,7 @@ def _controllers(args: argparse.Namespace, brokers: View) -> View:
 
 
 def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
-    """Read the latches of apps: each place is the folder of a FileShelf, or one of its files.
+    """Read the latches of apps: each place is the folder of a FileLatchStore, or one of its files.
 
     A file that cannot be read is an `UnreadLatch` under its own name, and the others count.
     """
@@ -80,7 +80,7 @@ def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement
             continue
         try:
             kept = _kept(Path(place), cluster_id)
-        except ShelfError as error:
+        except LatchStoreError as error:
             found[error.place] = UnreadLatch(error.place, "", error.problem)
             continue
         if kept is not None and kept.cluster_id == cluster_id:
@@ -88,22 +88,22 @@ def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement
     return found
 
 
-def _kept(place: Path, cluster_id: str) -> Kept | None:
+def _kept(place: Path, cluster_id: str) -> LatchState | None:
     """Read a file, or the file of a cluster in a folder; None where the folder has none.
 
-    Raises `CommandError` for a place that is not there, `ShelfError` for what cannot be read.
+    Raises `CommandError` for a place that is not there, `LatchStoreError` for what cannot be read.
     """
     try:
-        file = FileShelf(place).path(cluster_id) if place.is_dir() else place
+        file = FileLatchStore(place).path(cluster_id) if place.is_dir() else place
         kept = kept_in(file)
     except FileNotFoundError as error:
         if error.filename == str(place):
             raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
         return None
     except OSError as error:
-        raise ShelfError(place, error.strerror or str(error)) from error
+        raise LatchStoreError(place, error.strerror or str(error)) from error
     if file != place and kept.cluster_id != cluster_id:
-        raise ShelfError(file, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
+        raise LatchStoreError(file, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
     return kept
 
 

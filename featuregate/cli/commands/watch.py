@@ -113,7 +113,11 @@ def run(args: argparse.Namespace) -> int:
     wanted = _wanted(args.gates)
     events: SimpleQueue[Event] = SimpleQueue()
     features = Discoverer(
-        configuration(args), interval=args.interval, timeout=args.timeout, metrics=events.put, roster=args.roster
+        configuration(args),
+        interval=args.interval,
+        timeout=args.timeout,
+        metrics=events.put,
+        broker_list=args.broker_list,
     )
     teller, gates = Teller(), list[Gate]()
     began = time.monotonic()

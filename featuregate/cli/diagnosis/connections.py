@@ -21,7 +21,7 @@ from featuregate.errors import (
 )
 from featuregate.net.cluster_metadata import find
 from featuregate.net.connection import Connection
-from featuregate.net.probe import survey
+from featuregate.net.probe import probe_all
 from featuregate.wire.sasl import SaslHandshakeRequest
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from featuregate.cli.diagnosis.findings import Severity
     from featuregate.config import Address, Settings
-    from featuregate.net.probe import Roster
+    from featuregate.net.probe import BrokerList
 
 __all__ = ["Clues", "Visit", "about_visits", "visit_all"]
 
@@ -50,10 +50,10 @@ class Clues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """What came of one bootstrap address: either ``roster`` or ``failure`` is None."""
+    """What came of one bootstrap address: either ``broker_list`` or ``failure`` is None."""
 
     address: Address
-    roster: Roster | None = None
+    broker_list: BrokerList | None = None
     failure: FeatureGateError | None = None
     clues: Clues = Clues()
 
@@ -65,14 +65,14 @@ async def visit_all(settings: Settings) -> tuple[Visit, ...]:
 
 def about_visits(visits: Sequence[Visit], settings: Settings) -> Iterator[Finding]:
     """Say which addresses fail and why, and whether they lead to one cluster. Pure."""
-    severity: Severity = "warning" if any(visit.roster for visit in visits) else "error"
+    severity: Severity = "warning" if any(visit.broker_list for visit in visits) else "error"
     for visit in visits:
         if visit.failure is not None:
             yield _about_failure(visit, visit.failure, settings, severity)
     clusters: dict[str, list[str]] = {}
     for visit in visits:
-        if visit.roster is not None and visit.roster.cluster_id is not None:
-            clusters.setdefault(visit.roster.cluster_id, []).append(str(visit.address))
+        if visit.broker_list is not None and visit.broker_list.cluster_id is not None:
+            clusters.setdefault(visit.broker_list.cluster_id, []).append(str(visit.address))
     if len(clusters) > 1:
         yield Finding(
             severity="error",
@@ -86,7 +86,7 @@ def about_visits(visits: Sequence[Visit], settings: Settings) -> Iterator[Findin
 
 async def _visit(address: Address, settings: Settings) -> Visit:
     try:
-        return Visit(address=address, roster=await _roster(replace(settings, bootstrap=(address,))))
+        return Visit(address=address, broker_list=await _broker_list(replace(settings, bootstrap=(address,))))
     except DiscoveryError as error:
         own = next((cause for at, cause in error.causes if at == str(address)), error)
         failure = own if isinstance(own, FeatureGateError) else error
@@ -95,10 +95,10 @@ async def _visit(address: Address, settings: Settings) -> Visit:
     return Visit(address=address, failure=failure, clues=await _look_around(address, settings, failure))
 
 
-async def _roster(settings: Settings) -> Roster:
-    if settings.roster == "listed":
-        return (await survey(settings, None)).roster
-    return (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).roster
+async def _broker_list(settings: Settings) -> BrokerList:
+    if settings.broker_list == "bootstrap":
+        return (await probe_all(settings, None)).broker_list
+    return (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).broker_list
 
 
 async def _look_around(address: Address, settings: Settings, failure: FeatureGateError) -> Clues:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["Finding", "Severity", "about_cluster", "about_roster", "outside_support", "worst_first"]
+__all__ = ["Finding", "Severity", "about_broker_list", "about_cluster", "outside_support", "worst_first"]
 
 Severity = Literal["error", "warning", "note"]
 _ORDER: Final[Mapping[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
@@ -47,17 +47,17 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: _ORDER[finding.severity])
 
 
-def about_roster(*, registered: bool, role: str) -> Iterator[Finding]:
+def about_broker_list(*, registered: bool, role: str) -> Iterator[Finding]:
     """Say it where the cluster cannot list brokers that are down."""
     if not registered and role == "broker":
         yield Finding(
             severity="note",
-            code="roster-unregistered",
+            code="broker-list-unregistered",
             where="cluster",
             problem="This cluster lists only brokers that are up.",
             evidence="brokers before 4.0 do not tell which others are registered (KIP-1073)",
             advice="one that is down for an upgrade may come back with old software: let an app name its brokers by "
-            'roster="listed", or keep forget_after longer than an upgrade',
+            'broker_list="bootstrap", or keep forget_after longer than an upgrade',
         )
 
 

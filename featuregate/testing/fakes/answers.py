@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -34,12 +34,13 @@ from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeatur
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from featuregate.roles import Role
     from featuregate.wire.message import Request, Response
 
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
     """Answers UpdateFeatures of a version; with ``None`` it never does, as where there is no quorum."""
 
-__all__ = ["APIS", "NOBODY", "Controller", "Conversation", "Listing", "Role", "Tells", "fail"]
+__all__ = ["APIS", "NOBODY", "Controller", "Conversation", "Listing", "Tells", "fail"]
 
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
     request.API_KEY: request
@@ -54,7 +55,6 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
 }
 """What a fake broker answers to, by API key; it may advertise more."""
 
-Role = Literal["broker", "controller"]
 
 _BEFORE_AUTHENTICATION: Final = frozenset(
     {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}

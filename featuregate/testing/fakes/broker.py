@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from featuregate.testing.fakes.answers import Controller, Conversation, Listing, Role, Tells
+    from featuregate.roles import Role
+    from featuregate.testing.fakes.answers import Controller, Conversation, Listing, Tells
     from featuregate.testing.fakes.listener import LoopThread
     from featuregate.wire.frames import RequestHeader
 
@@ -96,7 +97,7 @@ class FakeBroker:
         self.listener = Listener(self, tls)
         self.port = self.listener.port
         self.node = Node(node_id=tells.node_id, host=HOST, port=self.port)
-        """How the cluster lists it. Kept ready: every request wants the list of all."""
+        """How the cluster lists it. LatchState ready: every request wants the list of all."""
         self._home = home
         self._tells = tells
         self._lagging = False

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from featuregate.testing.fakes.answers import Controller, Role
+    from featuregate.roles import Role
+    from featuregate.testing.fakes.answers import Controller
     from featuregate.testing.fakes.releases import ReleaseFacts
 
 __all__ = ["Asked", "FakeBroker", "FakeCluster"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.catalog.releases import CapturedRelease
-    from featuregate.testing.fakes.answers import Role
+    from featuregate.roles import Role
 
 __all__ = ["ReleaseFacts", "release_facts"]
 

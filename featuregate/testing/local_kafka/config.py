@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError, LocalKafkaError
 from featuregate.testing.local_kafka.processes import HOST
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from featuregate.roles import Role
     from featuregate.testing.local_kafka.releases import Recipe
 
-__all__ = ["Member", "Plan", "Role", "client_properties", "jaas", "lay_out", "node_properties", "properties_text"]
+__all__ = ["Member", "Plan", "client_properties", "jaas", "lay_out", "node_properties", "properties_text"]
 
-Role = Literal["broker", "controller"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

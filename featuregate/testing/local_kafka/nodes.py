@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    from featuregate.testing.local_kafka.config import Member, Plan, Role
+    from featuregate.roles import Role
+    from featuregate.testing.local_kafka.config import Member, Plan
 
 __all__ = ["Node", "NodeInfo", "Nodes"]
 

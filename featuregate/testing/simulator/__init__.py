@@ -6,7 +6,7 @@ up, and shrinks one that fails.
 
 from __future__ import annotations
 
-from featuregate.testing.simulator.app import App, MemoryShelf
+from featuregate.testing.simulator.app import App, MemoryLatchStore
 from featuregate.testing.simulator.builds import Binary, binary_of
 from featuregate.testing.simulator.client import ask, view_of
 from featuregate.testing.simulator.cluster import Beginning, Cluster, Happened, apply, update_features
@@ -85,7 +85,7 @@ __all__ = [
     "Loaded",
     "LogRecord",
     "Look",
-    "MemoryShelf",
+    "MemoryLatchStore",
     "Node",
     "NotUnderstood",
     "Partition",

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import DiscoveryError
 from featuregate.gating.gates import Gate
-from featuregate.gating.latches import Kept, join
+from featuregate.gating.latches import LatchState, join
 from featuregate.gating.store import Store
-from featuregate.net.probe import Roster
+from featuregate.net.probe import BrokerList
 from featuregate.polling.poll import take_in
 from featuregate.polling.poll_state import Polls
 from featuregate.requirements import parse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view.cluster_view import View
 
-__all__ = ["FORGET_AFTER", "STALE_AFTER", "App", "MemoryShelf"]
+__all__ = ["FORGET_AFTER", "STALE_AFTER", "App", "MemoryLatchStore"]
 
 _EPOCH: Final = 1_700_000_000.0
 _INTERVAL: Final = 5.0
@@ -33,20 +33,20 @@ FORGET_AFTER: Final = 20.0
 """Seconds for which the app knows brokers that are not listed any more."""
 
 
-class MemoryShelf:
-    """A shelf that outlives the app's restarts, and nothing else."""
+class MemoryLatchStore:
+    """A latch store that outlives the app's restarts, and nothing else."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, LatchState] = {}
 
-    def load(self, cluster_id: str) -> Kept | None:
+    def load(self, cluster_id: str) -> LatchState | None:
         """Return what is kept of this cluster."""
         return self._kept.get(cluster_id)
 
-    def save(self, kept: Kept) -> Kept:
+    def save(self, kept: LatchState) -> LatchState:
         """Join it with what is there."""
         assert kept.cluster_id is not None
-        there = self._kept.get(kept.cluster_id, Kept(cluster_id=kept.cluster_id))
+        there = self._kept.get(kept.cluster_id, LatchState(cluster_id=kept.cluster_id))
         self._kept[kept.cluster_id] = join(there, kept)
         return self._kept[kept.cluster_id]
 
@@ -78,17 +78,17 @@ class App:
 
     def __init__(self, requirements: Iterable[str]) -> None:
         self.requirements = tuple(requirements)
-        self.shelf = MemoryShelf()
+        self.latch_store = MemoryLatchStore()
         self.now, self.elapsed = _EPOCH, 0.0
         self.looks = 0
         self.events: list[Event] = []
         self.restart()
 
     def restart(self) -> None:
-        """End the process, and begin another one: views are forgotten, the shelf is not."""
+        """End the process, and begin another one: views are forgotten, the latch store is not."""
         self._polls = Polls(interval=_INTERVAL, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
         self._store: Store[Gate] = Store(
-            shelf=self.shelf,
+            latch_store=self.latch_store,
             wall=lambda: self.now,
             metrics=self.events.append,
             staleness=lambda: self._polls.staleness(self.elapsed),
@@ -135,14 +135,14 @@ class App:
         if not any(answer.answered for answer in answers):
             self._polls.failed(DiscoveryError([]))
             return None
-        roster = Roster(
+        broker_list = BrokerList(
             cluster_id=cluster.cluster_id,
             controller_id=cluster.controller_id,
             nodes=(),
             source="cluster",
             registered=registered,
         )
-        asked = Asked(roster, answers, self.now)
+        asked = Asked(broker_list, answers, self.now)
         return take_in(asked, "broker", polls=self._polls, store=self._store, now=self.elapsed)
 
     def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
@@ -154,5 +154,5 @@ class App:
         """Return at once whether it is so: nothing happens by itself here."""
         return done()
 
-    def revive(self) -> None:
+    def ensure_polling(self) -> None:
         """Do nothing: no thread is there to be revived."""

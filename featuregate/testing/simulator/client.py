@@ -17,8 +17,8 @@ from featuregate.errors import (
     RemoteWireError,
     TimedOut,
 )
-from featuregate.net.probe import Heard
-from featuregate.sources.brokers import from_heard
+from featuregate.net.probe import ProbeResult
+from featuregate.sources.brokers import broker_answer
 from featuregate.testing.fakes.answers import Conversation, Listing
 from featuregate.view.cluster_view import View, merge
 from featuregate.wire.cluster import DescribeClusterRequest
@@ -76,7 +76,7 @@ def ask(cluster: Cluster, node_id: int, *, now: float = 0.0, cut_after: int | No
     else:
         said = _negotiate(address, cluster.tells(node_id), cut_after)
     negotiated = said if isinstance(said, Negotiated) else None
-    heard = Heard(
+    heard = ProbeResult(
         node_id=node_id,
         address=address,
         role="broker",
@@ -85,7 +85,7 @@ def ask(cluster: Cluster, node_id: int, *, now: float = 0.0, cut_after: int | No
         failure=None if isinstance(said, Negotiated) else said,
         seconds=0.0,
     )
-    return from_heard(heard, answered_at=now)
+    return broker_answer(heard, answered_at=now)
 
 
 def listed_brokers(cluster: Cluster, turn: int = 0) -> tuple[tuple[int, ...], bool] | None:

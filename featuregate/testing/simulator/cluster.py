@@ -12,7 +12,7 @@ from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper, ZooKeeper
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from featuregate.testing.fakes.answers import Role
+    from featuregate.roles import Role
     from featuregate.testing.simulator.events import ClusterEvent
 
 __all__ = ["Beginning", "Cluster", "Happened", "apply", "update_features"]

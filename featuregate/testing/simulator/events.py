@@ -213,7 +213,7 @@ class Garble(AppEvent):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AppRestarts(AppEvent):
-    """The app's process ends and begins again, with the same shelf of latches."""
+    """The app's process ends and begins again, with the same latch store of latches."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from typing import Any
 
-    from featuregate.testing.fakes.answers import Controller, Listing, Role
+    from featuregate.roles import Role
+    from featuregate.testing.fakes.answers import Controller, Listing
     from featuregate.testing.simulator.cluster import Beginning, Cluster
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -115,10 +115,10 @@ def test_listed_brokers_keep_the_latch_by_the_name_of_their_cluster(spark: Spark
     with FakeCluster() as kafka:
         for level in (2, 1):
             kafka.finalize({"transaction.version": level})
-            listed = {"roster": "listed", "cluster_id": "orders", "gates": {"tv2": TV2}}
+            listed = {"broker_list": "bootstrap", "cluster_id": "orders", "gates": {"tv2": TV2}}
             with FeatureSession(spark, kafka.bootstrap, **listed) as features:
                 query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
-        nameless = FeatureSession(spark, kafka.bootstrap, roster="listed")
+        nameless = FeatureSession(spark, kafka.bootstrap, broker_list="bootstrap")
         with nameless as features, pytest.raises(ConfigError, match=r"^cluster_id: is missing"):
             features.foreach_batch(query.function, checkpoint=str(query.checkpoint))
     assert query.seen == [(0, True), (1, True)]

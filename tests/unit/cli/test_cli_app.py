@@ -147,7 +147,7 @@ def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None
         ["describe", "--bootstrap-servers=app:hunter2@host:9092"],
         ["describe", "app:hunter2@host:9092"],
         ["app:hunter2@host:9092", "describe"],
-        ["describe", "--roster", "app:hunter 2 hunter2@host:9092"],
+        ["describe", "--broker-list", "app:hunter 2 hunter2@host:9092"],
         ["describe", "--timeout", "app:hunter2@host:9092"],
     ],
 )

@@ -74,16 +74,16 @@ def test_describe_of_a_node_that_does_not_exist_names_those_that_do(run: Run, fa
 
 def test_a_listed_roster_has_no_node_ids(run: Run, fake_cluster: MakeCluster) -> None:
     """Nobody was asked for them."""
-    argv = ("describe", "--node-id", "1", "--roster", "listed", "--bootstrap-server", fake_cluster(1).bootstrap)
+    argv = ("describe", "--node-id", "1", "--broker-list", "bootstrap", "--bootstrap-server", fake_cluster(1).bootstrap)
     ended = run(*argv)
     assert ended.code == 1
-    assert "--roster listed" in ended.err
+    assert "--broker-list bootstrap" in ended.err
 
 
 def test_a_listed_roster_needs_no_password(run: Run, fake_cluster: MakeCluster) -> None:
     """ApiVersions is answered before authentication."""
     cluster = fake_cluster(2, passwords={"u": "p"})
-    assert run("describe", "--roster", "listed", "--bootstrap-server", cluster.bootstrap).code == 0
+    assert run("describe", "--broker-list", "bootstrap", "--bootstrap-server", cluster.bootstrap).code == 0
 
 
 def test_describe_of_controllers(run: Run, fake_cluster: MakeCluster) -> None:

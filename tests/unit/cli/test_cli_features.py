@@ -396,7 +396,7 @@ def test_a_release_that_is_too_new_for_kafka_features_is_not_too_new_for_us(
 
 def test_a_listed_roster_is_refused(on: Run, cluster: ScriptedCluster) -> None:
     """It names no controller."""
-    assert on("upgrade", "--feature", "a=1", "--roster", "listed").code == 1
+    assert on("upgrade", "--feature", "a=1", "--broker-list", "bootstrap").code == 1
     assert cluster.heard == []
 
 
@@ -595,7 +595,7 @@ def test_a_plan_asks_controllers_where_they_are_named(on: Run) -> None:
 
 
 def latches(folder: Path, cluster_id: str) -> Path:
-    """Write the file that a FileShelf would."""
+    """Write the file that a FileLatchStore would."""
     file = folder / f"{cluster_id}.json"
     gate = {"gate": "eos", "requirement": "group.version>=1", "opened_at": "2026-01-01T00:00:00+00:00", "epoch": 3}
     file.write_text(json.dumps({"schema_version": 1, "cluster_id": cluster_id, "levels": {}, "gates": [gate]}))
@@ -660,9 +660,9 @@ def test_a_latch_of_a_newer_release_is_named_with_its_file(on: Run, tmp_path: Pa
 
 
 def test_latches_of_a_cluster_without_an_id_are_unknown(on: Run, tmp_path: Path) -> None:
-    """A listed roster asks for no id, so nobody knows which latches are of this cluster."""
+    """A listed broker list asks for no id, so nobody knows which latches are of this cluster."""
     place = latches(tmp_path, "scripted").parent
-    ended = on("plan", "upgrade", "--feature", "share.version=1", "--latches", str(place), "--roster", "listed")
+    ended = on("plan", "upgrade", "--feature", "share.version=1", "--latches", str(place), "--broker-list", "bootstrap")
     assert ended.code == 2
     assert f"  unread    {place}: the cluster has not told its id" in ended.out
 

@@ -9,7 +9,7 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.cli.diagnosis.findings import Finding, about_cluster, about_roster, outside_support, worst_first
+from featuregate.cli.diagnosis.findings import Finding, about_broker_list, about_cluster, outside_support, worst_first
 from featuregate.view.answers import ApiRange, Failure, SupportedRange
 
 
@@ -180,8 +180,10 @@ def test_a_kraft_broker_without_an_epoch_is_an_error() -> None:
 
 def test_a_roster_without_those_that_are_down_is_a_note() -> None:
     """Before 4.0."""
-    assert [finding.code for finding in about_roster(registered=False, role="broker")] == ["roster-unregistered"]
-    assert list(about_roster(registered=True, role="broker")) == []
+    assert [finding.code for finding in about_broker_list(registered=False, role="broker")] == [
+        "broker-list-unregistered"
+    ]
+    assert list(about_broker_list(registered=True, role="broker")) == []
 
 
 def test_errors_come_first() -> None:

@@ -18,7 +18,7 @@ from featuregate.errors import (
     TlsFailed,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.net.probe import Roster
+from featuregate.net.probe import BrokerList
 
 if TYPE_CHECKING:
     from featuregate.cli.diagnosis.findings import Finding
@@ -28,9 +28,9 @@ PLAINTEXT = Settings(bootstrap=(AT,))
 LOST = ConnectionLost(AT, "waiting for ApiVersions")
 
 
-def roster(cluster_id: str | None) -> Roster:
+def broker_list(cluster_id: str | None) -> BrokerList:
     """Say what one address led to."""
-    return Roster(cluster_id=cluster_id, controller_id=None, nodes=(), source="cluster", registered=True)
+    return BrokerList(cluster_id=cluster_id, controller_id=None, nodes=(), source="cluster", registered=True)
 
 
 def about(visit: Visit, settings: Settings = PLAINTEXT) -> Finding:
@@ -110,7 +110,7 @@ def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms
 
 def test_a_dead_address_beside_a_good_one_is_a_warning() -> None:
     """Clients get through."""
-    visits = [Visit(address=AT, failure=LOST), Visit(address=Address("b2", 9092), roster=roster("c"))]
+    visits = [Visit(address=AT, failure=LOST), Visit(address=Address("b2", 9092), broker_list=broker_list("c"))]
     assert [finding.severity for finding in about_visits(visits, PLAINTEXT)] == ["warning"]
 
 
@@ -121,7 +121,10 @@ def test_no_good_address_is_an_error() -> None:
 
 def test_two_clusters_in_one_list_are_an_error() -> None:
     """Which one a client gets is chance."""
-    visits = [Visit(address=Address("b1", 1), roster=roster("x")), Visit(address=Address("b2", 2), roster=roster("y"))]
+    visits = [
+        Visit(address=Address("b1", 1), broker_list=broker_list("x")),
+        Visit(address=Address("b2", 2), broker_list=broker_list("y")),
+    ]
     (finding,) = about_visits(visits, PLAINTEXT)
     assert (finding.code, finding.severity) == ("two-clusters", "error")
     assert finding.evidence == "b1:1: cluster x; b2:2: cluster y"
@@ -130,8 +133,8 @@ def test_two_clusters_in_one_list_are_an_error() -> None:
 def test_one_cluster_at_many_addresses_is_fine() -> None:
     """As it should be; a broker too old to tell its cluster says nothing against it."""
     visits = [
-        Visit(address=AT, roster=roster("x")),
-        Visit(address=AT, roster=roster("x")),
-        Visit(address=AT, roster=roster(None)),
+        Visit(address=AT, broker_list=broker_list("x")),
+        Visit(address=AT, broker_list=broker_list("x")),
+        Visit(address=AT, broker_list=broker_list(None)),
     ]
     assert list(about_visits(visits, PLAINTEXT)) == []

@@ -179,14 +179,14 @@ def test_missing_credentials_name_both_ways_out_and_are_fine_where_brokers_are_l
     """ApiVersions is answered before authentication; finding brokers is not."""
     with pytest.raises(ConfigError, match=r"give it|use one of|use a user name|give oauth_cb") as caught:
         sasl(mechanism, config)
-    assert 'or say roster="listed"' in caught.value.problem
-    assert sasl(mechanism, config, roster="listed") is None
+    assert 'or say broker_list="bootstrap"' in caught.value.problem
+    assert sasl(mechanism, config, broker_list="bootstrap") is None
 
 
 def test_an_error_that_is_no_missing_credential_stays_one_where_brokers_are_listed():
     """A damaged value is never waved through."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "nonsense"}
-    assert refused(config, roster="listed").key == "sasl.jaas.config"
+    assert refused(config, broker_list="bootstrap").key == "sasl.jaas.config"
 
 
 def test_a_java_handler_is_named_where_it_leaves_us_without_a_token():
@@ -292,7 +292,7 @@ def test_an_unsecured_token_is_made_from_javas_claims():
 def test_wrong_oauthbearer_properties_are_errors_that_name_them(config, key):
     """Also where brokers are listed."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config}
-    assert refused(config, roster="listed").key == key
+    assert refused(config, broker_list="bootstrap").key == key
 
 
 def test_invariant_9_no_secret_appears_in_the_repr_of_settings():

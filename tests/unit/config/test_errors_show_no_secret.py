@@ -107,7 +107,7 @@ def test_invariant_9_no_property_is_repeated_by_an_error(
     config = {**base, "sasl.oauthbearer.client.id": "app", name: value}
     settings = parsed(
         {f"kafka.{key}": value for key, value in config.items()} if spark else config,
-        roster="listed" if listed else "ask",
+        broker_list="bootstrap" if listed else "cluster",
     )
     if settings is not None and key.kind == "secret":
         assert SECRET not in repr(settings)
@@ -119,7 +119,7 @@ def test_invariant_9_a_bootstrap_list_is_not_repeated_by_an_error(value: str) ->
     parsed(value)
 
 
-@pytest.mark.parametrize("option", ["roster", "connect_timeout", "request_timeout", "total_timeout", "max_frame"])
+@pytest.mark.parametrize("option", ["broker_list", "connect_timeout", "request_timeout", "total_timeout", "max_frame"])
 def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
     """They may come from a configuration too."""
     assert parsed("a:9092", **{option: SECRET}) is None

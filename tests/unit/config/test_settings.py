@@ -187,7 +187,7 @@ def test_a_count_out_of_range_is_an_error(bound, value):
 
 def test_an_unknown_roster_is_an_error():
     """Two words are known."""
-    assert "ask, listed" in refused("a", roster="all").problem
+    assert "cluster, bootstrap" in refused("a", broker_list="all").problem
 
 
 def test_settings_are_frozen():

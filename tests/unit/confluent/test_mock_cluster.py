@@ -45,7 +45,7 @@ def test_gates_open_on_a_mock_cluster(bootstrap: str) -> None:
 
 def test_a_mock_cluster_may_be_listed(bootstrap: str) -> None:
     """Then it is asked for ApiVersions alone."""
-    assert not fg.discover(bootstrap, roster="listed").incomplete
+    assert not fg.discover(bootstrap, broker_list="bootstrap").incomplete
 
 
 def test_what_the_how_to_says_of_a_mock_cluster_is_so(bootstrap: str) -> None:

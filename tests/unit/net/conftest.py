@@ -113,10 +113,10 @@ async def serve():
 def settings_for():
     """Settings of listeners, with bounds that are generous unless a test says otherwise."""
 
-    def make(*addresses, roster="ask", config=None, **bounds):
+    def make(*addresses, broker_list="cluster", config=None, **bounds):
         bounds = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60} | bounds
         return Settings.parse(
-            {"bootstrap.servers": ",".join(map(str, addresses)), **(config or {})}, roster=roster, **bounds
+            {"bootstrap.servers": ",".join(map(str, addresses)), **(config or {})}, broker_list=broker_list, **bounds
         )
 
     return make

@@ -110,7 +110,7 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
     with FakeCluster() as kafka:
         for batch_id, level in enumerate((2, 1)):
             kafka.finalize({"transaction.version": level})
-            watch = watching(kafka.bootstrap, roster="listed", cluster_id="orders")
+            watch = watching(kafka.bootstrap, broker_list="bootstrap", cluster_id="orders")
             gate = watch.gate("tv2", TV2, "sticky")
             pin = next_pin(pin, batch_id, watch.look().view, [gate], at=1.0)
             watch.close()
@@ -123,8 +123,8 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
 def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
     """It is told before a query begins."""
     with pytest.raises(ConfigError, match=r"^cluster_id: is missing: listed brokers tell no cluster id"):
-        watching("127.0.0.1:1", roster="listed").require_cluster_id()
-    watching("127.0.0.1:1", roster="listed", cluster_id="orders").require_cluster_id()
+        watching("127.0.0.1:1", broker_list="bootstrap").require_cluster_id()
+    watching("127.0.0.1:1", broker_list="bootstrap", cluster_id="orders").require_cluster_id()
     watching("127.0.0.1:1").require_cluster_id()
 
 

@@ -80,7 +80,7 @@ def levels(rows: list[FeatureRow]) -> list[tuple[int | None, int | None]]:
         ({BOOTSTRAP: "b:9092", "timeout": "0"}, "timeout: '0' is no number of seconds above 0"),
         ({BOOTSTRAP: "b:9092", "interval": "nan"}, "interval: 'nan' is no number of seconds above 0"),
         ({BOOTSTRAP: "b:9092", "levels": "newest"}, "levels: 'newest' is none of: latched, latest"),
-        ({BOOTSTRAP: "b:9092", "roster": "none"}, "roster: 'none' is none of: ask, listed"),
+        ({BOOTSTRAP: "b:9092", "broker_list": "none"}, "broker_list: 'none' is none of: cluster, bootstrap"),
         ({BOOTSTRAP: "b:9092", "pushdown": "1"}, "pushdown: '1' is none of: true, false"),
     ],
     ids=str,

@@ -22,7 +22,7 @@ from featuregate.testing.simulator.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.fakes.answers import Role
+    from featuregate.roles import Role
 
 __all__ = ["FIRST_CONTROLLER", "KRaft", "KRaftCluster", "Levels"]
 

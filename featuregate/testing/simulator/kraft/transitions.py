@@ -34,7 +34,7 @@ from featuregate.wire.update_features import UpdateFeaturesResponse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.fakes.answers import Role
+    from featuregate.roles import Role
     from featuregate.wire.update_features import UpdateFeaturesRequest
 
 __all__ = ["step", "update"]

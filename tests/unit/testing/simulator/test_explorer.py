@@ -130,10 +130,10 @@ def test_an_upgrade_and_a_downgrade_by_hand_are_survived() -> None:
 
 
 class ForgetfulApp(App):
-    """Forgets its shelf when it restarts."""
+    """Forgets its latch store when it restarts."""
 
     def restart(self) -> None:
-        self.shelf._kept.clear() if hasattr(self, "shelf") else None
+        self.latch_store._kept.clear() if hasattr(self, "latch_store") else None
         super().restart()
 
 

@@ -2,7 +2,7 @@
 
 Both ask the same rules, so this is about all that lies between the rules and an operator: what a node shows of itself,
 what a view keeps of it, which possibilities that leaves, and in which order a controller goes through a request.
-``tests/live/test_foresight_live.py`` holds plan and simulator to real controllers.
+``tests/live/test_prediction_live.py`` holds plan and simulator to real controllers.
 """
 
 from __future__ import annotations

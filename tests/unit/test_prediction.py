@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.prediction import Foresight, Standing, foresee
+from featuregate.admin.prediction import Prediction, Standing, predict
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.catalog import features
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
@@ -48,16 +48,16 @@ def before_4_0(level: int) -> Standing:
     return Standing(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
 
 
-def one(update: Update, where: Standing | None = None) -> Foresight:
+def one(update: Update, where: Standing | None = None) -> Prediction:
     """Foresee one update."""
-    (foresight,) = foresee((update,), where or standing())
-    return foresight
+    (prediction,) = predict((update,), where or standing())
+    return prediction
 
 
 def test_what_is_allowed_is_accepted() -> None:
     """With the level of now beside it."""
-    foresight = one(*upgrade({"group.version": 1}))
-    assert (foresight.judgement, foresight.text, foresight.current) == ("accepted", "", 0)
+    prediction = one(*upgrade({"group.version": 1}))
+    assert (prediction.judgement, prediction.text, prediction.current) == ("accepted", "", 0)
 
 
 @pytest.mark.parametrize("kind", ["upgrade", "safe_downgrade", "unsafe_downgrade"])
@@ -81,24 +81,24 @@ def test_every_registered_broker_must_support_it(level: int, supported: tuple[in
     other = {name: said for name, said in SUPPORTED.items() if name != "group.version"}
     if supported is not None:
         other["group.version"] = supported
-    foresight = one(*upgrade({"group.version": level}), standing(brokers=(node(1, ranges), node(2, other))))
-    assert foresight.text == f"Invalid update version {level} for feature group.version. {words}"
-    assert foresight.judgement == "refused"
+    prediction = one(*upgrade({"group.version": level}), standing(brokers=(node(1, ranges), node(2, other))))
+    assert prediction.text == f"Invalid update version {level} for feature group.version. {words}"
+    assert prediction.judgement == "refused"
 
 
 def test_a_silent_broker_makes_it_unknown() -> None:
     """It is registered, and counts by what it said then."""
     silent = replace(node(2), failure=Failure("TimedOut", "said nothing"))
-    foresight = one(*upgrade({"group.version": 1}), standing(brokers=(node(1), silent)))
-    assert foresight.judgement == "unknown"
-    assert "silent" in foresight.text
+    prediction = one(*upgrade({"group.version": 1}), standing(brokers=(node(1), silent)))
+    assert prediction.judgement == "unknown"
+    assert "silent" in prediction.text
 
 
 def test_a_refusal_counts_more_than_a_doubt() -> None:
     """Whatever the silent one says, it is refused."""
     silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
-    foresight = one(*upgrade({"group.version": 9}), standing(brokers=(silent, node(2))))
-    assert (foresight.judgement, "Broker 2" in foresight.text) == ("refused", True)
+    prediction = one(*upgrade({"group.version": 9}), standing(brokers=(silent, node(2))))
+    assert (prediction.judgement, "Broker 2" in prediction.text) == ("refused", True)
 
 
 def test_a_broker_that_hides_features_makes_it_unknown() -> None:
@@ -111,8 +111,8 @@ def test_the_active_controller_speaks_first() -> None:
     """Its own range is looked at before any broker's."""
     poor = node(8, {"metadata.version": (7, 29)}, role="controller")
     where = standing(brokers=(node(1, {"metadata.version": (7, 28)}),), controllers=(poor,), leader=8)
-    foresight = one(*upgrade({"metadata.version": 30}), where)
-    assert foresight.text.endswith("Local controller 8 only supports versions 7-29")
+    prediction = one(*upgrade({"metadata.version": 30}), where)
+    assert prediction.text.endswith("Local controller 8 only supports versions 7-29")
 
 
 @pytest.mark.parametrize(("metadata_level", "judgement"), [(14, "accepted"), (15, "refused")])
@@ -120,9 +120,9 @@ def test_other_controllers_count_once_they_register(metadata_level: int, judgeme
     """From metadata.version 3.7-IV0 on (KIP-919)."""
     controllers = (node(8, role="controller"), node(9, {"metadata.version": (7, 29)}, role="controller"))
     where = standing(finalized={"metadata.version": metadata_level}, controllers=controllers, leader=8)
-    foresight = one(*upgrade({"metadata.version": 30}), where)
-    assert foresight.judgement == judgement
-    assert ("Controller 9 only supports versions 7-29" in foresight.text) is (judgement == "refused")
+    prediction = one(*upgrade({"metadata.version": 30}), where)
+    assert prediction.judgement == judgement
+    assert ("Controller 9 only supports versions 7-29" in prediction.text) is (judgement == "refused")
 
 
 def test_the_direction_must_be_said() -> None:
@@ -138,8 +138,8 @@ def test_the_direction_must_be_said() -> None:
 
 def test_nobody_tells_what_is_finalized() -> None:
     """Then nothing is promised."""
-    foresight = one(*upgrade({"group.version": 1}), standing(finalized=None))
-    assert (foresight.judgement, foresight.current) == ("unknown", None)
+    prediction = one(*upgrade({"group.version": 1}), standing(finalized=None))
+    assert (prediction.judgement, prediction.current) == ("unknown", None)
 
 
 # ------------------------------------------------------------------ the level of the metadata itself, by KIP-778
@@ -153,8 +153,8 @@ def test_kip_778_a_downgrade_must_not_cross_a_level_that_changed_the_metadata(
     current: int, target: int, judgement: str
 ) -> None:
     """As real controllers of 4.2 and 4.3 judged."""
-    foresight = one(*downgrade({"metadata.version": target}), standing(finalized={"metadata.version": current}))
-    assert foresight.judgement == judgement
+    prediction = one(*downgrade({"metadata.version": target}), standing(finalized={"metadata.version": current}))
+    assert prediction.judgement == judgement
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,15 @@ def test_before_4_0_the_lowest_level_is_the_first_with_feature_records() -> None
     old = standing(
         finalized={"metadata.version": 5}, speaks=ApiRange(0, 1), brokers=(node(1, {"metadata.version": (1, 21)}),)
     )
-    foresight = one(*downgrade({"metadata.version": 3}), old)
-    assert foresight.text == "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
+    prediction = one(*downgrade({"metadata.version": 3}), old)
+    assert prediction.text == "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
 
 
 def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
     """Nobody knows here whether it changed the metadata."""
     where = standing(finalized={"metadata.version": 40}, brokers=(node(1, {"metadata.version": (7, 40)}),))
-    foresight = one(*downgrade({"metadata.version": 35}), where)
-    assert (foresight.judgement, "newer than this featuregate knows" in foresight.text) == ("unknown", True)
+    prediction = one(*downgrade({"metadata.version": 35}), where)
+    assert (prediction.judgement, "newer than this featuregate knows" in prediction.text) == ("unknown", True)
 
 
 # ------------------------------------------------------------------ other features (KIP-1022)
@@ -204,8 +204,8 @@ def test_a_dependency_must_be_met() -> None:
         "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version "
         "could not be set to 1 because it depends on metadata.version level 23"
     )
-    together = foresee((*alone, *upgrade({"metadata.version": 23})), low)
-    assert [foresight.judgement for foresight in together] == ["accepted", "accepted"]
+    together = predict((*alone, *upgrade({"metadata.version": 23})), low)
+    assert [prediction.judgement for prediction in together] == ["accepted", "accepted"]
 
 
 def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
@@ -216,8 +216,8 @@ def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
 
 def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
     """Level 0 is within nothing, so only the name is refused."""
-    foresight = one(*disable("bogus"))
-    assert foresight.text == "Invalid update version 0 for feature bogus. Feature bogus not found."
+    prediction = one(*disable("bogus"))
+    assert prediction.text == "Invalid update version 0 for feature bogus. Feature bogus not found."
     asked = node(8, {"metadata.version": (1, 21)}, role="controller")
     assert one(*disable("bogus"), replace(before_4_0(20), controllers=(asked,), leader=8)).judgement == "accepted"
 
@@ -340,7 +340,7 @@ def test_to_4_0_kraft_version_is_a_feature_like_others(
     levels: dict[str, int], update: tuple[Update, ...], judgement: str
 ) -> None:
     """It depends on metadata.version 3.9-IV0, may go down, and counts as 0 whatever nodes tell (seen: 4.0.0)."""
-    assert foresee(update, at(25, levels))[0].judgement == judgement
+    assert predict(update, at(25, levels))[0].judgement == judgement
 
 
 def test_4_0_names_the_level_that_kraft_version_depends_on() -> None:
@@ -380,9 +380,9 @@ def test_each_release_refuses_a_downgrade_in_its_own_words(
     release_level: int, newest: int, head: str, tail: str
 ) -> None:
     """As real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1 and 4.2.0 put it."""
-    foresight = one(*downgrade({"metadata.version": 10}), at(release_level, {"metadata.version": 14}, newest=newest))
+    prediction = one(*downgrade({"metadata.version": 10}), at(release_level, {"metadata.version": 14}, newest=newest))
     why = "Refusing to perform the requested downgrade because it might delete metadata information."
-    assert foresight.text == f"{head} {why}{tail}"
+    assert prediction.text == f"{head} {why}{tail}"
 
 
 def test_before_3_7_a_broker_that_lacks_a_feature_refuses_even_to_disable_it() -> None:
@@ -399,8 +399,8 @@ def test_before_3_7_a_broker_that_lacks_a_feature_refuses_even_to_disable_it() -
 def test_releases_that_disagree_make_it_unknown_where_controllers_were_not_asked() -> None:
     """Behind brokers of 4.0 may stand a controller of 4.0 or of 4.2, and only the former refuses this."""
     where = replace(at(25, {"metadata.version": 25}), controllers=(), leader=None)
-    foresight = one(*disable("share.version"), where)
-    assert (foresight.judgement, "ask controllers too" in foresight.text) == ("unknown", True)
+    prediction = one(*disable("share.version"), where)
+    assert (prediction.judgement, "ask controllers too" in prediction.text) == ("unknown", True)
 
 
 NAMES = st.sampled_from([*features(), "bogus"])
@@ -432,5 +432,5 @@ def test_every_update_of_every_cluster_is_judged(
         leader=0,
         speaks=None if speaks is None else ApiRange(0, speaks),
     )
-    for foresight in foresee(updates, where):
-        assert bool(foresight.text) == (foresight.judgement != "accepted")
+    for prediction in predict(updates, where):
+        assert bool(prediction.text) == (prediction.judgement != "accepted")

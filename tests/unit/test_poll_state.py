@@ -25,8 +25,8 @@ def succeed(polls: Polls, seen: View, now: float, before: View | None = None) ->
     return seen
 
 
-def health(polls: Polls, seen: View | None, now: float, *, shelf_error: str | None = None) -> dict[str, object]:
-    found = polls.health(seen, now, shelf_error=shelf_error)
+def health(polls: Polls, seen: View | None, now: float, *, latch_store_error: str | None = None) -> dict[str, object]:
+    found = polls.health(seen, now, latch_store_error=latch_store_error)
     json.dumps(found)
     return found
 
@@ -86,7 +86,7 @@ def test_a_shelf_error_degrades() -> None:
     """Latches that are not durable are a matter of health."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
-    assert health(polls, seen, 0, shelf_error="disk full")["reasons"] == ["disk full"]
+    assert health(polls, seen, 0, latch_store_error="disk full")["reasons"] == ["disk full"]
 
 
 def test_closed_is_closed() -> None:

@@ -1,0 +1,243 @@
+"""Latches on disk: whole, durable, shared, readable, and never silently reset."""
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.errors import LatchStoreCorrupt, LatchStoreError
+from featuregate.gating import latch_store as latch_store_room
+from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latches import LatchedGate, LatchState
+
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
+
+
+def kept(*gates: str, cluster_id: str | None = CLUSTER, **levels: int) -> LatchState:
+    latched = [LatchedGate(gate=name, requirement="a>=1", opened_at=1_700_000_000.25, epoch=7) for name in gates]
+    return LatchState(cluster_id=cluster_id, levels=levels, gates={gate.key: gate for gate in latched})
+
+
+@pytest.fixture
+def latch_store(tmp_path: Path) -> FileLatchStore:
+    return FileLatchStore(tmp_path / "latches")
+
+
+def test_what_is_saved_is_loaded(latch_store: FileLatchStore) -> None:
+    """Levels, gates, times and epochs survive the way to disk and back."""
+    latch_store.save(kept("eos", "zstd", a=2, b=1))
+    assert FileLatchStore(latch_store.folder).load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+
+
+def test_nothing_is_kept_of_a_cluster_never_seen(latch_store: FileLatchStore) -> None:
+    """An empty latch store is not an error."""
+    assert latch_store.load(CLUSTER) is None
+
+
+def test_clusters_do_not_mix(latch_store: FileLatchStore) -> None:
+    """One file for each cluster id."""
+    latch_store.save(kept("eos"))
+    latch_store.save(kept("zstd", cluster_id="other"))
+    assert latch_store.load(CLUSTER) == kept("eos")
+    assert latch_store.load("other") == kept("zstd", cluster_id="other")
+
+
+def test_invariant_2_saving_joins_with_what_another_process_latched(latch_store: FileLatchStore) -> None:
+    """Neither the other's gate nor its higher level is lost by a writer that has not read them."""
+    latch_store.save(kept("eos", a=2))
+    joined = latch_store.save(kept("zstd", a=1, b=1))
+    assert joined == latch_store.load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+
+
+def _save_many(folder: Path, who: int) -> None:
+    mine = FileLatchStore(folder)
+    for number in range(20):
+        _save(mine, kept(f"gate-{who}-{number}"))
+
+
+def _save(latch_store: FileLatchStore, record: LatchState, attempts: int = 10) -> None:
+    """Save as the poll loop does: a turn that did not come within seconds, on a busy machine, is asked for again."""
+    try:
+        latch_store.save(record)
+    except LatchStoreError as error:
+        if attempts == 1 or "another process has held its lock" not in str(error):
+            raise
+        _save(latch_store, record, attempts - 1)
+
+
+def test_invariant_2_processes_that_write_at_once_lose_nothing(latch_store: FileLatchStore) -> None:
+    """Four processes, twenty latches each, one file."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_save_many, args=(latch_store.folder, who)) for who in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0, 0]
+    loaded = latch_store.load(CLUSTER)
+    assert loaded is not None
+    assert len(loaded.gates) == 80
+
+
+def test_invariant_2_a_latch_is_found_by_the_name_that_a_newer_catalog_knows(latch_store: FileLatchStore) -> None:
+    """An upgrade of featuregate that learns a name must not lose a latch."""
+    latch_store.save(kept("eos"))
+    path = latch_store.path(CLUSTER)
+    path.write_text(path.read_text().replace("a>=1", "api:28>=3"))
+    loaded = latch_store.load(CLUSTER)
+    assert loaded is not None
+    assert list(loaded.gates) == [("eos", "TxnOffsetCommit>=3")]
+
+
+def test_a_requirement_that_does_not_parse_is_kept_as_it_is(latch_store: FileLatchStore) -> None:
+    """It was written by a release that knew more; it is not this one's to lose."""
+    latch_store.save(kept("eos"))
+    loaded = latch_store.load(CLUSTER)
+    assert loaded is not None
+    assert list(loaded.gates) == [("eos", "a>=1")]
+
+
+def test_a_file_is_for_people_to_read(latch_store: FileLatchStore) -> None:
+    """Names, levels, and times with a zone, indented, with a line that says what it is."""
+    latch_store.save(kept("eos", a=2))
+    document = json.loads(latch_store.path(CLUSTER).read_text())
+    assert document["levels"] == {"a": 2}
+    assert document["gates"][0]["opened_at"] == "2023-11-14T22:13:20.250000+00:00"
+    assert "latched" in document["about"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b'{"schema_version": 1}',
+        b'{"schema_version": 1, "cluster_id": "x", "levels": {"a": "2"}, "gates": []}',
+        b'{"schema_version": 1, "cluster_id": "x", "levels": {}, "gates": [{"gate": "g"}]}',
+        b'{"schema_version": 1, "cluster_id": 5, "levels": {}, "gates": []}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_file_is_set_aside_and_reported(latch_store: FileLatchStore, damage: bytes) -> None:
+    """Never silently reset: the bytes stay for people to read, and the next load finds an empty place."""
+    latch_store.save(kept("eos"))
+    latch_store.path(CLUSTER).write_bytes(damage)
+    with pytest.raises(LatchStoreCorrupt) as caught:
+        latch_store.load(CLUSTER)
+    assert Path(caught.value.aside).read_bytes() == damage
+    assert str(caught.value.aside) in str(caught.value)
+    assert latch_store.load(CLUSTER) is None
+
+
+def test_damage_after_damage_keeps_both(latch_store: FileLatchStore) -> None:
+    """A second damaged file does not overwrite the first."""
+    asides = []
+    for damage in (b"one", b"two"):
+        latch_store.save(kept("eos"))
+        latch_store.path(CLUSTER).write_bytes(damage)
+        with pytest.raises(LatchStoreCorrupt) as caught:
+            latch_store.save(kept("eos"))
+        asides.append(Path(caught.value.aside).read_bytes())
+    assert asides == [b"one", b"two"]
+
+
+def test_a_newer_file_is_left_alone(latch_store: FileLatchStore) -> None:
+    """An older featuregate must not set aside what a newer one wrote."""
+    latch_store.save(kept("eos"))
+    newer = b'{"schema_version": 2}'
+    latch_store.path(CLUSTER).write_bytes(newer)
+    with pytest.raises(LatchStoreError, match="newer featuregate"):
+        latch_store.load(CLUSTER)
+    assert latch_store.path(CLUSTER).read_bytes() == newer
+
+
+def test_a_file_of_another_cluster_is_refused(latch_store: FileLatchStore) -> None:
+    """A copied file does not open the gates of another cluster."""
+    latch_store.save(kept("eos"))
+    latch_store.path(CLUSTER).rename(latch_store.path("other"))
+    with pytest.raises(LatchStoreError, match="belongs to cluster"):
+        latch_store.load("other")
+
+
+def test_a_cluster_without_an_id_has_no_place(latch_store: FileLatchStore) -> None:
+    """Two clusters without ids could not be told apart."""
+    with pytest.raises(LatchStoreError, match="without an id"):
+        latch_store.save(kept("eos", cluster_id=None))
+
+
+@given(st.text(min_size=1, max_size=400))
+def test_invariant_7_a_hostile_cluster_id_stays_in_the_folder(cluster_id: str) -> None:
+    """The id came over the network: no separator, no parent, no name that is too long."""
+    folder = Path("/latches")
+    path = FileLatchStore(folder).path(cluster_id)
+    assert path.parent == folder
+    assert path.suffix == ".json"
+    assert len(os.fsencode(path.name)) <= 250
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    """A file stands where the folder should be."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LatchStoreError, match="file"):
+        FileLatchStore(tmp_path / "file" / "latches").save(kept("eos"))
+
+
+def test_invariant_2_what_is_latched_is_read_without_a_turn(latch_store: FileLatchStore) -> None:
+    """On a read-only folder, and while another process holds the lock for ever."""
+    latch_store.save(kept("eos"))
+    with FileLock(latch_store.path(CLUSTER).with_suffix(".lock")):
+        assert latch_store.load(CLUSTER) == kept("eos")
+
+
+def test_looking_at_an_empty_shelf_makes_no_folder(latch_store: FileLatchStore) -> None:
+    """Only a latch does."""
+    assert latch_store.load(CLUSTER) is None
+    assert not latch_store.folder.exists()
+
+
+def test_a_file_that_cannot_be_read_is_one_clear_error(latch_store: FileLatchStore) -> None:
+    """Whatever stands in its place."""
+    latch_store.path(CLUSTER).mkdir(parents=True)
+    with pytest.raises(LatchStoreError, match="directory"):
+        latch_store.load(CLUSTER)
+
+
+def test_a_lock_that_is_never_released_costs_a_bounded_wait(
+    latch_store: FileLatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may hang while it holds the lock."""
+    monkeypatch.setattr(latch_store_room, "LOCK_SECONDS", 0.01)
+    latch_store.save(kept("eos"))
+    with (
+        FileLock(latch_store.path(CLUSTER).with_suffix(".lock")),
+        pytest.raises(LatchStoreError, match="another process"),
+    ):
+        latch_store.save(kept("zstd"))
+
+
+def test_a_full_disk_leaves_the_old_file_whole(latch_store: FileLatchStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is clear, nothing half-written stays, and what was latched is still there."""
+    latch_store.save(kept("eos"))
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LatchStoreError, match="No space left"):
+        latch_store.save(kept("zstd"))
+    monkeypatch.undo()
+    assert latch_store.load(CLUSTER) == kept("eos")
+    assert sorted(path.suffix for path in latch_store.folder.iterdir()) in ([".json"], [".json", ".lock"])
+
+
+def test_it_shows_its_folder() -> None:
+    """In logs and debuggers."""
+    assert repr(FileLatchStore("latches")) == "FileLatchStore('latches')"
