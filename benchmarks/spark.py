@@ -161,11 +161,11 @@ def pins(spark: SparkSession, bootstrap: str) -> Row:
     """Take the pins of a query's batches, whose function does nothing."""
     told: list[float] = []
 
-    def hear(event: object) -> None:
+    def count(event: object) -> None:
         if isinstance(event, Pinned):
             told.append(event.seconds * 1e3)
 
-    with tempfile.TemporaryDirectory() as folder, FeatureSession(spark, bootstrap, metrics=hear) as features:
+    with tempfile.TemporaryDirectory() as folder, FeatureSession(spark, bootstrap, metrics=count) as features:
         features.gate("zstd", presets.zstd)
         checkpoint = str(Path(folder) / "checkpoint")
         batch = features.foreach_batch(lambda _df, _batch_id, _pin: None, checkpoint=checkpoint)
@@ -237,8 +237,8 @@ NOTES = (
     (
         f"The sinks write {ROWS:,} rows of {VALUE} bytes with a key, which are in memory already, to a topic of "
         f"{PARTITIONS} partitions on one node, uncompressed; the broker shares the machine's cores with Spark. Spark's "
-        "own sink is at least once; ours leads rows to slots by a shuffle, hands them to Python, and commits a "
-        "transaction for each slot. A batch of one row shows what a batch costs by itself."
+        "own sink is at least once; ours leads rows to shards by a shuffle, hands them to Python, and commits a "
+        "transaction for each shard. A batch of one row shows what a batch costs by itself."
     ),
     (
         "A pin is timed from the call of the batch's function until the pin is durable and was read again. What a "

@@ -57,7 +57,7 @@ def parse_arguments() -> argparse.Namespace:
     who.add_argument("--query", required=True, metavar="NAME", help="what the sink's ids and its group begin with")
     how = parser.add_argument_group("how")
     how.add_argument("--trigger-ms", type=int, default=1000, metavar="N", help="between two batches (default: 1000)")
-    how.add_argument("--slots", type=int, metavar="N", help="tasks that write a batch (default: one for each core)")
+    how.add_argument("--shards", type=int, metavar="N", help="tasks that write a batch (default: one for each core)")
     how.add_argument("--max-per-batch", type=int, metavar="N", help="records of a batch, at the most")
     how.add_argument("--verbose", action="store_true", help="log what happens, on standard error")
     return parser.parse_args()
@@ -84,7 +84,7 @@ def inputs(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
 
 def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQuery:
     """Begin the query."""
-    sink = features.kafka_sink(options.query, options.output, slots=options.slots)
+    sink = features.kafka_sink(options.query, options.output, shards=options.shards)
     writing = inputs(features.spark, options).writeStream.queryName(options.query).foreachBatch(sink)
     writing = writing.option("checkpointLocation", options.checkpoint)
     return writing.trigger(processingTime=f"{options.trigger_ms} milliseconds").start()

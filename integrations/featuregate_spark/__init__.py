@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate_spark.errors import (
         FeatureSparkError,
-        MemoryLost,
         NotReplayable,
-        OffsetDamaged,
-        PinDamaged,
+        OffsetCorrupt,
+        PinCorrupt,
         PinError,
+        ProgressLost,
         SinkError,
         TransactionTimedOut,
         WriteFailed,
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     )
     from featuregate_spark.failures import cause_of
     from featuregate_spark.listener import FeatureListener
-    from featuregate_spark.options import OptionAdvice, OptionState, kafka_options, with_kafka_options
+    from featuregate_spark.options.advice import OptionAdvice, OptionState, kafka_options, with_kafka_options
     from featuregate_spark.session import FeatureSession
     from featuregate_spark.snapshot import Snapshot
-    from featuregate_spark.source import KafkaFeatures
-    from featuregate_spark.stopping import StopSignals
+    from featuregate_spark.source.data_source import KafkaFeatures
+    from featuregate_spark.stop_signals import StopSignals
 
 __all__ = [
     "FeatureListener",
     "FeatureSession",
     "FeatureSparkError",
     "KafkaFeatures",
-    "MemoryLost",
     "NotReplayable",
-    "OffsetDamaged",
+    "OffsetCorrupt",
     "OptionAdvice",
     "OptionState",
-    "PinDamaged",
+    "PinCorrupt",
     "PinError",
+    "ProgressLost",
     "SinkError",
     "Snapshot",
     "StopSignals",
@@ -61,10 +61,10 @@ __all__ = [
 _ROOMS = {
     "errors": (
         "FeatureSparkError",
-        "MemoryLost",
+        "ProgressLost",
         "NotReplayable",
-        "OffsetDamaged",
-        "PinDamaged",
+        "OffsetCorrupt",
+        "PinCorrupt",
         "PinError",
         "SinkError",
         "TransactionTimedOut",
@@ -76,11 +76,11 @@ _ROOMS = {
     ),
     "failures": ("cause_of",),
     "listener": ("FeatureListener",),
-    "options": ("OptionAdvice", "OptionState", "kafka_options", "with_kafka_options"),
+    "options.advice": ("OptionAdvice", "OptionState", "kafka_options", "with_kafka_options"),
     "session": ("FeatureSession",),
     "snapshot": ("Snapshot",),
-    "source": ("KafkaFeatures",),
-    "stopping": ("StopSignals",),
+    "source.data_source": ("KafkaFeatures",),
+    "stop_signals": ("StopSignals",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -7,15 +7,15 @@
         ├── WrongSession           this session's kind of Spark cannot do it; the text says what can
         ├── WrongPython            the Python of Spark's workers cannot run featuregate
         ├── PinError               the pin of a micro-batch could not be read or written
-        │   ├── PinDamaged         it is there, and does not parse
+        │   ├── PinCorrupt         it is there, and does not parse
         │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
-        ├── OffsetDamaged          the offset of a stream of features does not parse
+        ├── OffsetCorrupt          the offset of a stream of features does not parse
         └── SinkError              the Kafka sink cannot write this batch
             ├── WrongColumns       the DataFrame has not the columns of Spark's Kafka sink
             ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
-            ├── MemoryLost         what the query has committed is not known any more
+            ├── ProgressLost         what the query has committed is not known any more
             └── WriteFailed        Kafka did not take the rows, and the transaction was aborted
-                └── TransactionTimedOut    the transaction of a slot was open for longer than transaction.timeout.ms
+                └── TransactionTimedOut    the transaction of a shard was open for longer than transaction.timeout.ms
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from featuregate.errors import FeatureGateError
 
 __all__ = [
     "FeatureSparkError",
-    "MemoryLost",
     "NotReplayable",
-    "OffsetDamaged",
-    "PinDamaged",
+    "OffsetCorrupt",
+    "PinCorrupt",
     "PinError",
+    "ProgressLost",
     "SinkError",
     "TransactionTimedOut",
     "WriteFailed",
@@ -55,7 +55,7 @@ class PinError(FeatureSparkError):
     """The pin of a micro-batch could not be read or written. The batch has had no effect."""
 
 
-class PinDamaged(PinError):
+class PinCorrupt(PinError):
     """A pin is there, and does not parse. It is left as it is: an operator may still read it."""
 
 
@@ -63,7 +63,7 @@ class WrongCheckpoint(PinError):
     """The folder is not the checkpoint of the query that runs: pins there would not belong to its batches."""
 
 
-class OffsetDamaged(FeatureSparkError):
+class OffsetCorrupt(FeatureSparkError):
     """The offset of a stream of features, in Spark's own log, does not parse, or is of a newer release."""
 
 
@@ -79,7 +79,7 @@ class NotReplayable(SinkError):
     """A replay of the batch might give other rows in other places, which would lose or double some of them."""
 
 
-class MemoryLost(SinkError):
+class ProgressLost(SinkError):
     """What the query has committed is not known any more: to write again might double it, to skip might lose it."""
 
 
@@ -88,4 +88,4 @@ class WriteFailed(SinkError):
 
 
 class TransactionTimedOut(WriteFailed):
-    """The transaction of a slot was open for longer than ``transaction.timeout.ms``, and Kafka aborted it."""
+    """The transaction of a shard was open for longer than ``transaction.timeout.ms``, and Kafka aborted it."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import Event
 
-__all__ = ["BatchWritten", "Pinned", "SparkEvent", "SparkHook", "StreamEnded", "StreamProgressed", "Teller"]
+__all__ = ["BatchWritten", "EventEmitter", "Pinned", "SparkEvent", "SparkHook", "StreamEnded", "StreamProgressed"]
 
 logger = logging.getLogger("featuregate.spark")
 
@@ -39,7 +39,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchWritten:
-    """The Kafka sink has written a micro-batch: every slot has committed."""
+    """The Kafka sink has written a micro-batch: every shard has committed."""
 
     query: str
     batch_id: int
@@ -47,9 +47,9 @@ class BatchWritten:
     """Rows that were committed now."""
     bytes: int
     """Of their keys and values."""
-    slots: int
+    shards: int
     skipped: int
-    """Slots that had committed this batch before."""
+    """Shards that had committed this batch before."""
     seconds: float
 
 
@@ -94,7 +94,7 @@ class SparkHook(Protocol):
         """Count the event; a hook that raises is logged, and the query goes on."""
 
 
-class Teller:
+class EventEmitter:
     """Logs an event, and hands it to the hook; it remembers the newest pins, for the listener.
 
     Where it is sent to another process, the hook stays behind: what it counts with belongs to the driver's.
@@ -105,7 +105,7 @@ class Teller:
         self._pins: deque[Pinned] = deque(maxlen=PINS)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Teller, (None,)
+        return EventEmitter, (None,)
 
     def __call__(self, event: SparkEvent) -> None:
         """Tell of the event. Raises nothing."""

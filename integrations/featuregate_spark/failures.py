@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError
 from featuregate_spark import errors
-from featuregate_spark.errors import FeatureSparkError, MemoryLost, WriteFailed, WrongPython
-from featuregate_spark.kinds import python_of_workers
+from featuregate_spark.errors import FeatureSparkError, ProgressLost, WriteFailed, WrongPython
+from featuregate_spark.session_kind import python_of_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ _TOO_OLD: Final = re.compile(r"\b(PyArrow|Pandas) >= \S+ must be installed", re.
 _OTHER_VERSION: Final = re.compile(
     r"PYTHON_VERSION_MISMATCH\].*?different version: (\S+) than that in driver", re.DOTALL
 )
-_INNER: Final = {"NotWhole": MemoryLost, "Unanswered": WriteFailed}
+_INNER: Final = {"PreviousBatchIncomplete": ProgressLost, "ProgressUnavailable": WriteFailed}
 """Errors that have no public name, and what they are."""
 
 

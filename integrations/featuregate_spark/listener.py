@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-    from featuregate_spark.events import Teller
+    from featuregate_spark.events import EventEmitter
 
 __all__ = ["FeatureListener"]
 
@@ -58,13 +58,13 @@ class FeatureListener(StreamingQueryListener):
     ----------
     look
         Gives what the session's gates say now.
-    tell
+    emit
         Logs and counts, and knows the pins of this process.
     """
 
-    def __init__(self, look: Callable[[], Snapshot], *, tell: Teller) -> None:
+    def __init__(self, look: Callable[[], Snapshot], *, emit: EventEmitter) -> None:
         self._look = look
-        self._tell = tell
+        self._emit = emit
         self._names: dict[str, str | None] = {}
 
     @_quietly
@@ -79,7 +79,7 @@ class FeatureListener(StreamingQueryListener):
         query_id = str(progress.id)
         self._names[query_id] = progress.name
         gates, held, epoch, pinned = self._gates(query_id, progress.batchId)
-        self._tell(
+        self._emit(
             StreamProgressed(
                 query_id=query_id,
                 name=progress.name,
@@ -101,11 +101,11 @@ class FeatureListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Report the end of a query."""
         query_id = str(event.id)
-        self._tell(StreamEnded(query_id=query_id, name=self._names.pop(query_id, None), error=event.exception))
+        self._emit(StreamEnded(query_id=query_id, name=self._names.pop(query_id, None), error=event.exception))
 
     def _gates(self, query_id: str, batch_id: int) -> tuple[dict[str, bool], tuple[str, ...], int, bool]:
         """Give the gates of a batch by its pin, or as they are now."""
-        pin = self._tell.pin_of(query_id, batch_id)
+        pin = self._emit.pin_of(query_id, batch_id)
         if pin is not None:
             return dict(pin.gates), pin.held, pin.epoch, True
         try:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import NotPicklable
 from featuregate.requirements import presets
-from featuregate_spark.batches import PinnedBatches
 from featuregate_spark.errors import WrongSession
-from featuregate_spark.events import Teller
-from featuregate_spark.kinds import is_classic, is_stopped
+from featuregate_spark.events import EventEmitter
+from featuregate_spark.pins.batches import PinnedBatches
+from featuregate_spark.session_kind import is_classic, is_stopped
 from featuregate_spark.snapshot import Snapshot
 from featuregate_spark.watch import Watch
 
@@ -25,18 +25,16 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
     from featuregate.roles import BrokerListSource
-    from featuregate_spark.batches import BatchFunction
     from featuregate_spark.events import SparkHook
     from featuregate_spark.listener import FeatureListener
-    from featuregate_spark.once import Once
-    from featuregate_spark.sink import KafkaSink
+    from featuregate_spark.pins.batches import BatchFunction
+    from featuregate_spark.pins.write_once import WriteOnceFiles
+    from featuregate_spark.sink.kafka_sink import KafkaSink
 
 __all__ = ["FeatureSession"]
 
 FIRST_VIEW_SECONDS: Final = 15.0
 SINK_SECONDS: Final = 60.0
-STABLE_GATE: Final = "kafka-sink-kip447"
-ZSTD_GATE: Final = "kafka-sink-zstd"
 
 
 class FeatureSession:
@@ -90,7 +88,7 @@ class FeatureSession:
         _refuse_in_a_task()
         self.spark = spark
         self._hook = metrics
-        self._tell = Teller(metrics)
+        self._emit = EventEmitter(metrics)
         self._watch = Watch(
             config=config,
             interval=interval,
@@ -103,7 +101,7 @@ class FeatureSession:
         )
         for name, requirement in (gates or {}).items():
             self.gate(name, requirement)
-        self._watch.look()
+        self._watch.observe()
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +126,7 @@ class FeatureSession:
     @property
     def view(self) -> View | None:
         """The merged truth of now; None before the first answer."""
-        return self._watch.look().view
+        return self._watch.observe().view
 
     def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
         """Return the gate of this name; see :meth:`featuregate.Discoverer.gate`. It stays on the driver."""
@@ -143,7 +141,7 @@ class FeatureSession:
 
         Take it where the plan is built, and use it there: a function keeps the snapshot that it closed over.
         """
-        seen = self._watch.look()
+        seen = self._watch.observe()
         return Snapshot.of(seen.view, {gate.name: gate.decision for gate in seen.gates})
 
     def broadcast(self) -> Broadcast[Snapshot]:
@@ -179,7 +177,7 @@ class FeatureSession:
             Brokers are listed, and ``cluster_id`` was not given: what the pins latch would belong to any cluster.
         """
         self._watch.require_cluster_id()
-        return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, beside=files_beside, tell=self._tell)
+        return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, beside=files_beside, emit=self._emit)
 
     def listener(self) -> FeatureListener:
         """Give what ``spark.streams.addListener`` takes: it reports gates, pins and latches beside Spark's progress.
@@ -188,7 +186,7 @@ class FeatureSession:
         """
         from featuregate_spark.listener import FeatureListener  # noqa: PLC0415 - it is made of one of PySpark's classes
 
-        return FeatureListener(self.snapshot, tell=self._tell)
+        return FeatureListener(self.snapshot, emit=self._emit)
 
     def kafka_sink(
         self,
@@ -197,22 +195,22 @@ class FeatureSession:
         bootstrap: str | None = None,
         *,
         producer: Mapping[str, Any] | None = None,
-        slots: int | None = None,
-        by: Sequence[str] = (),
-        memory_topic: str | None = None,
+        shards: int | None = None,
+        shard_by: Sequence[str] = (),
+        progress_topic: str | None = None,
         first_batch: int = 0,
         timeout: float = SINK_SECONDS,
     ) -> KafkaSink:
         """Give an exactly-once Kafka sink for ``writeStream.foreachBatch``, or to be called in an app's own function.
 
         It takes the columns of Spark's Kafka sink: ``value``, and ``key``, ``topic``, ``partition`` and ``headers``.
-        Each slot commits its rows in one transaction, with the number of the batch; what a replay finds committed, it
+        Each shard commits its rows in one transaction, with the number of the batch; what a replay finds committed, it
         leaves out.
 
         Parameters
         ----------
         query_name
-            Names the transactional ids and the group in which slots note what they have done. One query, one name:
+            Names the transactional ids and the group in which shards note what they have done. One query, one name:
             keep it over restarts, and give a query with a new checkpoint another one.
         topic
             Where rows go; without one, the column ``topic`` says it.
@@ -220,14 +218,14 @@ class FeatureSession:
             ``host:port`` of brokers; by default those that this session asks.
         producer
             librdkafka's properties: security, ``compression.type``, ``transaction.timeout.ms`` and others.
-        slots
+        shards
             How many tasks write a batch, at the most as many as ``topic`` has partitions; by default as many as there
             are cores. It may change between two runs of a query.
-        by
-            Columns that say which slot a row goes to; by default ``key``, or ``value`` where it is null. A replay of
+        shard_by
+            Columns that say which shard a row goes to; by default ``key``, or ``value`` where it is null. A replay of
             the batch must find the same values there.
-        memory_topic
-            The topic on whose partitions slots note what they have done, where ``topic`` is not given.
+        progress_topic
+            The topic on whose partitions shards note what they have done, where ``topic`` is not given.
         first_batch
             The first batch that the query gives to this sink: before it, nothing needs to be remembered.
         timeout
@@ -243,28 +241,25 @@ class FeatureSession:
         Needs WRITE and DESCRIBE on the topics, WRITE and DESCRIBE on the transactional ids ``<query_name>-*``, and
         READ and DESCRIBE on the group ``<query_name>``.
         """
-        from featuregate_spark.sink import KafkaSink  # noqa: PLC0415 - it loads the client, which pins do not need
+        from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink  # noqa: PLC0415 - it loads the client, which pins do not need
+        from featuregate_spark.sink.options import SinkOptions  # noqa: PLC0415 - as above
 
-        self.gate(STABLE_GATE, presets.kip447)
-        self.gate(ZSTD_GATE, presets.zstd)
-        given = dict(producer or {})
-        if bootstrap is not None or "bootstrap.servers" not in given:
-            given["bootstrap.servers"] = bootstrap or self._watch.bootstrap
-        return KafkaSink(
-            self.spark,
+        properties = dict(producer or {})
+        if bootstrap is not None or "bootstrap.servers" not in properties:
+            properties["bootstrap.servers"] = bootstrap or self._watch.bootstrap
+        options = SinkOptions(
             query_name=query_name,
             topic=topic,
-            memory_topic=memory_topic,
-            producer=given,
-            slots=slots,
-            by=by,
+            progress_topic=progress_topic,
+            producer=properties,
+            shards=shards,
+            shard_by=shard_by,
             first_batch=first_batch,
             timeout=timeout,
-            watch=self._watch,
-            stable_gate=STABLE_GATE,
-            zstd_gate=ZSTD_GATE,
-            tell=self._tell,
         )
+        self.gate(STABLE_OFFSETS_GATE, presets.kip447)
+        self.gate(ZSTD_GATE, presets.zstd)
+        return KafkaSink(self.spark, options, watch=self._watch, emit=self._emit)
 
     # ------------------------------------------------------------------ the poll loop's side
 
@@ -276,15 +271,15 @@ class FeatureSession:
             self._hook(event)
 
 
-def files_beside(spark: SparkSession, checkpoint: str) -> Once:
+def files_beside(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
     """Give the files of a checkpoint, by what this session can."""
     if is_classic(spark):
-        from featuregate_spark.hadoop import HadoopFiles  # noqa: PLC0415 - it needs the JVM's bridge
+        from featuregate_spark.pins.hadoop import HadoopFiles  # noqa: PLC0415 - it needs the JVM's bridge
 
         return HadoopFiles(spark, checkpoint)
-    from featuregate_spark.frames import FrameFiles  # noqa: PLC0415 - only where there is no JVM
+    from featuregate_spark.pins.dataframes import DataFrameFiles  # noqa: PLC0415 - only where there is no JVM
 
-    return FrameFiles(spark, checkpoint)
+    return DataFrameFiles(spark, checkpoint)
 
 
 def _refuse_in_a_task() -> None:

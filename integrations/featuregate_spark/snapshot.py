@@ -14,7 +14,7 @@ from featuregate import Decision, GateClosed, Pin
 from featuregate.catalog import api_key
 from featuregate.gating.decisions import Reason
 from featuregate.view.answers import ApiRange, FrozenMap
-from featuregate_spark.errors import PinDamaged
+from featuregate_spark.errors import PinCorrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -138,13 +138,13 @@ class Snapshot:
 
         Raises
         ------
-        PinDamaged
+        PinCorrupt
             It is no such JSON, or of a newer schema.
         """
         try:
             return snapshot_from(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PinDamaged(f"this is no snapshot: {type(error).__name__}: {error}") from error
+            raise PinCorrupt(f"this is no snapshot: {type(error).__name__}: {error}") from error
 
 
 def document_of(snapshot: Snapshot) -> dict[str, Any]:

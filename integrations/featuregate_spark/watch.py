@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
 
-__all__ = ["Seen", "Watch"]
+__all__ = ["Observation", "Watch"]
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What is seen at one moment."""
 
     view: View | None
@@ -108,10 +108,10 @@ class Watch:
         self._gates[name] = gate
         return gate
 
-    def look(self) -> Seen:
+    def observe(self) -> Observation:
         """Return what is seen now. Waits for the first view only."""
         features = self.features
-        return Seen(features.view, tuple(self._gates.values()))
+        return Observation(features.view, tuple(self._gates.values()))
 
     def close(self) -> None:
         """Stop watching. Closing twice is closing once."""

@@ -53,7 +53,7 @@ class Terms:
     """Or ``built-in``: Spark's own Kafka sink."""
     master: str = "local[2,8]"
     per_batch: int = 5000
-    slots: int | None = None
+    shards: int | None = None
     settings: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -142,7 +142,7 @@ def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
     orders = Orders(terms.orders)
     write: Any = built_in(terms)
     if terms.kind == "featuregate":
-        write = features.kafka_sink(terms.query, terms.sink, slots=terms.slots, timeout=60.0)
+        write = features.kafka_sink(terms.query, terms.sink, shards=terms.shards, timeout=60.0)
     pipe = Pipe({"bootstrap.servers": terms.bootstrap}, terms.query, terms.source, terms.sink, terms.partitions)
     query = copying(
         spark, pipe, Path(terms.checkpoint), harmed(write, orders), maxOffsetsPerTrigger=str(terms.per_batch)

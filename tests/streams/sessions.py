@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from featuregate.testing.local_kafka.jars import spark_connector
-from featuregate_spark.kinds import is_stopped
+from featuregate_spark.session_kind import is_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

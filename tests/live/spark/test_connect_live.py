@@ -17,7 +17,7 @@ from featuregate.errors import ClosedError
 from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession, WrongSession
 from featuregate_spark.events import SparkEvent, StreamEnded, StreamProgressed
-from featuregate_spark.frames import FrameFiles
+from featuregate_spark.pins.dataframes import DataFrameFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -147,7 +147,7 @@ def test_a_replayed_batch_is_given_the_same_pin_in_a_new_process(spark: SparkSes
 
 def test_a_pin_that_was_half_written_is_written_again(spark: SparkSession, tmp_path: Path) -> None:
     """A driver that died left a folder without a text; what is there with a text stays as it is."""
-    files = FrameFiles(spark, str(tmp_path))
+    files = DataFrameFiles(spark, str(tmp_path))
     half = tmp_path / "featuregate" / "pin-7" / "_temporary" / "0"
     half.mkdir(parents=True)
     assert files.read("featuregate/pin-7") is None

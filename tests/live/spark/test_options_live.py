@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession, OptionState, kafka_options, with_kafka_options
-from featuregate_spark.connector import USELESS
+from featuregate_spark.options.connector import UNUSABLE_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from featuregate_spark.connector import SparkRole
+    from featuregate_spark.options.connector import SparkRole
 
 pytestmark = [
     pytest.mark.live,
@@ -168,7 +168,7 @@ def as_set(option: str) -> dict[str, str]:
 
 
 def wrong(role: SparkRole, *, fails: bool) -> list[str]:
-    return [each.option for each in USELESS if each.option and each.role == role and each.fails is fails]
+    return [each.option for each in UNUSABLE_OPTIONS if each.option and each.role == role and each.fails is fails]
 
 
 @pytest.mark.parametrize("option", wrong("reader", fails=True))

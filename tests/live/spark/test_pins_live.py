@@ -11,7 +11,7 @@ import pytest
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession, WrongCheckpoint
-from featuregate_spark.hadoop import HadoopFiles
+from featuregate_spark.pins.hadoop import HadoopFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,7 +172,7 @@ def test_a_damaged_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, q
         pin.unlink()
         (query.pins / ".pin-0.crc").unlink()
         pin.write_text("{")
-        with pytest.raises(Exception, match="PinDamaged: featuregate/pin-0 beside the checkpoint cannot be read"):
+        with pytest.raises(Exception, match="PinCorrupt: featuregate/pin-0 beside the checkpoint cannot be read"):
             query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
     assert pin.read_text() == "{"
     assert query.seen == [(0, True)]

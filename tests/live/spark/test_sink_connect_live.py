@@ -49,7 +49,7 @@ class Copying:
     def run(self) -> None:
         """Write what is new."""
         lines = self._spark.readStream.text(str(self.inputs)).select(f.col("value").alias("key"), "value")
-        writing = lines.writeStream.foreachBatch(self._features.kafka_sink("connected", self._topic, slots=PARTITIONS))
+        writing = lines.writeStream.foreachBatch(self._features.kafka_sink("connected", self._topic, shards=PARTITIONS))
         query = writing.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
         try:
             query.awaitTermination(BOUND)

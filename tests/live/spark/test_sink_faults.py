@@ -115,7 +115,7 @@ class Harm:
         self.until(lambda: not self.job.orders.is_open(order), "the driver took the order")
 
     def driver(self) -> None:
-        """Kill the driver while a slot is being written."""
+        """Kill the driver while a shard is being written."""
         self.job.busy_worker()
         self.job.kill()
 
@@ -134,12 +134,12 @@ class Harm:
                     process.resume()
 
     def executor(self) -> None:
-        """Kill an executor while a slot is being written."""
+        """Kill an executor while a shard is being written."""
         self.job.busy_worker()
         self.chance.choice(self.job.executors()).kill()
 
     def broker(self) -> None:
-        """Kill a broker while a slot is being written, and start it again."""
+        """Kill a broker while a shard is being written, and start it again."""
         node = self.chance.choice(list(self.kafka.nodes))
         self.job.busy_worker()
         self.kafka.kill(node)
@@ -152,7 +152,7 @@ def test_each_row_is_there_once_whatever_happens(pytestconfig: pytest.Config, ka
     pipe = Pipe.on(kafka, "sink", partitions=4)
     with (
         Ledger(pipe) as ledger,
-        Driving(pipe, master="local-cluster[2,1,1024]", slots=4, per_batch=PER_BATCH, settings=SETTINGS) as job,
+        Driving(pipe, master="local-cluster[2,1,1024]", shards=4, per_batch=PER_BATCH, settings=SETTINGS) as job,
     ):
         harm = Harm(kafka, ledger, job, seed)
         logger.info("seed %d", seed)

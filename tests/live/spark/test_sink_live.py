@@ -1,4 +1,4 @@
-"""The Kafka sink at work: columns, slots, replays and refusals, by real Spark and Kafka."""
+"""The Kafka sink at work: columns, shards, replays and refusals, by real Spark and Kafka."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.copying import copying
 
 from featuregate.errors import ConfigError
 from featuregate.testing import LocalKafka
-from featuregate_spark import FeatureSession, MemoryLost, NotReplayable, WriteFailed, WrongColumns
+from featuregate_spark import FeatureSession, NotReplayable, ProgressLost, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_it_takes_the_columns_of_sparks_own_sink(
         [("k", "a", here.sink, 1, [("h", bytearray(b"1")), ("h", None)]), (None, "b", there.sink, None, None)],
         "key string, value string, topic string, partition int, headers array<struct<key:string,value:binary>>",
     )
-    features.kafka_sink("columns", memory_topic=here.sink)(rows, 0)
+    features.kafka_sink("columns", progress_topic=here.sink)(rows, 0)
     assert outputs(kafka, here.sink, 2) == [(1, b"k", b"a", [("h", b"1"), ("h", None)])]
     assert [each[1:] for each in outputs(kafka, there.sink, 2)] == [(None, b"b", None)]
     features.kafka_sink("columns-2", there.sink)(rows.select(f.col("value").cast("binary"), "topic"), 0)
@@ -105,77 +105,77 @@ def test_wrong_columns_are_told_before_anything_is_written(
     with pytest.raises(WrongColumns, match=said):
         features.kafka_sink("wrong-columns", pipe.sink)(spark.createDataFrame([], columns), 0)
     with pytest.raises(WrongColumns, match="no column 'topic', and the sink was given no topic"):
-        features.kafka_sink("no-topic", memory_topic=pipe.sink)(spark.createDataFrame([], "value string"), 0)
-    with pytest.raises(WrongColumns, match="no column 'region', which by= names; there are: value"):
-        features.kafka_sink("no-by", pipe.sink, by=["region"])(spark.createDataFrame([], "value string"), 0)
+        features.kafka_sink("no-topic", progress_topic=pipe.sink)(spark.createDataFrame([], "value string"), 0)
+    with pytest.raises(WrongColumns, match="no column 'region', named by shard_by; there are: value"):
+        features.kafka_sink("no-by", pipe.sink, shard_by=["region"])(spark.createDataFrame([], "value string"), 0)
 
 
 def test_a_replay_writes_nothing_twice_and_an_empty_batch_is_remembered(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
 ) -> None:
-    """Each slot commits in each batch, also where no row is its own: else the next batch would look like a loss."""
+    """Each shard commits in each batch, also where no row is its own: else the next batch would look like a loss."""
     pipe = Pipe.on(kafka, "replays", partitions=3)
     rows = spark.range(100).select(f.col("id").cast("string").alias("value"))
     empty = rows.where("value = 'none'")
     for batch_id, batch in enumerate([rows, empty, spark.createDataFrame([], rows.schema), rows]):
         for attempt in (1, 2):
-            features.kafka_sink("replays", pipe.sink, slots=3)(batch, batch_id)
+            features.kafka_sink("replays", pipe.sink, shards=3)(batch, batch_id)
             count = 100 if batch_id in {0, 3} and attempt == 1 else 0
             last = written(told)[-1]
             assert (last.batch_id, last.rows, last.skipped) == (batch_id, count, 0 if attempt == 1 else 3)
     assert len(outputs(kafka, pipe.sink, 3)) == 200
 
 
-def test_a_replay_has_the_slots_of_the_first_run(
+def test_a_replay_has_the_shards_of_the_first_run(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
 ) -> None:
-    """A part of a batch was written by three slots; the query comes back with two, and then changes to two."""
-    pipe = Pipe.on(kafka, "other-slots", partitions=3)
+    """A part of a batch was written by three shards; the query comes back with two, and then changes to two."""
+    pipe = Pipe.on(kafka, "other-shards", partitions=3)
     values = spark.range(90).select(f.col("id").cast("string").alias("value"))
-    slot = f.pmod(f.hash(f.col("value").cast("binary")), f.lit(3))
-    last = values.where(slot == 2).first()  # of three tasks on two cores the last one begins when another has ended
+    shard = f.pmod(f.hash(f.col("value").cast("binary")), f.lit(3))
+    last = values.where(shard == 2).first()  # of three tasks on two cores the last one begins when another has ended
     assert last is not None
     poisoned = values.withColumn("partition", f.when(f.col("value") == last["value"], 99).cast("int"))
-    with pytest.raises(WriteFailed, match=r"^slot 2 of 3 of query .other-slots., batch 0: .*UNKNOWN_PARTITION"):
-        features.kafka_sink("other-slots", pipe.sink, slots=3)(poisoned, 0)
+    with pytest.raises(WriteFailed, match=r"^shard 2 of 3 of query .other-shards., batch 0: .*UNKNOWN_PARTITION"):
+        features.kafka_sink("other-shards", pipe.sink, shards=3)(poisoned, 0)
     some = len(outputs(kafka, pipe.sink, 3))
     assert 0 < some < 90, "a part of the batch was written"
-    with pytest.raises(NotReplayable, match=r"with by=\['value'\] its rows would go to other slots"):
-        features.kafka_sink("other-slots", pipe.sink, slots=2, by=["value"])(values, 0)
-    features.kafka_sink("other-slots", pipe.sink, slots=2)(values, 0)
+    with pytest.raises(NotReplayable, match=r"with shard_by=\['value'\] its rows would go to other shards"):
+        features.kafka_sink("other-shards", pipe.sink, shards=2, shard_by=["value"])(values, 0)
+    features.kafka_sink("other-shards", pipe.sink, shards=2)(values, 0)
     replay = written(told)[-1]
-    assert (replay.slots, replay.rows) == (3, 90 - some)
+    assert (replay.shards, replay.rows) == (3, 90 - some)
     assert replay.skipped in {1, 2}
-    features.kafka_sink("other-slots", pipe.sink, slots=2)(values, 1)
-    assert (written(told)[-1].slots, written(told)[-1].rows) == (2, 90)
+    features.kafka_sink("other-shards", pipe.sink, shards=2)(values, 1)
+    assert (written(told)[-1].shards, written(told)[-1].rows) == (2, 90)
     assert sorted(each[2] for each in outputs(kafka, pipe.sink, 3)) == sorted(
         str(number).encode() for number in [*range(90), *range(90)]
     )
 
 
-def test_lost_memories_and_older_checkpoints_are_refused(
+def test_lost_progress_and_older_checkpoints_are_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
     """Nothing is written by a guess; the error says what to do."""
-    pipe = Pipe.on(kafka, "memories", partitions=2)
+    pipe = Pipe.on(kafka, "progress", partitions=2)
     rows = spark.createDataFrame([("a",)], "value string")
-    with pytest.raises(MemoryLost, match="say first_batch=5"):
-        features.kafka_sink("memories", pipe.sink)(rows, 5)
-    features.kafka_sink("memories", pipe.sink, first_batch=5)(rows, 5)
-    features.kafka_sink("memories", pipe.sink)(rows, 6)
-    with pytest.raises(MemoryLost, match="batch 0 comes again, and batch 6 was committed already"):
-        features.kafka_sink("memories", pipe.sink)(rows, 0)
+    with pytest.raises(ProgressLost, match="pass first_batch=5"):
+        features.kafka_sink("progress", pipe.sink)(rows, 5)
+    features.kafka_sink("progress", pipe.sink, first_batch=5)(rows, 5)
+    features.kafka_sink("progress", pipe.sink)(rows, 6)
+    with pytest.raises(ProgressLost, match="batch 0 comes again, and batch 6 was committed already"):
+        features.kafka_sink("progress", pipe.sink)(rows, 0)
     admin = AdminClient(kafka.client_config())
-    admin.delete_consumer_groups(["memories"])["memories"].result(BOUND)
-    with pytest.raises(MemoryLost, match="their offsets have expired, were deleted"):
-        features.kafka_sink("memories", pipe.sink)(rows, 7)
+    admin.delete_consumer_groups(["progress"])["progress"].result(BOUND)
+    with pytest.raises(ProgressLost, match="its offsets have expired, were deleted"):
+        features.kafka_sink("progress", pipe.sink)(rows, 7)
     assert len(outputs(kafka, pipe.sink, 2)) == 2
 
 
 def test_rows_that_a_replay_would_make_anew_are_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, tmp_path: Path
 ) -> None:
-    """A key that is drawn by lot leads a row to another slot each time; columns that stay may be named instead."""
+    """A key that is drawn by lot leads a row to another shard each time; columns that stay may be named instead."""
     pipe = Pipe.on(kafka, "lots", partitions=2)
 
     def drawn(write: Any, checkpoint: Path) -> None:
@@ -196,7 +196,7 @@ def test_rows_that_a_replay_would_make_anew_are_refused(
     with pytest.raises(Exception, match=NotReplayable.__name__):
         drawn(features.kafka_sink("lots", pipe.sink), tmp_path / "one")
     assert not outputs(kafka, pipe.sink, 2)
-    drawn(features.kafka_sink("lots", pipe.sink, by=["value"]), tmp_path / "two")
+    drawn(features.kafka_sink("lots", pipe.sink, shard_by=["value"]), tmp_path / "two")
     assert outputs(kafka, pipe.sink, 2)
 
 
@@ -221,35 +221,37 @@ def test_what_cannot_work_is_told_when_the_sink_is_made_or_first_used(
     rows = spark.createDataFrame([("a",)], "value string")
     for key, more in [
         ("transactional.id", {"producer": {"transactional.id": "mine"}}),
-        ("slots", {"slots": 0}),
-        ("by", {"by": [""]}),
-        ("by", {"by": "region"}),
-        ("by", {"by": ["x" * 4000]}),
+        ("shards", {"shards": 0}),
+        ("shard_by", {"shard_by": [""]}),
+        ("shard_by", {"shard_by": "region"}),
+        ("shard_by", {"shard_by": ["x" * 4000]}),
         ("timeout", {"timeout": 0}),
     ]:
         with pytest.raises(ConfigError, match=f"^{key}: "):
             features.kafka_sink("mistakes", pipe.sink, **more)
-    with pytest.raises(ConfigError, match="memory_topic: must be given where no topic is"):
+    with pytest.raises(ConfigError, match="progress_topic: is required without a topic"):
         features.kafka_sink("mistakes")
-    with pytest.raises(ConfigError, match="slots: must not be more than the 2 partitions"):
-        features.kafka_sink("mistakes", pipe.sink, slots=3)(rows, 0)
+    with pytest.raises(ConfigError, match="shards: must not be more than the 2 partitions"):
+        features.kafka_sink("mistakes", pipe.sink, shards=3)(rows, 0)
     with pytest.raises(WriteFailed, match="topic 'nowhere' cannot be written"):
         features.kafka_sink("mistakes", "nowhere")(rows, 0)
-    with pytest.raises(WriteFailed, match="nobody says how many partitions"):
+    with pytest.raises(WriteFailed, match="the number of partitions of topic"):
         features.kafka_sink("mistakes", pipe.sink, "127.0.0.1:1", timeout=1)(rows, 0)
     large = spark.createDataFrame([("x" * 2_000_000,)], "value string")
-    with pytest.raises(Exception, match=r"a record of 2,000,000 bytes for topic .* was not taken: MSG_SIZE_TOO_LARGE"):
+    with pytest.raises(
+        Exception, match=r"a record of 2,000,000 bytes for topic .* was not accepted: MSG_SIZE_TOO_LARGE"
+    ):
         features.kafka_sink("mistakes", pipe.sink)(large, 0)
     assert not outputs(kafka, pipe.sink, 2)
 
 
 def test_order_within_a_key_stays(spark: SparkSession, kafka: LocalKafka, features: FeatureSession) -> None:
-    """Rows of one key have one slot, and come out as they stood."""
+    """Rows of one key have one shard, and come out as they stood."""
     pipe = Pipe.on(kafka, "order", partitions=2)
     rows = spark.range(0, 5000, numPartitions=1).select(
         (f.col("id") % 7).cast("string").alias("key"), f.col("id").cast("string").alias("value")
     )
-    features.kafka_sink("order", pipe.sink, slots=2)(rows, 0)
+    features.kafka_sink("order", pipe.sink, shards=2)(rows, 0)
     by_key: dict[bytes, list[int]] = {}
     with Consumer(kafka.client_config({"group.id": "order", "auto.offset.reset": "earliest"})) as consumer:
         consumer.assign([TopicPartition(pipe.sink, each, 0) for each in range(2)])

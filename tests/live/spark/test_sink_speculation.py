@@ -1,4 +1,4 @@
-"""Speculative execution: Spark starts a twin of a task that stands still, on another host, and both write the slot.
+"""Speculative execution: Spark starts a twin of a task that stands still, on another host, and both write the shard.
 
 ``SINK_TWINS`` says for how many tasks, one after the other.
 """
@@ -86,7 +86,7 @@ def test_a_task_and_its_twin_write_each_row_once(kafka: LocalKafka, hosts: Hosts
     pipe = Pipe.on(kafka, "speculative", partitions=4)
     with (
         Ledger(pipe) as ledger,
-        Driving(pipe, hosts.pids, master=hosts.master, slots=4, per_batch=PER_BATCH, settings=SETTINGS) as job,
+        Driving(pipe, hosts.pids, master=hosts.master, shards=4, per_batch=PER_BATCH, settings=SETTINGS) as job,
     ):
         ledger.feed_now(PER_BATCH)
         until(job, lambda: ledger.different == ledger.fed, "the first batch is out")  # and its workers are warm

@@ -7,7 +7,7 @@ import pickle
 import threading
 from typing import TYPE_CHECKING
 
-from featuregate_spark.events import PINS, Pinned, SparkEvent, Teller
+from featuregate_spark.events import PINS, EventEmitter, Pinned, SparkEvent
 
 if TYPE_CHECKING:
     import pytest
@@ -25,7 +25,7 @@ def test_an_event_goes_to_the_log_and_to_the_hook(caplog: pytest.LogCaptureFixtu
     """In one line, with all its fields."""
     told: list[Event | SparkEvent] = []
     with caplog.at_level(logging.INFO, logger="featuregate.spark"):
-        Teller(told.append)(pinned(3))
+        EventEmitter(told.append)(pinned(3))
     assert told == [pinned(3)]
     (record,) = caplog.records
     assert record.getMessage() == (
@@ -39,7 +39,7 @@ def test_a_hook_that_raises_is_logged_and_the_query_goes_on(caplog: pytest.LogCa
     def hook(_event: object) -> None:
         raise RuntimeError("the counter is full")
 
-    Teller(hook)(pinned(3))
+    EventEmitter(hook)(pinned(3))
     assert "the metrics hook failed; the query goes on" in caplog.text
     assert "the counter is full" in caplog.text
 
@@ -52,16 +52,16 @@ def test_the_hook_stays_behind_where_a_batch_is_sent_to_another_process() -> Non
         with lock:
             raise AssertionError
 
-    sent = pickle.loads(pickle.dumps(Teller(hook)))
+    sent = pickle.loads(pickle.dumps(EventEmitter(hook)))
     sent(pinned(3))
     assert sent.pin_of("q", 3) == pinned(3)
 
 
 def test_the_newest_pins_are_remembered() -> None:
     """By query and batch, some of them, so that nothing grows where no listener asks."""
-    tell = Teller(None)
+    emit = EventEmitter(None)
     for batch_id in range(PINS + 1):
-        tell(pinned(batch_id))
-    assert tell.pin_of("q", 0) is None
-    assert tell.pin_of("q", PINS) == pinned(PINS)
-    assert tell.pin_of("another", PINS) is None
+        emit(pinned(batch_id))
+    assert emit.pin_of("q", 0) is None
+    assert emit.pin_of("q", PINS) == pinned(PINS)
+    assert emit.pin_of("another", PINS) is None

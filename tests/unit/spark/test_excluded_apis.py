@@ -15,5 +15,5 @@ def test_the_gates_of_a_session_do_not_count_them(fake_kafka: FakeCluster) -> No
     """So that its snapshots and pins, which hold what gates say, do not either."""
     with closing(Watch(config=fake_kafka.bootstrap, interval=60, wait=30, exclude_apis="Produce=9-")) as watch:
         gate = watch.gate("produce", "Produce>=9", "live")
-        assert watch.look().view is not None
+        assert watch.observe().view is not None
         assert "are excluded by configuration" in gate.decision.summary

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from featuregate.errors import ConfigError
-from featuregate_spark import FeatureSparkError, MemoryLost, TransactionTimedOut, WriteFailed, WrongPython, cause_of
+from featuregate_spark import FeatureSparkError, ProgressLost, TransactionTimedOut, WriteFailed, WrongPython, cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in sta
 QUERY = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] \
 An error occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the Python \
 Proxy. Return Message: Traceback (most recent call last):
-  File "writer.py", line 61, in write_slot
+  File "writer.py", line 61, in write_shard
 featuregate_spark.errors.WriteFailed: of the worker
 
 The above exception was the direct cause of the following exception:
@@ -48,17 +48,17 @@ Traceback (most recent call last):
     [
         ("errors.WriteFailed", WriteFailed),
         ("errors.TransactionTimedOut", TransactionTimedOut),
-        ("memories.Unanswered", WriteFailed),
-        ("slots.NotWhole", MemoryLost),
+        ("memories.ProgressUnavailable", WriteFailed),
+        ("shards.PreviousBatchIncomplete", ProgressLost),
         ("errors.OfANewerRelease", FeatureSparkError),
     ],
 )
 def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: type[FeatureSparkError]) -> None:
     """As what it was when it was raised; the last one where one is the cause of another."""
-    line = f"featuregate_spark.{name}: slot 3 of 4 of query 'copies', batch 7: no answer"
+    line = f"featuregate_spark.{name}: shard 3 of 4 of query 'copies', batch 7: no answer"
     found = cause_of(RuntimeError(text.format(line=line)), SPARK)
     assert type(found) is kind
-    assert str(found) == "slot 3 of 4 of query 'copies', batch 7: no answer"
+    assert str(found) == "shard 3 of 4 of query 'copies', batch 7: no answer"
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_what_is_not_ours_is_left_to_spark(text: str) -> None:
 
 def test_an_error_of_ours_is_its_own_cause() -> None:
     """It needs no translation."""
-    error = ConfigError("slots", "must be 1 or more")
+    error = ConfigError("shards", "must be 1 or more")
     assert cause_of(error, SPARK) is error

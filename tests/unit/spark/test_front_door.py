@@ -11,7 +11,21 @@ import pytest
 
 import featuregate_spark as door
 
-PURE = ("connector", "errors", "events", "failures", "kinds", "once", "options", "pins", "snapshot")
+PURE = (
+    "errors",
+    "events",
+    "failures",
+    "options.advice",
+    "pins.pin",
+    "pins.write_once",
+    "session_kind",
+    "sink.options",
+    "sink.progress",
+    "sink.shards",
+    "snapshot",
+    "source.feature_state",
+    "source.rows",
+)
 FRAMEWORKS = {"pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka"}
 WITHOUT = """
 import importlib.abc, sys

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent
 from featuregate.errors import ClosedError
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import FeatureListener, Snapshot
-from featuregate_spark.events import Pinned, SparkEvent, StreamEnded, StreamProgressed, Teller
+from featuregate_spark.events import EventEmitter, Pinned, SparkEvent, StreamEnded, StreamProgressed
 
 if TYPE_CHECKING:
     import pytest
@@ -61,10 +61,10 @@ def ended(error: str | None) -> QueryTerminatedEvent:
 def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | SparkEvent]:
     """Return what a listener tells of these."""
     told: list[Event | SparkEvent] = []
-    tell = Teller(told.append)
+    emit = EventEmitter(told.append)
     for pin in pins:
-        tell(pin)
-    listener = FeatureListener(now, tell=tell)
+        emit(pin)
+    listener = FeatureListener(now, emit=emit)
     for event in events:
         match event:
             case QueryStartedEvent():
@@ -123,7 +123,7 @@ def test_a_session_that_has_ended_knows_no_gates() -> None:
         raise ClosedError("it is over")
 
     told: list[Event | SparkEvent] = []
-    FeatureListener(closed, tell=Teller(told.append)).onQueryProgress(progressed(3))
+    FeatureListener(closed, emit=EventEmitter(told.append)).onQueryProgress(progressed(3))
     (progress,) = told
     assert isinstance(progress, StreamProgressed)
     assert (progress.gates, progress.rows) == ({}, 30)
@@ -135,7 +135,7 @@ def test_nothing_is_raised_into_spark(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> Snapshot:
         raise RuntimeError("out of order")
 
-    listener = FeatureListener(broken, tell=Teller(None))
+    listener = FeatureListener(broken, emit=EventEmitter(None))
     listener.onQueryProgress(progressed(3))
     for method in (listener.onQueryStarted, listener.onQueryProgress, listener.onQueryTerminated):
         method(None)  # type: ignore[arg-type]

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_spark.connector import USABLE
-from featuregate_spark.options import OptionAdvice, OptionState, kafka_options, with_kafka_options
+from featuregate_spark.options.advice import OptionAdvice, OptionState, kafka_options, with_kafka_options
+from featuregate_spark.options.connector import USABLE_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate import View
-    from featuregate_spark.options import SparkRole
+    from featuregate_spark.options.advice import SparkRole
 
 ANCIENT, OLD, NEW = release_view("0.10.0"), release_view("1.0"), release_view("4.2")
 ROLES: tuple[SparkRole, ...] = ("reader", "writer")
@@ -164,7 +164,7 @@ def test_only_what_may_be_set_has_a_gate() -> None:
     """So that pins of a query carry no gates of what has no effect; and an app can hold one closed in its tests."""
     features = StaticFeatures(NEW)
     features.force_closed("option-zstd")
-    gates = [features.gate(f"option-{each.name}", each.requirement) for each in USABLE if each.role == "writer"]
+    gates = [features.gate(f"option-{each.name}", each.requirement) for each in USABLE_OPTIONS if each.role == "writer"]
     assert with_kafka_options({}, role="writer", features=features) == {}
     assert features.health()["gates"] == {gate.name: gate.open for gate in gates}
 

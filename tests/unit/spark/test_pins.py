@@ -14,8 +14,8 @@ from featuregate import Discoverer
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.gating.latches import LatchKey
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_spark import PinDamaged, Snapshot
-from featuregate_spark.pins import BatchPin, next_pin
+from featuregate_spark import PinCorrupt, Snapshot
+from featuregate_spark.pins.pin import BatchPin, next_pin
 from featuregate_spark.watch import Watch
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
             kafka.finalize({"transaction.version": level})
             watch = watching(kafka.bootstrap, broker_list="bootstrap", cluster_id="orders")
             gate = watch.gate("tv2", TV2, "sticky")
-            pin = next_pin(pin, batch_id, watch.look().view, [gate], at=1.0)
+            pin = next_pin(pin, batch_id, watch.observe().view, [gate], at=1.0)
             watch.close()
             pin = BatchPin.from_json(pin.to_json())
             assert (pin.snapshot.cluster_id, pin.snapshot.opened) == ("orders", {"tv2": True})
@@ -165,10 +165,10 @@ def test_a_batch_of_a_closed_session_is_refused() -> None:
     """Nothing is asked any more, and what was seen last may be of yesterday."""
     with FakeCluster() as kafka:
         watch = watching(kafka.bootstrap)
-        watch.look()
+        watch.observe()
         watch.close()
         with pytest.raises(ClosedError, match="make a new FeatureSession"):
-            watch.look()
+            watch.observe()
 
 
 def test_the_same_name_with_another_requirement_is_another_promise() -> None:
@@ -261,7 +261,7 @@ def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(
 )
 def test_what_is_no_pin_is_damaged(text: str) -> None:
     """One error for whatever a disk may give back."""
-    with pytest.raises(PinDamaged):
+    with pytest.raises(PinCorrupt):
         BatchPin.from_json(text)
 
 
@@ -269,7 +269,7 @@ def test_what_is_no_pin_is_damaged(text: str) -> None:
 def test_half_a_pin_is_damaged(data: st.DataObject) -> None:
     """Wherever it is cut off, but for the end of its last line."""
     whole = after(HIGH).to_json()
-    with pytest.raises(PinDamaged):
+    with pytest.raises(PinCorrupt):
         BatchPin.from_json(whole[: data.draw(st.integers(0, len(whole) - 2))])
 
 
@@ -277,7 +277,7 @@ def test_a_latch_without_a_cluster_is_damage() -> None:
     """It would belong to any cluster."""
     document = json.loads(after(HIGH).to_json())
     document["kept"][0]["cluster_id"] = None
-    with pytest.raises(PinDamaged):
+    with pytest.raises(PinCorrupt):
         BatchPin.from_json(json.dumps(document))
 
 

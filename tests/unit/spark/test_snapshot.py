@@ -14,7 +14,7 @@ from featuregate.errors import NotPicklable, UnknownApi
 from featuregate.gating.decisions import Reason
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, FrozenMap
-from featuregate_spark import PinDamaged, Snapshot
+from featuregate_spark import PinCorrupt, Snapshot
 from featuregate_spark.snapshot import REASONS
 
 TV2 = "transaction.version>=2"
@@ -67,7 +67,7 @@ def test_it_is_the_same_after_json_and_after_pickle(snapshot: Snapshot) -> None:
 def test_what_is_cut_off_is_damaged_and_nothing_else(snapshot: Snapshot, data: st.DataObject) -> None:
     """Half a file is never half a snapshot."""
     whole = snapshot.to_json()
-    with pytest.raises(PinDamaged):
+    with pytest.raises(PinCorrupt):
         Snapshot.from_json(whole[: data.draw(st.integers(0, len(whole) - 1))])
 
 
@@ -86,7 +86,7 @@ def test_what_is_cut_off_is_damaged_and_nothing_else(snapshot: Snapshot, data: s
 def test_what_has_another_shape_is_damaged(key: str, value: object) -> None:
     """A newer schema among it: the text says what to do."""
     document = {**json.loads(Snapshot().to_json()), key: value}
-    with pytest.raises(PinDamaged, match="upgrade featuregate" if key == "schema_version" else "this is no snapshot"):
+    with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "this is no snapshot"):
         Snapshot.from_json(json.dumps(document))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.gating.latches import LatchState, ratchet
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 from featuregate.view.cluster_view import merge
-from featuregate_spark.errors import OffsetDamaged
+from featuregate_spark.errors import OffsetCorrupt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Said = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
 
-__all__ = ["Levels", "Step", "document_of", "latched_levels", "next_step", "seen_levels", "step_from"]
+__all__ = ["FeatureState", "Levels", "document_of", "latched_levels", "next_state", "seen_levels", "state_from"]
 
 SCHEMA_VERSION: Final = 1
 LONGEST_TEXT: Final = 300
@@ -32,7 +32,7 @@ Levels = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class FeatureState:
     """What a reader shows from one change of the cluster to the next."""
 
     number: int
@@ -42,7 +42,7 @@ class Step:
     """The highest finalized level that was ever seen of each feature."""
 
 
-def next_step(before: Step | None, seen: View) -> Step:
+def next_state(before: FeatureState | None, seen: View) -> FeatureState:
     """Go on with what was seen now; the number rises only where the content changed.
 
     A broker that lags behind what was seen before does not move a level, and a level that really fell stays latched.
@@ -60,18 +60,18 @@ def next_step(before: Step | None, seen: View) -> Step:
     held = LatchState() if before is None else LatchState(cluster_id=before.view.cluster_id, levels=before.latched)
     same = before is not None and before.view.same_content(view)
     number = 0 if before is None else before.number
-    return Step(number=number if same else number + 1, view=view, latched=ratchet(held, view).levels)
+    return FeatureState(number=number if same else number + 1, view=view, latched=ratchet(held, view).levels)
 
 
 # ---------------------------------------------------------------------- levels
 
 
-def seen_levels(step: Step) -> Levels:
+def seen_levels(step: FeatureState) -> Levels:
     """Give the levels that the newest epoch has, whatever was seen before."""
     return {feature: step.view.level(feature) for feature in _features(step)}
 
 
-def latched_levels(step: Step) -> Levels:
+def latched_levels(step: FeatureState) -> Levels:
     """Give the levels that never fall."""
     return {
         feature: max(level or 0, step.latched[feature]) if feature in step.latched else level
@@ -79,7 +79,7 @@ def latched_levels(step: Step) -> Levels:
     }
 
 
-def _features(step: Step) -> list[str]:
+def _features(step: FeatureState) -> list[str]:
     """Name all that anybody reports, and all that is latched."""
     said = [name for broker in step.view.answering for name in (*broker.supported, *broker.finalized)]
     return sorted({*said, *step.view.finalized, *step.latched})
@@ -88,7 +88,7 @@ def _features(step: Step) -> list[str]:
 # ---------------------------------------------------------------------- a step as a document, and back
 
 
-def document_of(step: Step) -> dict[str, Any]:
+def document_of(step: FeatureState) -> dict[str, Any]:
     """Give a step as JSON-able values. What many brokers say alike is there once."""
     said: dict[Said, int] = {}
     brokers = [_broker_document(broker, said) for broker in step.view.brokers]
@@ -129,24 +129,24 @@ def _broker_document(broker: BrokerAnswer, said: dict[Said, int]) -> dict[str, A
     }
 
 
-def step_from(document: Any) -> Step:
+def state_from(document: Any) -> FeatureState:
     """Read what :func:`document_of` gave.
 
     Raises
     ------
-    OffsetDamaged
+    OffsetCorrupt
         It is no such document, or of a newer release.
     """
     try:
         version = document["v"]
         if version != SCHEMA_VERSION:
-            raise OffsetDamaged(f"an offset of version {version!r} is not known here: upgrade featuregate")
+            raise OffsetCorrupt(f"an offset of version {version!r} is not known here: upgrade featuregate")
         return _step_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise OffsetDamaged(f"this is no offset of kafka_features: {type(error).__name__}: {error}") from error
+        raise OffsetCorrupt(f"this is no offset of kafka_features: {type(error).__name__}: {error}") from error
 
 
-def _step_from(document: Any) -> Step:
+def _step_from(document: Any) -> FeatureState:
     said = [
         (
             FrozenMap({int(key): ApiRange(*versions) for key, versions in each["apis"].items()}),
@@ -171,7 +171,7 @@ def _step_from(document: Any) -> Step:
         finalized=FrozenMap(document["finalized"]),
         finalized_min=FrozenMap(document.get("finalized_min", {})),
     )
-    return Step(number=int(document["n"]), view=view, latched=FrozenMap(document["latched"]))
+    return FeatureState(number=int(document["n"]), view=view, latched=FrozenMap(document["latched"]))
 
 
 def _answer(document: Any, said: Sequence[Said], *, role: Any, seen_at: float) -> BrokerAnswer:

@@ -16,7 +16,7 @@ from featuregate.gating.latch_store import document_of as kept_document
 from featuregate.gating.latch_store import kept_from
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, decide, ratchet
 from featuregate.view.answers import FrozenMap
-from featuregate_spark.errors import PinDamaged
+from featuregate_spark.errors import PinCorrupt
 from featuregate_spark.snapshot import Snapshot, snapshot_from
 from featuregate_spark.snapshot import document_of as snapshot_document
 
@@ -61,13 +61,13 @@ class BatchPin:
 
         Raises
         ------
-        PinDamaged
+        PinCorrupt
             It is no such JSON, or of a newer schema.
         """
         try:
             return _pin_from(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise PinDamaged(f"{type(error).__name__}: {error}") from error
+            raise PinCorrupt(f"{type(error).__name__}: {error}") from error
 
 
 def _pin_from(document: Any) -> BatchPin:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from featuregate import View
     from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-    from featuregate_spark.steps import Levels
+    from featuregate_spark.source.feature_state import Levels
 
 __all__ = ["KINDS", "PUSHED", "SCHEMA", "FeatureRow", "Only", "pushed", "rows_of"]
 

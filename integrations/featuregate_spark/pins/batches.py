@@ -7,10 +7,10 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from featuregate_spark.errors import PinDamaged, PinError, WrongCheckpoint, WrongPython
+from featuregate_spark.errors import PinCorrupt, PinError, WrongCheckpoint, WrongPython
 from featuregate_spark.events import Pinned
 from featuregate_spark.failures import cause_of
-from featuregate_spark.pins import BatchPin, next_pin
+from featuregate_spark.pins.pin import BatchPin, next_pin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_spark.events import SparkEvent
-    from featuregate_spark.once import Once
+    from featuregate_spark.pins.write_once import WriteOnceFiles
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.watch import Watch
 
@@ -50,7 +50,7 @@ class PinnedBatches:
         What is seen of the cluster.
     beside
         Gives the files of a checkpoint.
-    tell
+    emit
         Logs and counts.
     """
 
@@ -60,15 +60,15 @@ class PinnedBatches:
         *,
         checkpoint: str,
         watch: Watch,
-        beside: Callable[[SparkSession, str], Once],
-        tell: Callable[[SparkEvent], None],
+        beside: Callable[[SparkSession, str], WriteOnceFiles],
+        emit: Callable[[SparkEvent], None],
     ) -> None:
         self._function = function
         self._checkpoint = checkpoint
         self._watch = watch
         self._beside = beside
-        self._tell = tell
-        self._files: Once | None = None
+        self._emit = emit
+        self._files: WriteOnceFiles | None = None
         self._newest: BatchPin | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class PinnedBatches:
         if self._newest is None or pin.batch_id >= self._newest.batch_id:
             self._newest = pin
         seconds = time.monotonic() - began
-        self._tell(
+        self._emit(
             Pinned(
                 query_id=_query_id(spark),
                 batch_id=batch_id,
@@ -113,12 +113,12 @@ class PinnedBatches:
         )
         return pin
 
-    def _write(self, files: Once, batch_id: int) -> BatchPin:
-        seen = self._watch.look()
+    def _write(self, files: WriteOnceFiles, batch_id: int) -> BatchPin:
+        seen = self._watch.observe()
         pin = next_pin(self._newest, batch_id, seen.view, seen.gates, datetime.now(UTC).timestamp())
         return _parsed(_name(batch_id), files.write(_name(batch_id), pin.to_json()))
 
-    def _begun(self, spark: SparkSession, batch_id: int) -> Once:
+    def _begun(self, spark: SparkSession, batch_id: int) -> WriteOnceFiles:
         """Give the checkpoint's files; the first time, find the newest pin, which holds the query's latch (P5)."""
         if self._files is not None:
             return self._files
@@ -166,8 +166,8 @@ def _number(name: str) -> int | None:
 def _parsed(name: str, text: str) -> BatchPin:
     try:
         return BatchPin.from_json(text)
-    except PinDamaged as damage:
-        raise PinDamaged(
+    except PinCorrupt as damage:
+        raise PinCorrupt(
             f"{name} beside the checkpoint cannot be read: {damage}. Nothing was processed. If it is lost, delete it "
             "while the query is stopped: its batch then decides anew, and the query's latch is that of the pin before"
         ) from damage

@@ -13,14 +13,14 @@ from strategies import views
 
 from featuregate.testing import release_view
 from featuregate.view.answers import ApiRange, SupportedRange
-from featuregate_spark.rows import SCHEMA, FeatureRow, pushed, rows_of
-from featuregate_spark.steps import next_step, seen_levels
+from featuregate_spark.source.feature_state import next_state, seen_levels
+from featuregate_spark.source.rows import SCHEMA, FeatureRow, pushed, rows_of
 
 TV = "transaction.version"
 
 
 def rows(of, levels=None, **only) -> list[FeatureRow]:
-    levels = seen_levels(next_step(None, of)) if levels is None else levels
+    levels = seen_levels(next_state(None, of)) if levels is None else levels
     return list(rows_of(of, levels, {column: frozenset(values) for column, values in only.items()}))
 
 

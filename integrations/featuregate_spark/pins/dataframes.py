@@ -15,13 +15,13 @@ from featuregate_spark.errors import PinError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FrameFiles"]
+__all__ = ["DataFrameFiles"]
 
 _NO_PATH: Final = "PATH_NOT_FOUND"
 _END: Final = "\u001e"
 
 
-class FrameFiles:
+class DataFrameFiles:
     """Files of whatever file system the server of a session reaches."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:

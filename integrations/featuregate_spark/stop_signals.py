@@ -2,7 +2,7 @@
 
 Under ``spark-submit`` the JVM is the process that a supervisor sees, and the Python driver is its child. A JVM that
 gets SIGTERM stops Spark in its shutdown hooks, below the running query, and exits with 143 whatever the driver does. So
-the JVM's own handler is replaced by one that tells the driver.
+the JVM's own handler is fenced by one that tells the driver.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import signal
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from featuregate_spark.kinds import is_classic
+from featuregate_spark.session_kind import is_classic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from featuregate import discover
 from featuregate.errors import ConfigError, DiscoveryError
-from featuregate_spark.rows import KINDS, SCHEMA, pushed, rows_of
-from featuregate_spark.steps import document_of, latched_levels, next_step, seen_levels, step_from
+from featuregate_spark.source.feature_state import document_of, latched_levels, next_state, seen_levels, state_from
+from featuregate_spark.source.rows import KINDS, SCHEMA, pushed, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from featuregate import View
-    from featuregate_spark.rows import FeatureRow, Only
-    from featuregate_spark.steps import Levels, Step
+    from featuregate_spark.source.feature_state import FeatureState, Levels
+    from featuregate_spark.source.rows import FeatureRow, Only
 
 __all__ = ["FeatureReader", "FeatureStream", "KafkaFeatures", "PushedReader"]
 
@@ -57,24 +57,24 @@ class KafkaFeatures(DataSource):
         ConfigError
             An option is not known, is missing or has a value that cannot be used.
         """
-        Wanted.of(self.options)
+        ReaderOptions.of(self.options)
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the columns are always ours
         """Give what reads once."""
-        wanted = Wanted.of(self.options)
+        wanted = ReaderOptions.of(self.options)
         return PushedReader(wanted) if wanted.pushdown else FeatureReader(wanted)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - PySpark's name
         """Give what reads each change."""
-        return FeatureStream(Wanted.of(self.options))
+        return FeatureStream(ReaderOptions.of(self.options))
 
 
 # ---------------------------------------------------------------------- options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ReaderOptions:
     """What the options say, checked."""
 
     kafka: Mapping[str, str] = field(repr=False)
@@ -82,12 +82,12 @@ class Wanted:
     broker_list: Any = "cluster"
     timeout: float = 15.0
     interval: float = 30.0
-    levels: Callable[[Step], Levels] = latched_levels
+    levels: Callable[[FeatureState], Levels] = latched_levels
     only: Only = field(default_factory=dict)
     pushdown: bool = False
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Wanted:
+    def of(cls, options: Mapping[str, str]) -> ReaderOptions:
         """Read the options of a reader, which are all text.
 
         Raises
@@ -110,7 +110,7 @@ class Wanted:
         only: Only = {name: said.pop(name) for name in ("broker", "kind", "feature") if name in said}
         return cls(kafka=kafka, only=only, **said)
 
-    def look(self) -> View:
+    def discover(self) -> View:
         """Ask every broker once."""
         return discover(self.kafka, timeout=self.timeout, broker_list=self.broker_list)
 
@@ -170,16 +170,16 @@ _READS: Final[dict[str, Callable[[str, str], Any]]] = {
 # ---------------------------------------------------------------------- readers
 
 
-def _rows(wanted: Wanted, partition: InputPartition) -> Iterator[FeatureRow]:
+def _rows(wanted: ReaderOptions, partition: InputPartition) -> Iterator[FeatureRow]:
     """Give the rows of what was answered; this is what a task does."""
-    step = step_from(partition.value)
+    step = state_from(partition.value)
     return rows_of(step.view, wanted.levels(step), wanted.only)
 
 
 class FeatureReader(DataSourceReader):
     """One look at a cluster, as rows."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: ReaderOptions) -> None:
         self._wanted = wanted
 
     def partitions(self) -> list[InputPartition]:
@@ -190,7 +190,7 @@ class FeatureReader(DataSourceReader):
         DiscoveryError
             Nobody answered; the error names each broker. One that is silent among others is a row.
         """
-        return [InputPartition(document_of(next_step(None, self._wanted.look())))]
+        return [InputPartition(document_of(next_state(None, self._wanted.discover())))]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
         """Give the rows of what was answered."""
@@ -217,11 +217,11 @@ class FeatureStream(DataSourceStreamReader):
     offsets is what a replay reads, and what a restart goes on from.
     """
 
-    def __init__(self, wanted: Wanted, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, wanted: ReaderOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._wanted = wanted
         self._clock = clock
         self._due = clock()
-        self._step: Step | None = None
+        self._step: FeatureState | None = None
         self._offset: dict[str, Any] = _NOTHING_YET
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
@@ -241,7 +241,7 @@ class FeatureStream(DataSourceStreamReader):
         With twice the same, Spark tells where a restarted query goes on.
         """
         if self._step is None and end != _NOTHING_YET:
-            self._step, self._offset = step_from(end), end
+            self._step, self._offset = state_from(end), end
         return [] if start == end else [InputPartition(end)]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
@@ -250,10 +250,10 @@ class FeatureStream(DataSourceStreamReader):
 
     def _poll(self) -> None:
         try:
-            seen = self._wanted.look()
+            seen = self._wanted.discover()
         except DiscoveryError as error:
             logger.warning("kafka_features goes on with what it knew: %s", error)
             return
-        before, self._step = self._step, next_step(self._step, seen)
+        before, self._step = self._step, next_state(self._step, seen)
         if before is None or before.number != self._step.number:
             self._offset = document_of(self._step)

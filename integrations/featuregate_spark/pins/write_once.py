@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Once"]
+__all__ = ["WriteOnceFiles"]
 
 
-class Once(Protocol):
+class WriteOnceFiles(Protocol):
     """A checkpoint folder, as far as this package uses it. Names are relative to it: ``featuregate/pin-5``."""
 
     def read(self, name: str) -> str | None:

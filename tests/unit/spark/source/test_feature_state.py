@@ -12,21 +12,28 @@ from strategies import views
 
 from featuregate.testing import release_view
 from featuregate.view.answers import BrokerAnswer, Failure
-from featuregate_spark.errors import OffsetDamaged
-from featuregate_spark.rows import rows_of
-from featuregate_spark.steps import Step, document_of, latched_levels, next_step, seen_levels, step_from
+from featuregate_spark.errors import OffsetCorrupt
+from featuregate_spark.source.feature_state import (
+    FeatureState,
+    document_of,
+    latched_levels,
+    next_state,
+    seen_levels,
+    state_from,
+)
+from featuregate_spark.source.rows import rows_of
 
 TV = "transaction.version"
 
 
-def through_json(step: Step) -> Step:
-    return step_from(json.loads(json.dumps(document_of(step))))
+def through_json(step: FeatureState) -> FeatureState:
+    return state_from(json.loads(json.dumps(document_of(step))))
 
 
 def test_an_epoch_that_moves_is_no_news():
     """KRaft's epoch rises twice a second while nothing changes."""
-    first = next_step(None, view(broker(1, epoch=10, transaction_version=1)))
-    later = next_step(first, view(broker(1, epoch=99, transaction_version=1)))
+    first = next_state(None, view(broker(1, epoch=10, transaction_version=1)))
+    later = next_state(first, view(broker(1, epoch=99, transaction_version=1)))
     assert (first.number, later.number) == (1, 1)
     assert later.view.epoch == 99
 
@@ -42,45 +49,45 @@ def test_an_epoch_that_moves_is_no_news():
 )
 def test_what_changes_is_news(seen):
     """A level, a broker that falls silent, a broker that serves more."""
-    first = next_step(None, view(broker(1, transaction_version=1), broker(2, transaction_version=1)))
-    assert next_step(first, seen).number == 2
+    first = next_state(None, view(broker(1, transaction_version=1), broker(2, transaction_version=1)))
+    assert next_state(first, seen).number == 2
 
 
 def test_a_level_that_falls_is_seen_and_stays_latched():
     """Both are there: the operator's downgrade, and what the stream had shown."""
-    first = next_step(None, view(broker(1, epoch=10, transaction_version=2)))
-    fallen = next_step(first, view(broker(1, epoch=11, transaction_version=1)))
+    first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
+    fallen = next_state(first, view(broker(1, epoch=11, transaction_version=1)))
     assert latched_levels(fallen)[TV] == 2
     assert seen_levels(fallen)[TV] == 1
 
 
 def test_a_feature_that_goes_away_stays_latched():
     """Its rows do not vanish with it."""
-    first = next_step(None, view(broker(1, epoch=10, transaction_version=2)))
-    gone = next_step(first, view(broker(1, epoch=11)))
+    first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
+    gone = next_state(first, view(broker(1, epoch=11)))
     assert latched_levels(gone) == {TV: 2}
     assert seen_levels(gone) == {TV: 0}
 
 
 def test_a_stale_broker_that_answers_alone_moves_no_level():
     """Its epoch is lower than what was seen before, so it is not news of the cluster."""
-    first = next_step(
+    first = next_state(
         None, view(broker(1, epoch=20, transaction_version=2), broker(2, epoch=20, transaction_version=2))
     )
-    stale = next_step(first, view(deaf(1), broker(2, epoch=10, transaction_version=1)))
+    stale = next_state(first, view(deaf(1), broker(2, epoch=10, transaction_version=1)))
     assert seen_levels(stale) == latched_levels(stale) == {TV: 2}
 
 
 def test_what_was_seen_at_a_restart_still_outvotes_a_stale_broker():
     """The epoch is in the offset."""
-    first = through_json(next_step(None, view(broker(1, epoch=20, transaction_version=2))))
-    assert seen_levels(next_step(first, view(broker(1, epoch=10, transaction_version=1)))) == {TV: 2}
+    first = through_json(next_state(None, view(broker(1, epoch=20, transaction_version=2))))
+    assert seen_levels(next_state(first, view(broker(1, epoch=10, transaction_version=1)))) == {TV: 2}
 
 
 def test_another_cluster_starts_afresh():
     """What one cluster has shown says nothing of another."""
-    first = next_step(None, view(broker(1, epoch=20, transaction_version=2)))
-    other = next_step(first, view(broker(1, epoch=5, transaction_version=1), cluster_id="another"))
+    first = next_state(None, view(broker(1, epoch=20, transaction_version=2)))
+    other = next_state(first, view(broker(1, epoch=5, transaction_version=1), cluster_id="another"))
     assert (other.number, latched_levels(other)) == (2, {TV: 1})
 
 
@@ -89,7 +96,7 @@ def test_an_offset_gives_the_same_rows_ever_after(several, levels):
     """Whatever brokers say, what is read from the document is what went into it."""
     step = None
     for seen in several:
-        step = next_step(step, seen)
+        step = next_state(step, seen)
     again = through_json(step)
     assert document_of(again) == document_of(step)
     assert list(rows_of(again.view, levels(again), {})) == list(rows_of(step.view, levels(step), {}))
@@ -98,8 +105,8 @@ def test_an_offset_gives_the_same_rows_ever_after(several, levels):
 @given(views())
 def test_what_is_read_from_an_offset_is_not_news(seen):
     """A restart that finds the cluster as it was gives no row."""
-    step = next_step(None, seen)
-    assert next_step(through_json(step), seen).number == step.number
+    step = next_state(None, seen)
+    assert next_state(through_json(step), seen).number == step.number
 
 
 looks = st.builds(
@@ -115,7 +122,7 @@ def test_latched_levels_never_fall_over_any_history(history):
     """Upgrades, downgrades, stale and silent brokers, and restarts, in any order."""
     step, highest = None, 0
     for answer, restarts in history:
-        step = next_step(through_json(step) if restarts and step else step, view(answer, broker(2, epoch=-1)))
+        step = next_state(through_json(step) if restarts and step else step, view(answer, broker(2, epoch=-1)))
         level = latched_levels(step).get(TV) or 0
         assert level >= max(highest, seen_levels(step).get(TV) or 0)
         highest = level
@@ -123,7 +130,9 @@ def test_latched_levels_never_fall_over_any_history(history):
 
 def test_brokers_that_say_the_same_share_it_in_the_offset():
     """Spark writes the offset to its log with each batch: 100 brokers cost some bytes each, not 75 APIs each."""
-    of_three, of_hundred = (len(json.dumps(document_of(next_step(None, release_view(*["4.2"] * n))))) for n in (3, 100))
+    of_three, of_hundred = (
+        len(json.dumps(document_of(next_state(None, release_view(*["4.2"] * n))))) for n in (3, 100)
+    )
     assert of_three < 2_500
     assert of_hundred < 12_500
     assert len(release_view(*["4.2"] * 100).to_json()) > 300_000
@@ -132,19 +141,19 @@ def test_brokers_that_say_the_same_share_it_in_the_offset():
 def test_an_error_of_any_length_keeps_the_offset_small():
     """The text is cut; the kind is whole."""
     long = BrokerAnswer(node_id=1, host="b1", port=9092, failure=Failure("TimedOut", "x" * 5_000))
-    again = through_json(next_step(None, view(broker(2), long)))
+    again = through_json(next_state(None, view(broker(2), long)))
     assert again.view.missing[0].failure == Failure("TimedOut", "x" * 300)
 
 
 @pytest.mark.parametrize("document", [None, {}, [], {"v": 1}, {"v": 1, "said": 3}], ids=repr)
 def test_what_is_no_offset_is_refused(document):
     """Whatever it is, with the one error of ours."""
-    with pytest.raises(OffsetDamaged, match="this is no offset of kafka_features"):
-        step_from(document)
+    with pytest.raises(OffsetCorrupt, match="this is no offset of kafka_features"):
+        state_from(document)
 
 
 def test_an_offset_of_a_newer_release_says_what_to_do():
     """After a roll back of the app."""
-    newer = {**document_of(next_step(None, view(broker(1)))), "v": 2}
-    with pytest.raises(OffsetDamaged, match="version 2 is not known here: upgrade featuregate"):
-        step_from(newer)
+    newer = {**document_of(next_state(None, view(broker(1)))), "v": 2}
+    with pytest.raises(OffsetCorrupt, match="version 2 is not known here: upgrade featuregate"):
+        state_from(newer)

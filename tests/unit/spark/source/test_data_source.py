@@ -12,12 +12,12 @@ import pytest
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.testing import FakeCluster
 from featuregate_spark import KafkaFeatures
-from featuregate_spark.source import FeatureReader, FeatureStream, PushedReader, Wanted
+from featuregate_spark.source.data_source import FeatureReader, FeatureStream, PushedReader, ReaderOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate_spark.rows import FeatureRow
+    from featuregate_spark.source.rows import FeatureRow
 
 TV = "transaction.version"
 BOOTSTRAP = "kafka.bootstrap.servers"
@@ -45,7 +45,7 @@ class Stream:
 
     def __init__(self, options: dict[str, str], goes_on_from: dict[str, Any] | None = None) -> None:
         self.clock = Clock()
-        self.reader = FeatureStream(Wanted.of(options), self.clock)
+        self.reader = FeatureStream(ReaderOptions.of(options), self.clock)
         self.at = goes_on_from or self.reader.initialOffset()
         if goes_on_from is not None:
             assert self.reader.partitions(goes_on_from, goes_on_from) == []
@@ -103,12 +103,12 @@ def test_a_misspelled_secret_is_not_shown():
 
 def test_what_the_options_say_does_not_show_secrets():
     """Not even where somebody prints it."""
-    assert "hush" not in repr(Wanted.of({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
+    assert "hush" not in repr(ReaderOptions.of({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
 
 
 def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
     """The core's own error, with Spark's prefix."""
-    reader = FeatureReader(Wanted.of({BOOTSTRAP: "b:9092", "kafka.security.protocol": "TLS"}))
+    reader = FeatureReader(ReaderOptions.of({BOOTSTRAP: "b:9092", "kafka.security.protocol": "TLS"}))
     with pytest.raises(ConfigError, match=r"^kafka.security.protocol: its value is none of: PLAINTEXT"):
         reader.partitions()
 
@@ -118,7 +118,7 @@ def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
 
 def test_a_batch_is_asked_for_once_and_read_as_often_as_it_takes(kafka: FakeCluster):
     """A task that is tried again gives the same rows, though the cluster has changed."""
-    reader = FeatureReader(Wanted.of({BOOTSTRAP: kafka.bootstrap}))
+    reader = FeatureReader(ReaderOptions.of({BOOTSTRAP: kafka.bootstrap}))
     (part,) = reader.partitions()
     first = list(reader.read(part))
     kafka.finalize({TV: 1})
@@ -132,7 +132,7 @@ def test_a_batch_is_asked_for_once_and_read_as_often_as_it_takes(kafka: FakeClus
 def test_options_narrow_the_rows(kafka: FakeCluster):
     """Lists, with commas between."""
     options = {BOOTSTRAP: kafka.bootstrap, "broker": "1, 3", "kind": "api", "feature": "Fetch,Produce"}
-    reader = FeatureReader(Wanted.of(options))
+    reader = FeatureReader(ReaderOptions.of(options))
     (part,) = reader.partitions()
     assert [(row.broker, row.feature) for row in reader.read(part)] == [
         (1, "Produce"),
@@ -146,7 +146,7 @@ def test_a_silent_broker_is_a_row_and_a_silent_cluster_an_error(kafka: FakeClust
     """The error names each broker."""
     options = {BOOTSTRAP: kafka.bootstrap, "kind": "error", "timeout": "5"}
     addresses = kafka.bootstrap.split(",")
-    reader = FeatureReader(Wanted.of(options))
+    reader = FeatureReader(ReaderOptions.of(options))
     kafka.broker(2).stop()
     (part,) = reader.partitions()
     assert [(row.broker, row.error) for row in reader.read(part)] == [(2, "ConnectFailed")]
@@ -161,7 +161,7 @@ def test_controllers_are_asked_where_they_are_named():
     """Their rows say so."""
     with FakeCluster(controllers=1) as cluster:
         options = {"kafka.bootstrap.controllers": cluster.bootstrap_controllers, "feature": TV}
-        reader = FeatureReader(Wanted.of(options))
+        reader = FeatureReader(ReaderOptions.of(options))
         (part,) = reader.partitions()
         (controller,) = cluster.controllers
         rows = list(reader.read(part))

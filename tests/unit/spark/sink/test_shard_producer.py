@@ -1,4 +1,4 @@
-"""The sink's producer, with a broker that refuses what it writes."""
+"""The sink's producer, with a broker that rejects its requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaError
 from mock_kafka import MockKafka
 
-from featuregate_spark.producers import Replaced, SlotProducer
-from featuregate_spark.slots import Batch, Layout, Slot
+from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
+from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,43 +26,43 @@ def kafka() -> Iterator[MockKafka]:
         yield kafka
 
 
-def slot_on(kafka: MockKafka) -> Slot:
+def shard_on(kafka: MockKafka) -> Shard:
     connection = {"bootstrap.servers": kafka.bootstrap}
     batch = Batch(
         query="query",
         batch_id=7,
-        layout=Layout(1),
-        memory_topic="memory",
+        sharding=Sharding(1),
+        progress_topic="progress",
         topic="output",
         producer={**connection, "linger.ms": 0},
         connection=connection,
-        stable=True,
+        stable_offsets=True,
         timeout=BOUND,
     )
-    return Slot(batch, 0)
+    return Shard(batch, 0)
 
 
-def poll_on(producer: SlotProducer) -> None:
+def poll_on(producer: ShardProducer) -> None:
     until = time.monotonic() + BOUND
     while time.monotonic() < until:
-        producer.hear()
+        producer.poll()
 
 
 def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: MockKafka) -> None:
     """confluent-kafka raises the fatal error from whichever call serves its callbacks first."""
-    with SlotProducer(slot_on(kafka)) as producer:
-        producer.take_id()
+    with ShardProducer(shard_on(kafka)) as producer:
+        producer.fence_previous()
         producer.begin()
         kafka.answer(ADD_PARTITIONS, [KafkaError.INVALID_PRODUCER_EPOCH])
         producer.send("output", b"row", None, 0, None)
-        with pytest.raises(Replaced, match="fenced"):
+        with pytest.raises(ProducerFenced, match="fenced"):
             poll_on(producer)
 
 
 def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKafka) -> None:
     """Its last record is still on its way then, and the delivery report runs within the close."""
-    with SlotProducer(slot_on(kafka)) as producer:
-        producer.take_id()
+    with ShardProducer(shard_on(kafka)) as producer:
+        producer.fence_previous()
         producer.begin()
         kafka.answer(PRODUCE, [KafkaError.INVALID_PRODUCER_EPOCH], after_ms=300)
         producer.send("output", b"row", None, 0, None)

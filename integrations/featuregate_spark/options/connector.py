@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from featuregate import Requirement
 
-__all__ = ["USABLE", "USELESS", "Excluder", "SparkRole", "Usable", "Useless"]
+__all__ = ["UNUSABLE_OPTIONS", "USABLE_OPTIONS", "Excluder", "SparkRole", "UnusableOption", "UsableOption"]
 
 SparkRole = Literal["reader", "writer"]
 """``reader``: Spark's Kafka source; ``writer``: its Kafka sink. Both for batches and streams."""
@@ -27,7 +27,7 @@ class Excluder(NamedTuple):
     excludes: Callable[[str], bool]
 
 
-class Usable(NamedTuple):
+class UsableOption(NamedTuple):
     """What can be advised, because Spark uses it."""
 
     name: str
@@ -44,7 +44,7 @@ class Usable(NamedTuple):
     excluders: tuple[Excluder, ...] = ()
 
 
-class Useless(NamedTuple):
+class UnusableOption(NamedTuple):
     """What an app might expect something of, in vain."""
 
     name: str
@@ -63,8 +63,8 @@ _EXCLUDE_IDEMPOTENCE: Final = (
     Excluder("kafka.retries", lambda value: value == "0"),
     Excluder("kafka.max.in.flight.requests.per.connection", lambda value: not value.isdecimal() or int(value) > 5),  # noqa: PLR2004 - ProducerConfig.java: MAX_IN_FLIGHT_REQUESTS_PER_CONNECTION_FOR_IDEMPOTENCE
 )
-USABLE: Final = (
-    Usable(
+USABLE_OPTIONS: Final = (
+    UsableOption(
         name="read-committed",
         role="reader",
         option="kafka.isolation.level",
@@ -75,7 +75,7 @@ USABLE: Final = (
             "written after them, arrive once these have ended"
         ),
     ),
-    Usable(
+    UsableOption(
         name="zstd",
         role="writer",
         option="kafka.compression.type",
@@ -86,7 +86,7 @@ USABLE: Final = (
             "every consumer of the topic"
         ),
     ),
-    Usable(
+    UsableOption(
         name="acks-all",
         role="writer",
         option="kafka.acks",
@@ -96,7 +96,7 @@ USABLE: Final = (
         is_default=True,
         note="The producer waits for all in-sync replicas",
     ),
-    Usable(
+    UsableOption(
         name="idempotence",
         role="writer",
         option="kafka.enable.idempotence",
@@ -112,8 +112,8 @@ USABLE: Final = (
 )
 
 
-def _bytes_only(role: SparkRole, option: str) -> Useless:
-    return Useless(
+def _bytes_only(role: SparkRole, option: str) -> UnusableOption:
+    return UnusableOption(
         name=option.replace(".", "-"),
         role=role,
         option=f"kafka.{option}",
@@ -123,8 +123,8 @@ def _bytes_only(role: SparkRole, option: str) -> Useless:
 
 
 _ASSIGNED: Final = "Spark assigns the partitions of each task by itself, and joins no consumer group"
-USELESS: Final = (
-    Useless(
+UNUSABLE_OPTIONS: Final = (
+    UnusableOption(
         name="group-protocol",
         role="reader",
         option="kafka.group.protocol",
@@ -137,27 +137,27 @@ USELESS: Final = (
         ),
     ),
     *(
-        Useless(name=f"group-{name}", role="reader", option=option, fails=False, reason=_ASSIGNED)
+        UnusableOption(name=f"group-{name}", role="reader", option=option, fails=False, reason=_ASSIGNED)
         for name, option in (
             ("assignor", "kafka.partition.assignment.strategy"),
             ("instance-id", "kafka.group.instance.id"),
         )
     ),
-    Useless(
+    UnusableOption(
         name="offset-reset",
         role="reader",
         option="kafka.auto.offset.reset",
         fails=True,
         reason="Spark keeps offsets by itself: set startingOffsets",
     ),
-    Useless(
+    UnusableOption(
         name="auto-commit",
         role="reader",
         option="kafka.enable.auto.commit",
         fails=True,
         reason="Spark keeps offsets by itself, in the checkpoint, and commits none to Kafka",
     ),
-    Useless(
+    UnusableOption(
         name="interceptors",
         role="reader",
         option="kafka.interceptor.classes",
@@ -166,7 +166,7 @@ USELESS: Final = (
     ),
     *(_bytes_only("reader", f"{side}.deserializer") for side in ("key", "value")),
     *(_bytes_only("writer", f"{side}.serializer") for side in ("key", "value")),
-    Useless(
+    UnusableOption(
         name="transactional-id",
         role="writer",
         option="kafka.transactional.id",
@@ -175,14 +175,14 @@ USELESS: Final = (
         reason="Spark's sink begins no transaction, and a producer with this id sends nothing outside of one: the task "
         "fails, after kafka.delivery.timeout.ms. Use FeatureSession.kafka_sink()",
     ),
-    Useless(
+    UnusableOption(
         name="transaction-timeout",
         role="writer",
         option="kafka.transaction.timeout.ms",
         fails=False,
         reason="Spark's sink begins no transaction",
     ),
-    Useless(
+    UnusableOption(
         name="transactions-v2",
         role="writer",
         option=None,

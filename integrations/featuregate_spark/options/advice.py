@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from featuregate import Decision, evaluate
 from featuregate.errors import ConfigError
-from featuregate_spark.connector import USABLE, USELESS, SparkRole
+from featuregate_spark.options.connector import UNUSABLE_OPTIONS, USABLE_OPTIONS, SparkRole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from featuregate import Gate, Requirement, View
-    from featuregate_spark.connector import Usable, Useless
+    from featuregate_spark.options.connector import UnusableOption, UsableOption
 
 __all__ = ["GateMaker", "OptionAdvice", "OptionState", "SparkRole", "kafka_options", "with_kafka_options"]
 
@@ -129,10 +129,10 @@ def _advices(
 ) -> Iterator[OptionAdvice]:
     if role not in get_args(SparkRole):
         raise ConfigError("role", f"must be {' or '.join(get_args(SparkRole))}, not {role!r}")
-    for item in USABLE:
+    for item in USABLE_OPTIONS:
         if item.role == role:
             yield _advice(item, decide(f"option-{item.name}", item.requirement), options)
-    for warning in USELESS:
+    for warning in UNUSABLE_OPTIONS:
         if warning.role == role and (warning.requirement is not None or _given(options, warning.option)):
             yield _warned(warning, options, view)
 
@@ -141,7 +141,7 @@ def _seen(view: View | None, requirement: Requirement) -> Decision:
     return Decision.unseen(requirement, policy="live") if view is None else evaluate(view, requirement)
 
 
-def _advice(item: Usable, decision: Decision, options: Mapping[str, Any]) -> OptionAdvice:
+def _advice(item: UsableOption, decision: Decision, options: Mapping[str, Any]) -> OptionAdvice:
     own = _given(options, item.option)
     right = {item.value, *item.also}
     excluding = tuple(
@@ -174,7 +174,7 @@ def _state(decision: Decision, *, on: bool, at_odds: bool) -> OptionState:
     return OptionState.ON if on else OptionState.MAY
 
 
-def _warned(warning: Useless, options: Mapping[str, Any], view: View | None) -> OptionAdvice:
+def _warned(warning: UnusableOption, options: Mapping[str, Any], view: View | None) -> OptionAdvice:
     needs = warning.requirement
     return OptionAdvice(
         name=warning.name,

@@ -1,0 +1,118 @@
+"""The exactly-once Kafka sink, on the driver.
+
+It takes the columns of Spark's own Kafka sink. For readers of committed data each row of the stream is there once,
+whatever happens to tasks, executors, the driver and brokers.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate_spark.events import BatchWritten
+from featuregate_spark.session_kind import is_classic
+from featuregate_spark.sink.job import columns_to_write, require_replayable, write_batch
+from featuregate_spark.sink.progress_reader import Clients, partitions_of
+from featuregate_spark.sink.startup import sharding_at_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_spark.events import SparkEvent
+    from featuregate_spark.sink.options import SinkOptions
+    from featuregate_spark.sink.shards import Batch
+    from featuregate_spark.watch import Watch
+
+__all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink"]
+
+STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"
+ZSTD_GATE: Final = "kafka-sink-zstd"
+_SHARDS_ON_CONNECT: Final = 8
+"""The default on Spark Connect, which does not say how many cores there are."""
+
+
+class KafkaSink:
+    """Pass it to ``writeStream.foreachBatch``, or call it in a function of your own: ``sink(df, batch_id)``.
+
+    Make one with :meth:`featuregate_spark.FeatureSession.kafka_sink`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: SinkOptions,
+        *,
+        watch: Watch,
+        emit: Callable[[SparkEvent], None],
+        clients: Clients = Clients(),  # noqa: B008 - frozen
+    ) -> None:
+        self._spark: SparkSession | None = spark
+        self._options = options
+        self._watch = watch
+        self._emit = emit
+        self._clients = clients
+        self._partitions: int | None = None
+        self._last_written: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<KafkaSink {self._options.query_name!r} to {self._options.topic or 'the topic of each row'}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the state that only this process has."""
+        return {**self.__dict__, "_spark": None, "_partitions": None, "_last_written": None}
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """Write the shards of a batch that are not committed yet.
+
+        Raises
+        ------
+        WrongColumns, NotReplayable, ProgressLost
+            The batch cannot be written; no row of it was.
+        WriteFailed
+            Kafka did not take some rows. A replay writes what is missing.
+        WrongPython
+            The Python of Spark's workers cannot run the sink.
+        """
+        began = time.monotonic()
+        options = self._options
+        rows = columns_to_write(df, options.topic, options.shard_by)
+        if not options.shard_by and self._spark is not None:
+            require_replayable(self._spark)
+        batch = self.batch(batch_id, _cores(df.sparkSession))
+        results = write_batch(rows, batch)
+        self._last_written = batch_id
+        self._emit(
+            BatchWritten(
+                query=batch.query,
+                batch_id=batch_id,
+                rows=sum(result["rows"] for result in results),
+                bytes=sum(result["bytes"] for result in results),
+                shards=batch.sharding.shards,
+                skipped=sum(result["skipped"] for result in results),
+                seconds=time.monotonic() - began,
+            )
+        )
+
+    def batch(self, batch_id: int, cores: int) -> Batch:
+        """Decide how a batch is written: by the gates of now, and in the sharding of its first run."""
+        options, clients = self._options, self._clients
+        if self._partitions is None:
+            self._partitions = partitions_of(options.connection, options.topic_of_progress, options.timeout, clients)
+        gates = {gate.name: gate.open for gate in self._watch.observe().gates}
+        batch = options.batch(
+            batch_id,
+            options.shards_of(self._partitions, cores),
+            stable_offsets=gates.get(STABLE_OFFSETS_GATE, False),
+            zstd=gates.get(ZSTD_GATE, False),
+        )
+        last_written, self._last_written = self._last_written, None
+        if last_written == batch_id - 1:
+            return batch  # this process has written the previous batch, and so begins this one for the first time
+        return replace(batch, sharding=sharding_at_start(batch, self._partitions, options.first_batch, clients))
+
+
+def _cores(spark: SparkSession) -> int:
+    return spark.sparkContext.defaultParallelism if is_classic(spark) else _SHARDS_ON_CONNECT

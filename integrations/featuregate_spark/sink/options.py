@@ -1,0 +1,117 @@
+"""The checked options of the Kafka sink, and the batch that follows from them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.errors import ConfigError
+from featuregate_spark.sink.shards import MAX_METADATA, Batch, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["SinkOptions"]
+
+_OWN: Final = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
+"""Properties that the sink sets itself."""
+
+_CONNECTION: Final = (
+    "bootstrap.",
+    "broker.",
+    "client.",
+    "enable.ssl.",
+    "metadata.",
+    "oauth",
+    "sasl.",
+    "security.",
+    "socket.",
+    "ssl.",
+)
+"""Prefixes of the properties that every client needs to reach the cluster as the same user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """What :meth:`featuregate_spark.FeatureSession.kafka_sink` was given.
+
+    Raises
+    ------
+    ConfigError
+        An option cannot be used.
+    """
+
+    query_name: str
+    topic: str | None
+    progress_topic: str | None
+    producer: Mapping[str, Any] = field(repr=False)
+    shards: int | None
+    shard_by: Sequence[str]
+    first_batch: int
+    timeout: float
+
+    def __post_init__(self) -> None:
+        if not self.query_name:
+            raise ConfigError("query_name", "must not be empty: it names the transactional ids and the consumer group")
+        if not (self.progress_topic or self.topic):
+            raise ConfigError("progress_topic", "is required without a topic: the progress of shards needs a topic")
+        if self.shards is not None and self.shards < 1:
+            raise ConfigError("shards", f"must be 1 or more, not {self.shards!r}")
+        if isinstance(self.shard_by, str):
+            raise ConfigError("shard_by", f"must be a list of columns: shard_by=[{self.shard_by!r}]")
+        if not all(self.shard_by) or len(Sharding(1, tuple(self.shard_by)).to_metadata()) > MAX_METADATA:
+            raise ConfigError("shard_by", f"must name columns, in {MAX_METADATA:,} characters at most")
+        if not self.timeout > 0:
+            raise ConfigError("timeout", f"must be a number of seconds above 0, not {self.timeout!r}")
+        for name in _OWN:
+            if name in self.producer:
+                raise ConfigError(name, "is set by the sink itself: remove it")
+
+    @property
+    def topic_of_progress(self) -> str:
+        """The topic to whose partitions the committed offsets belong."""
+        return self.progress_topic or self.topic or ""
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The properties that any client needs to reach the same brokers as the same user."""
+        return {name: value for name, value in self.producer.items() if name.startswith(_CONNECTION)}
+
+    def shards_of(self, partitions: int, cores: int) -> int:
+        """Return the number of shards that are wanted; by default one for each core.
+
+        Raises
+        ------
+        ConfigError
+            More shards are wanted than the topic of the progress has partitions.
+        """
+        if self.shards is None:
+            return min(partitions, cores)
+        if self.shards > partitions:
+            raise ConfigError(
+                "shards",
+                f"must not be more than the {partitions} partitions of {self.topic_of_progress!r}, which keep the "
+                f"progress of shards, but is {self.shards}",
+            )
+        return self.shards
+
+    def batch(self, batch_id: int, shards: int, *, stable_offsets: bool, zstd: bool) -> Batch:
+        """Return a batch in the wanted sharding; properties of the user win over those of the sink."""
+        producer = {
+            **({"compression.type": "zstd"} if zstd else {}),
+            "enable.idempotence": True,
+            "queue.buffering.max.kbytes": 65_536,  # a task that is faster than Kafka waits, instead of buffering more
+            "queue.buffering.max.messages": 1_000_000,  # so that the bytes above are the limit
+            **self.producer,
+        }
+        return Batch(
+            query=self.query_name,
+            batch_id=batch_id,
+            sharding=Sharding(shards, tuple(self.shard_by)),
+            progress_topic=self.topic_of_progress,
+            topic=self.topic,
+            producer=producer,
+            connection=self.connection,
+            stable_offsets=stable_offsets,
+            timeout=self.timeout,
+        )

@@ -1,0 +1,176 @@
+"""Reads the progress of shards from the consumer group that keeps it: for a driver that starts, and for each task."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from featuregate_spark.errors import WriteFailed
+from featuregate_spark.sink.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Self
+
+    from featuregate_spark.sink.shards import Batch
+
+__all__ = [
+    "POLL_SECONDS",
+    "QUICK_READ_SECONDS",
+    "QUIET",
+    "Clients",
+    "ProgressReader",
+    "ProgressUnavailable",
+    "description_of",
+    "partitions_of",
+]
+
+_log = logging.getLogger("featuregate.spark.sink")
+
+POLL_SECONDS: Final = 0.2
+QUICK_READ_SECONDS: Final = 2.0
+"""For a read that an open transaction may hold up, before the transaction is fenced."""
+QUIET: Final = {"log_level": 3}
+_REQUEST_SECONDS: Final = 5.0
+_TRANSIENT: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+"""Errors that pass while the group moves to another coordinator, or a transaction ends."""
+
+
+class Clients(NamedTuple):
+    """The Kafka clients that the sink makes; tests pass fakes."""
+
+    consumer: Callable[[dict[str, Any]], Any] = Consumer
+    producer: Callable[[dict[str, Any]], Any] = Producer
+
+
+class ProgressUnavailable(WriteFailed):
+    """The group's coordinator did not answer in time: it moves, or an open transaction holds the offsets."""
+
+
+class ProgressReader:
+    """Reads the progress of shards, and gives transactions the group's metadata. It never joins the group."""
+
+    def __init__(self, batch: Batch, clients: Clients = Clients()) -> None:  # noqa: B008 - frozen
+        self._batch = batch
+        self._consumer = clients.consumer(
+            {
+                **QUIET,
+                **batch.connection,
+                "group.id": batch.query,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "retry.backoff.ms": 10,  # for an offset that a transaction holds for a few milliseconds
+                "logger": _log,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    @property
+    def group(self) -> Any:
+        """The group's metadata, which a transaction sends with the offsets that it commits."""
+        return self._consumer.consumer_group_metadata()
+
+    def read(self, shards: Iterable[int], seconds: float) -> dict[int, Progress | None]:
+        """Read the progress of shards; retry while a transaction holds it.
+
+        Raises
+        ------
+        WriteFailed
+            The progress cannot be read, for lack of rights for example.
+        ProgressUnavailable
+            The coordinator did not answer in time.
+        ProgressLost
+            Something else has committed in this group.
+        """
+        found = self._committed([TopicPartition(self._batch.progress_topic, shard) for shard in shards], seconds)
+        for each in found:
+            if each.error is not None:
+                raise WriteFailed(
+                    f"the progress of shard {each.partition} of query {self._batch.query!r} cannot be read: "
+                    f"{each.error.str()}"
+                )
+        return {each.partition: Progress.parse(each.offset, each.metadata) for each in found}
+
+    def read_fenced(self, shards: Iterable[int]) -> dict[int, Progress | None]:
+        """Read the progress of shards whose previous producers are fenced, so that it cannot change any more.
+
+        Brokers before 2.5 show an offset a moment after its transaction has ended. There the progress is read until
+        two reads agree.
+        """
+        wanted = list(shards)
+        found = self.read(wanted, self._batch.timeout)
+        while not self._batch.stable_offsets:
+            time.sleep(POLL_SECONDS)
+            before, found = found, self.read(wanted, self._batch.timeout)
+            if found == before:
+                break
+        return found
+
+    def _committed(self, wanted: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+        deadline = time.monotonic() + seconds
+        while True:
+            timeout = min(max(deadline - time.monotonic(), POLL_SECONDS), _REQUEST_SECONDS)
+            try:
+                found: list[TopicPartition] = self._consumer.committed(wanted, timeout=timeout)
+            except KafkaException as failure:
+                text = f"the progress of query {self._batch.query!r} cannot be read: {description_of(failure)}"
+                if failure.args[0].code() not in _TRANSIENT:
+                    raise WriteFailed(text) from failure
+                if time.monotonic() > deadline:
+                    raise ProgressUnavailable(text) from failure
+                time.sleep(POLL_SECONDS)
+            else:
+                return found
+
+
+def partitions_of(
+    connection: Mapping[str, Any],
+    topic: str,
+    timeout: float,
+    clients: Clients = Clients(),  # noqa: B008 - frozen
+) -> int:
+    """Return the number of partitions of a topic. A consumer asks, so that no topic is created.
+
+    Raises
+    ------
+    WriteFailed
+        There is no such topic, or no broker answers.
+    """
+    client = clients.consumer({**QUIET, **connection, "group.id": "featuregate", "logger": _log})
+    try:
+        found = client.list_topics(topic, timeout=timeout).topics[topic]
+    except KafkaException as failure:
+        raise WriteFailed(
+            f"the number of partitions of topic {topic!r} cannot be read: {description_of(failure)}"
+        ) from failure
+    finally:
+        client.close()
+    if found.error is not None or not found.partitions:
+        raise WriteFailed(f"topic {topic!r} cannot be written: {found.error.str() if found.error else 'no partitions'}")
+    return len(found.partitions)
+
+
+def description_of(failure: KafkaException) -> str:
+    """Return the name and the text of the client's error."""
+    error: KafkaError = failure.args[0]
+    return f"{error.name()}: {error.str()}"

@@ -1,0 +1,201 @@
+"""The producer of one shard, which writes the shard's rows in one transaction. Every call returns within a bound."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from featuregate_librdkafka.calls import call_within
+from featuregate_librdkafka.closing import close_producer
+from featuregate_spark.errors import TransactionTimedOut, WriteFailed
+from featuregate_spark.sink.progress_reader import QUIET, Clients, description_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from confluent_kafka import Message
+
+    from featuregate_spark.sink.shards import Shard
+
+__all__ = ["ProducerFenced", "ShardProducer"]
+
+_log = logging.getLogger("featuregate.spark.sink")
+
+_QUEUE_FULL_SECONDS: Final = 0.01
+_CLOSE_SECONDS: Final = 3.0
+_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+_TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
+"""Librdkafka's default."""
+
+
+class ProducerFenced(Exception):
+    """Another attempt at the shard has fenced this producer, whatever error the client reported for it."""
+
+
+class ShardProducer:
+    """Writes a shard in one transaction. Each call takes up to the batch's timeout.
+
+    Raises
+    ------
+    WriteFailed
+        Kafka rejected the call, or did not answer in time.
+    ProducerFenced
+        Another attempt has fenced this producer.
+    """
+
+    def __init__(self, shard: Shard, clients: Clients = Clients()) -> None:  # noqa: B008 - frozen
+        self._shard = shard
+        self._delivery_error: str | None = None
+        self._began: float | None = None
+        own = {
+            "transactional.id": shard.transactional_id,
+            "on_delivery": self._on_delivery,
+            "delivery.report.only.error": True,
+            "logger": _log,
+        }
+        self._producer = clients.producer({**QUIET, **shard.batch.producer, **own})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            close_producer(self._producer, _CLOSE_SECONDS)
+        except (KafkaException, TimeoutError) as error:  # it has failed, or is left behind with its threads
+            _log.info("%s: its producer was not closed: %r", self._shard, error)
+
+    def fence_previous(self) -> None:
+        """Call init_transactions(): it fences the previous producer of the shard and aborts its open transaction."""
+        self._retry("its transactional id could not be initialized", self._producer.init_transactions)
+
+    def begin(self) -> None:
+        """Begin the transaction."""
+        self._began = time.monotonic()
+        self._producer.begin_transaction()
+
+    def send(
+        self,
+        topic: str | None,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
+        """Add a row to the transaction; wait while the producer's queue is full."""
+        if topic is None:
+            raise WriteFailed(f"{self._shard}: a row has no topic, and the sink was given none")
+        more: dict[str, Any] = (
+            {} if headers is None else {"headers": [(each["key"], each["value"]) for each in headers]}
+        )
+        deadline = 0.0
+        while True:
+            try:
+                self._producer.produce(topic, value, key, -1 if partition is None else partition, **more)
+            except BufferError:
+                now, timeout = time.monotonic(), self._shard.batch.timeout
+                deadline = deadline or now + timeout
+                if now > deadline:
+                    raise WriteFailed(f"{self._shard}: the producer's queue was full for {timeout:g} s") from None
+                self._poll(_QUEUE_FULL_SECONDS)
+            except KafkaException as failure:
+                size = len(value or b"") + len(key or b"")
+                self._fail(f"a record of {size:,} bytes for topic {topic!r} was not accepted", failure)
+            else:
+                return
+
+    def poll(self) -> None:
+        """Poll for delivery errors without blocking."""
+        self._poll(0)
+
+    def commit_progress(self, group: Any) -> None:
+        """Add the shard's progress to the transaction."""
+        batch = self._shard.batch
+        offset = TopicPartition(
+            batch.progress_topic, self._shard.number, batch.batch_id + 1, batch.sharding.to_metadata()
+        )
+
+        def send(timeout: float) -> None:
+            # The client may wait for a broker that is gone, whatever timeout it is given.
+            call_within(
+                timeout + _QUEUE_FULL_SECONDS,
+                lambda: self._producer.send_offsets_to_transaction([offset], group, timeout),
+            )
+
+        self._retry("its progress could not be sent", send)
+
+    def commit(self) -> None:
+        """Commit the transaction: when this returns, all of its rows count."""
+        self._retry("its transaction could not be committed", self._producer.commit_transaction)
+
+    def abort(self, error: BaseException) -> BaseException:
+        """Abort the transaction after an error, and return the error that names its cause, or the error itself.
+
+        Readers then need not wait until the transaction times out. A fenced producer has no transaction to abort, and
+        may learn only here that it was fenced: an earlier call failed with a fatal error that does not say so.
+        """
+        if not isinstance(error, ProducerFenced):
+            try:
+                self._producer.abort_transaction(self._shard.batch.timeout)
+            except KafkaException as failure:
+                if failure.args[0].name() in _FENCED and isinstance(error, WriteFailed):
+                    error = ProducerFenced(f"{error}: {description_of(failure)}")
+                else:
+                    _log.warning(
+                        "%s: the transaction was not aborted, and ends by its timeout: %s",
+                        self._shard,
+                        description_of(failure),
+                    )
+        if isinstance(error, ProducerFenced):
+            return self._timed_out(error) or error
+        if self._delivery_error is not None and isinstance(error, WriteFailed):
+            return WriteFailed(f"{error}; {self._delivery_error}")
+        return error
+
+    def _timed_out(self, fenced: ProducerFenced) -> TransactionTimedOut | None:
+        """Return the error of a transaction that is older than its timeout, for which the coordinator fences, too."""
+        limit = int(self._shard.batch.producer.get(_TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS))
+        seconds = 0.0 if self._began is None else time.monotonic() - self._began
+        if seconds * 1000 < limit:
+            return None
+        return TransactionTimedOut(
+            f"{self._shard}: its transaction was open for {seconds:.1f} s, longer than {_TRANSACTION_TIMEOUT}={limit}, "
+            "so Kafka aborted it and fenced its producer; none of its rows count. Set a longer one in "
+            "kafka_sink(producer={...}), up to the brokers' transaction.max.timeout.ms, or let a shard write less: "
+            f"more shards, or smaller batches (maxOffsetsPerTrigger of the source). Kafka's error: {fenced}"
+        )
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        """Keep the first delivery error; the others follow from it."""
+        if error is not None and self._delivery_error is None:
+            where = f"topic {message.topic()!r}, partition {message.partition()}"
+            self._delivery_error = f"the first delivery error was for {where}: {error.name()}: {error.str()}"
+
+    def _poll(self, seconds: float) -> None:
+        """Serve delivery reports. A fatal error is raised here, as confluent-kafka passes none to an ``error_cb``."""
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as failure:
+            self._fail("its producer has failed", failure)
+
+    def _retry(self, what: str, call: Callable[[float], object]) -> None:
+        """Make a call of the client; repeat it after an error that is retriable, until the batch's timeout."""
+        timeout = self._shard.batch.timeout
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                call(max(deadline - time.monotonic(), 0.1))
+            except KafkaException as failure:
+                if not failure.args[0].retriable() or time.monotonic() > deadline:
+                    self._fail(what, failure)
+            except TimeoutError:
+                raise WriteFailed(f"{self._shard}: {what}: no answer within {timeout:g} s") from None
+            else:
+                return
+
+    def _fail(self, what: str, failure: KafkaException) -> NoReturn:
+        kind = ProducerFenced if failure.args[0].name() in _FENCED else WriteFailed
+        raise kind(f"{self._shard}: {what}: {description_of(failure)}") from failure

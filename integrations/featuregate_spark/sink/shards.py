@@ -1,0 +1,83 @@
+"""How a batch is divided and written: its sharding, the batch itself, one shard of it. Pure.
+
+The rows of a batch are divided among shards, and one task writes each shard in one transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MAX_METADATA", "Batch", "Shard", "Sharding"]
+
+MAX_METADATA: Final = 4000
+"""Bytes that the metadata of an offset may take: brokers keep 4,096 (``offset.metadata.max.bytes``)."""
+
+_METADATA: Final = re.compile(r"fgs1;shards=([1-9][0-9]{0,8});shard_by=([^;]*)(;.*)?")
+
+
+class Sharding(NamedTuple):
+    """How the rows of a batch are divided among shards."""
+
+    shards: int
+    """The number of shards."""
+    shard_by: tuple[str, ...] = ()
+    """The columns that choose a row's shard. Empty: its key, or its value where the key is null."""
+
+    def __str__(self) -> str:
+        return f"{self.shards} shards and shard_by={list(self.shard_by)}"
+
+    def to_metadata(self) -> str:
+        """Return it as the metadata of an offset: ``fgs1;shards=8;shard_by=region,order%20id``."""
+        return f"fgs1;shards={self.shards};shard_by={','.join(quote(name, safe='') for name in self.shard_by)}"
+
+    @classmethod
+    def from_metadata(cls, metadata: str | None) -> Sharding | None:
+        """Read what :meth:`to_metadata` wrote; None where something else wrote the metadata."""
+        found = _METADATA.fullmatch((metadata or "").partition("\0")[0])  # some clients append a NUL
+        if found is None:
+            return None
+        return cls(int(found[1]), tuple(map(unquote, found[2].split(","))) if found[2] else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What a task needs to know of its batch. Picklable."""
+
+    query: str
+    """Names the consumer group of the shards' progress; the transactional ids begin with it."""
+    batch_id: int
+    sharding: Sharding
+    progress_topic: str
+    """The topic of the committed offsets: those of shard 3 are of partition 3."""
+    topic: str | None
+    """The topic of rows that name none."""
+    producer: Mapping[str, Any] = field(repr=False)
+    """librdkafka's properties, which may hold secrets."""
+    connection: Mapping[str, Any] = field(repr=False)
+    """Those of them that a consumer needs to reach the same brokers."""
+    stable_offsets: bool
+    """Whether every broker holds back the offsets of open transactions (OffsetFetch 7)."""
+    timeout: float
+    """Seconds that a call may take."""
+
+
+class Shard(NamedTuple):
+    """One shard of a batch."""
+
+    batch: Batch
+    number: int
+
+    @property
+    def transactional_id(self) -> str:
+        """The same for each batch and each attempt (P6)."""
+        return f"{self.batch.query}-{self.number}"
+
+    def __str__(self) -> str:
+        batch = self.batch
+        return f"shard {self.number} of {batch.sharding.shards} of query {batch.query!r}, batch {batch.batch_id}"
