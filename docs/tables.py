@@ -21,7 +21,7 @@ from featuregate.records import (
 from featuregate.records.releases import coordinators
 from featuregate.records.schema import In, Scalar, Tag
 from featuregate.requirements import presets
-from featuregate_confluent.remedies import BY_FLAG, BY_NAME, Remedy
+from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featuregate_confluent.advice import Advice, advise, with_advice
+    from featuregate_confluent.config.advice import Advice, advise, with_advice
+    from featuregate_confluent.config.options import SwitchOptions
+    from featuregate_confluent.error_actions import Remedy
     from featuregate_confluent.errors import (
         Aborted,
         CommitRefused,
@@ -21,12 +23,10 @@ if TYPE_CHECKING:
         SwitchFatal,
         TransformFailed,
     )
-    from featuregate_confluent.models import Model
-    from featuregate_confluent.offsets import safe_send_offsets
-    from featuregate_confluent.options import SwitchOptions
-    from featuregate_confluent.pipeline import Pipeline
+    from featuregate_confluent.latch.models import Model
     from featuregate_confluent.processor import DeadLetter, ExactlyOnceProcessor, Record
-    from featuregate_confluent.remedies import Remedy
+    from featuregate_confluent.producing.offsets import safe_send_offsets
+    from featuregate_confluent.producing.pipeline import Pipeline
     from featuregate_confluent.switch import ProducerSwitch
 
 __all__ = [
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "advice": ("Advice", "advise", "with_advice"),
+    "config.advice": ("Advice", "advise", "with_advice"),
     "errors": (
         "Aborted",
         "CommitRefused",
@@ -66,12 +66,12 @@ _ROOMS = {
         "SwitchFatal",
         "TransformFailed",
     ),
-    "models": ("Model",),
-    "offsets": ("safe_send_offsets",),
-    "options": ("SwitchOptions",),
-    "pipeline": ("Pipeline",),
+    "latch.models": ("Model",),
+    "producing.offsets": ("safe_send_offsets",),
+    "config.options": ("SwitchOptions",),
+    "producing.pipeline": ("Pipeline",),
     "processor": ("DeadLetter", "ExactlyOnceProcessor", "Record"),
-    "remedies": ("Remedy",),
+    "error_actions": ("Remedy",),
     "switch": ("ProducerSwitch",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

@@ -18,13 +18,13 @@ from featuregate.cli.output import printable
 from featuregate.config import Settings
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements.presets import kip447
-from featuregate_confluent.models import Model
+from featuregate_confluent.latch.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate_confluent.mirror import Mirror
-    from featuregate_confluent.rollback import Plan
+    from featuregate_confluent.client.latch_topic import Mirror
+    from featuregate_confluent.operator.rollback import Plan
 
 __all__ = ["LESSON", "add_options", "run"]
 
@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from featuregate_confluent.group import GroupReader  # noqa: PLC0415 - an extra
-    from featuregate_confluent.showing import Overview, to_json, to_text  # noqa: PLC0415 - likewise
+    from featuregate_confluent.client.group import GroupReader  # noqa: PLC0415 - an extra
+    from featuregate_confluent.operator.overview import Overview, to_json, to_text  # noqa: PLC0415 - likewise
 
     config, seconds = _clients_config(args), _seconds(args)
     mirror = _mirror(args, config)
@@ -110,7 +110,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _rollback(args: argparse.Namespace) -> int:
-    from featuregate_confluent.rollback import Rollback, RollbackRefused  # noqa: PLC0415 - an extra
+    from featuregate_confluent.operator.rollback import Rollback, RollbackRefused  # noqa: PLC0415 - an extra
 
     if args.confirm is not None and args.confirm != args.group:
         raise CommandError(f"--confirm says {args.confirm!r}, but the group is {args.group!r}: nothing was changed")
@@ -198,13 +198,13 @@ def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, A
 
 
 def _clients_config(args: argparse.Namespace) -> dict[str, Any]:
-    from featuregate_confluent.librdkafka import spell  # noqa: PLC0415 - an extra
+    from featuregate_librdkafka.connection import librdkafka_properties  # noqa: PLC0415 - an extra
 
-    return spell(Settings.parse(configuration(args)))
+    return librdkafka_properties(Settings.parse(configuration(args)))
 
 
 def _mirror(args: argparse.Namespace, config: dict[str, Any]) -> Mirror | None:
-    from featuregate_confluent.mirror import Mirror  # noqa: PLC0415 - an extra
+    from featuregate_confluent.client.latch_topic import Mirror  # noqa: PLC0415 - an extra
 
     return Mirror(args.mirror, config, group=args.group, gate=GATE) if args.mirror else None
 

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 from featuregate.errors import ConfigError, FeatureGateError
 
 if TYPE_CHECKING:
-    from featuregate_confluent.models import Model
-    from featuregate_confluent.remedies import Remedy
+    from featuregate_confluent.error_actions import Remedy
+    from featuregate_confluent.latch.models import Model
 
 __all__ = [
     "Aborted",

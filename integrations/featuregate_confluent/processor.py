@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from confluent_kafka import Consumer, KafkaException
 
 from featuregate.errors import ClosedError, ConfigError
+from featuregate_confluent.config.options import require_seconds
 from featuregate_confluent.errors import MustRejoin, SwitchFatal, TransformFailed
 from featuregate_confluent.events import Poisoned, Rejoining
-from featuregate_confluent.options import require_seconds
-from featuregate_confluent.pipeline import Pipeline
+from featuregate_confluent.producing.pipeline import Pipeline
 from featuregate_confluent.switch import ProducerSwitch
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from featuregate_confluent.options import SwitchOptions
-    from featuregate_confluent.transaction import Data, Transaction
+    from featuregate_confluent.config.options import SwitchOptions
+    from featuregate_confluent.producing.transaction import Data, Transaction
 
 __all__ = ["DeadLetter", "ExactlyOnceProcessor", "Record", "RecordLike", "Transform"]
 
@@ -117,7 +117,7 @@ class ExactlyOnceProcessor:
     switch
         Everything else is given to :class:`~featuregate_confluent.switch.ProducerSwitch`: ``consumer``, ``producer``,
         ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``mirror``, ``metrics`` and more; see
-        :class:`~featuregate_confluent.options.SwitchOptions`.
+        :class:`~featuregate_confluent.config.options.SwitchOptions`.
 
     Raises
     ------

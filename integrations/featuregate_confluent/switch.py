@@ -12,25 +12,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
-from featuregate_confluent import settings, slots
-from featuregate_confluent.complaints import judge
+from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.latch_topic import Mirror
+from featuregate_confluent.client.leaving import leave, step_out
+from featuregate_confluent.config import settings
+from featuregate_confluent.config.options import complete
+from featuregate_confluent.config.properties import last, text
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.events import Stopped, teller
-from featuregate_confluent.group import GroupReader
-from featuregate_confluent.leaving import leave, step_out
-from featuregate_confluent.mirror import Mirror
-from featuregate_confluent.models import Model, parse_wish
-from featuregate_confluent.offsets import identity
-from featuregate_confluent.options import complete
-from featuregate_confluent.outcomes import Outcomes
-from featuregate_confluent.ownership import Ownership, by_partition, ends_of
-from featuregate_confluent.patience import UNRELEASED_SECONDS, Patience
-from featuregate_confluent.producers import Producers
-from featuregate_confluent.properties import last, text
-from featuregate_confluent.rounds import Limits, Rounds
-from featuregate_confluent.standing import Standing
-from featuregate_confluent.takeover import Takeover
-from featuregate_confluent.transaction import Transaction
+from featuregate_confluent.latch.models import Model, parse_wish
+from featuregate_confluent.member import process_name
+from featuregate_confluent.member.assigned_partitions import Ownership, by_partition, ends_of
+from featuregate_confluent.member.consumer_errors import judge
+from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, Patience
+from featuregate_confluent.member.group_state import Standing
+from featuregate_confluent.member.outcomes import Outcomes
+from featuregate_confluent.member.takeover import Takeover
+from featuregate_confluent.producing.offsets import identity
+from featuregate_confluent.producing.producers import Producers
+from featuregate_confluent.producing.rounds import Limits, Rounds
+from featuregate_confluent.producing.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-    from featuregate_confluent.options import SwitchOptions
-    from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.config.options import SwitchOptions
+    from featuregate_confluent.latch.protocol import Partition
 
 __all__ = ["ProducerSwitch"]
 
@@ -67,8 +68,8 @@ class ProducerSwitch:
     Parameters
     ----------
     options
-        Those of :class:`~featuregate_confluent.options.SwitchOptions`; ``consumer``, ``producer``, ``topics`` and
-        ``app_id`` are needed.
+        Those of :class:`~featuregate_confluent.config.options.SwitchOptions`; ``consumer``, ``producer``, ``topics``
+        and ``app_id`` are needed.
 
     Raises
     ------
@@ -102,7 +103,7 @@ class ProducerSwitch:
         mirror = given["mirror"]
         self._mirror = Mirror(mirror, self.consumer_config, group=group_id, gate=GATE) if mirror else None
         name = given["instance_id"] or consumer.get("group.instance.id")
-        self.slot = slots.claim(app_id, instance_id=name, state_dir=given["state_dir"])
+        self.slot = process_name.claim(app_id, instance_id=name, state_dir=given["state_dir"])
         """The name of this process among its siblings."""
         self._producers = Producers(producer, app_id=app_id, slot=self.slot.name, name_of=given["name_of"])
         self.tell = teller(given["metrics"])
@@ -236,7 +237,7 @@ class ProducerSwitch:
         Between 1 and ``most``: one before anything was measured, then up to eight times as many from round to round.
         The pace is that of the app's code, from where :meth:`transactions` gives a transaction to its commit. It lasts
         when the member joins again, and a round that was aborted comes again with at most half of the messages. See
-        :class:`~featuregate_confluent.pace.Pace`.
+        :class:`~featuregate_confluent.producing.pace.Pace`.
 
         Raises
         ------

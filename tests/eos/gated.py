@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eos.pipes import Pipe
     from featuregate import Discoverer
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.transaction import Transaction
+    from featuregate_confluent.producing.transaction import Transaction
 
 __all__ = ["COMMITTED", "GatedApp"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from eos.pipes import BOUND, provenance
-from featuregate_confluent.leaving import leave
+from featuregate_confluent.client.leaving import leave
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

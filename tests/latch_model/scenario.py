@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from featuregate_confluent.metadata import Mark, read
+from featuregate_confluent.latch.marks import Mark, read
 from latch_model.world import IDLE, MIXED_ASKS_NEW, NEVER, NEW, PARTITIONS, Slot, Txn, World
 
 Move = tuple[str, World]

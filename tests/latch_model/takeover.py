@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from featuregate_confluent import tags
-from featuregate_confluent.models import Model
-from featuregate_confluent.protocol import Member, Seen, decide, ids_to_take, latch, to_read
+from featuregate_confluent.latch import tags
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.latch.protocol import Member, Seen, decide, ids_to_take, latch, to_read
 from latch_model.scenario import Move, Scenario, Violation, checks, ended, id_name, mark_of
 from latch_model.world import (
     DECIDED,
@@ -34,8 +34,8 @@ from latch_model.world import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate_confluent.metadata import Mark
-    from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.latch.marks import Mark
+    from featuregate_confluent.latch.protocol import Partition
 
 
 @cache

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 import featuregate as fg
 from featuregate.testing import LocalKafka
-from featuregate_confluent.advice import State, advise, with_advice
+from featuregate_confluent.config.advice import State, advise, with_advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

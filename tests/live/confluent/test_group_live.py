@@ -10,12 +10,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.asked import GroupUnread
-from featuregate_confluent.committed import stable_read
+from featuregate_confluent.client.committed import stable_read
+from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.pending import GroupUnread
 from featuregate_confluent.errors import TakeoverTimedOut
-from featuregate_confluent.group import GroupReader
-from featuregate_confluent.metadata import Mark
-from featuregate_confluent.models import Model
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,9 +10,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from featuregate.testing import LocalKafka
+from featuregate_confluent.client.latch_topic import Mirror, Record
 from featuregate_confluent.errors import MirrorError, UnknownMark
-from featuregate_confluent.mirror import Mirror, Record
-from featuregate_confluent.models import Model
+from featuregate_confluent.latch.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

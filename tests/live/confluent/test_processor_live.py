@@ -29,8 +29,8 @@ from featuregate_confluent.events import (
     Stopped,
     TookOver,
 )
-from featuregate_confluent.patience import LOST_AT_MOST
-from featuregate_confluent.producers import partition_id
+from featuregate_confluent.member.failure_limits import LOST_AT_MOST
+from featuregate_confluent.producing.producers import partition_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

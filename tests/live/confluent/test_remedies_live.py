@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, Producer
 from eos.faults import until
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.remedies import Remedy, explain
+from featuregate_confluent.error_actions import Remedy, explain
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]
 

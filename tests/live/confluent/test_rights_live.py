@@ -21,13 +21,13 @@ from confluent_kafka.admin import (
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent import ExactlyOnceProcessor, Record, SwitchFatal
-from featuregate_confluent.asked import GroupUnread
+from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.latch_topic import Mirror
+from featuregate_confluent.client.pending import GroupUnread
 from featuregate_confluent.errors import MirrorError, SwitchError
-from featuregate_confluent.group import GroupReader
-from featuregate_confluent.metadata import Mark
-from featuregate_confluent.mirror import Mirror
-from featuregate_confluent.models import Model
-from featuregate_confluent.rollback import Rollback, RollbackRefused
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -28,11 +28,11 @@ from featuregate_confluent import (
     SwitchFatal,
     safe_send_offsets,
 )
+from featuregate_confluent.client.latch_topic import Mirror
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, RolledBack, Stopped, TookOver
-from featuregate_confluent.metadata import Mark
-from featuregate_confluent.mirror import Mirror
-from featuregate_confluent.offsets import identity
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.producing.offsets import identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,16 +10,16 @@ import pytest
 from featuregate.cli import main
 from featuregate.gating.decisions import Decision
 from featuregate.requirements.presets import kip447
+from featuregate_confluent.client.group import Coordinator, GroupSeen
 from featuregate_confluent.command import dangers
-from featuregate_confluent.group import Coordinator, GroupSeen
-from featuregate_confluent.metadata import Mark
-from featuregate_confluent.models import Model
-from featuregate_confluent.protocol import Member
-from featuregate_confluent.showing import Overview, to_json, to_text
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.operator.overview import Overview, to_json, to_text
 
 if TYPE_CHECKING:
-    from featuregate_confluent.committed import Committed
-    from featuregate_confluent.protocol import Partition
+    from featuregate_confluent.client.committed import Committed
+    from featuregate_confluent.latch.protocol import Partition
 
 NOBODY = "127.0.0.1:1"
 ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--bootstrap-server", NOBODY)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from featuregate_confluent import events
 from featuregate_confluent.events import Committed, ModelChanged, Poisoned, RolledBack, Stopped, SwitchEvent, teller
-from featuregate_confluent.models import Model
+from featuregate_confluent.latch.models import Model
 
 CHANGED = ModelChanged(before=None, after=Model.V2, why="every broker checks", generation=4)
 

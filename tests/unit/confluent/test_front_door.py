@@ -11,7 +11,19 @@ import pytest
 
 import featuregate_confluent as door
 
-PURE = ("errors", "events", "metadata", "models", "patience", "properties", "protocol", "remedies", "settings", "tags")
+PURE = (
+    "config.properties",
+    "config.settings",
+    "config.transactional_ids",
+    "error_actions",
+    "errors",
+    "events",
+    "latch.marks",
+    "latch.models",
+    "latch.protocol",
+    "latch.tags",
+    "member.failure_limits",
+)
 WITHOUT = """
 import importlib.abc, sys
 class Missing(importlib.abc.MetaPathFinder):

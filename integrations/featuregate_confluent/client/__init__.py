@@ -1,0 +1,1 @@
+"""Asks brokers on behalf of a member or an operator: the group, its committed offsets, the latch topic."""

@@ -1,0 +1,57 @@
+"""Clients of our own beside the app's: the same brokers and rights, and no word on standard error."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from featuregate_librdkafka.connection import connection_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import KafkaError
+
+__all__ = ["admin", "reader", "writer"]
+
+_logger = logging.getLogger("featuregate.confluent.client")
+
+_ANSWER: Final = {"socket.timeout.ms": 5000}
+"""What our clients ask is answered at once, or by another broker: one that takes connections and says nothing must not
+hold a question for librdkafka's own minute."""
+
+
+def admin(config: Mapping[str, Any]) -> AdminClient:
+    """Return an admin client. Keep it until what it was asked has been answered; ``poll(0)`` serves its log."""
+    ours: dict[str, Any] = {**_ANSWER, **connection_properties(config), "error_cb": _log_error}
+    return AdminClient(ours, logger=_logger)
+
+
+def reader(config: Mapping[str, Any], group_id: str, *, isolation: str = "read_committed") -> Consumer:
+    """Return a consumer that reads what it is assigned, to each partition's end, and never joins or commits.
+
+    librdkafka wants a group id of every consumer. Offsets that it asks for are those of ``group_id``.
+    """
+    ours = {
+        "group.id": group_id,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "isolation.level": isolation,
+        "fetch.wait.max.ms": 20,  # a partition's end is told by an empty answer, for which brokers wait 500 ms
+        "error_cb": _log_error,
+    }
+    return Consumer({**_ANSWER, **connection_properties(config), **ours}, logger=_logger)
+
+
+def writer(config: Mapping[str, Any]) -> Producer:
+    """Return a producer that writes what all replicas in sync have."""
+    return Producer({**connection_properties(config), "acks": "all", "error_cb": _log_error}, logger=_logger)
+
+
+def _log_error(error: KafkaError) -> None:
+    _logger.debug("%s", error)

@@ -1,0 +1,161 @@
+"""What a group has committed: read from within, once it is settled; or from outside, as it is."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from featuregate.errors import ClosedError
+from featuregate_confluent.client import clients
+from featuregate_confluent.client.pending import PASSING, Asked, GroupUnread
+from featuregate_confluent.errors import TakeoverTimedOut
+from featuregate_confluent.latch import marks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from confluent_kafka import Consumer
+
+    from featuregate_confluent.latch.protocol import Partition
+
+__all__ = ["Committed", "Onlooker", "named", "read_all", "stable_read"]
+
+Committed = tuple[int | None, marks.Mark]
+"""The committed offset of a partition, None where there is none, and the mark beside it."""
+
+T = TypeVar("T")
+
+_FIRST_ROUND: Final = 2.0  # seconds; each round waits twice as long as the one before
+_PAUSE: Final = 0.1
+_NAMED: Final = 8
+
+
+class Onlooker:
+    """Asks for a group's committed offsets with a consumer that never joins it, in a thread of its own.
+
+    An admin client could ask without the thread. But where the group's coordinator has moved, as it does whenever a
+    broker restarts, the answer ends the process: ``rd_kafka_handle_OffsetFetch`` looks for the group of a client that
+    has none (librdkafka #5040).
+
+    Parameters
+    ----------
+    config
+        The app's consumer properties; only those about the connection are used.
+    group_id
+        The group.
+    isolation
+        ``read_uncommitted`` for offsets as they are; ``read_committed`` for such that no transaction holds: there is
+        no answer in time while one does.
+
+    Notes
+    -----
+    Needs the right DESCRIBE on the group and on the topics.
+    """
+
+    def __init__(self, config: Mapping[str, Any], group_id: str, *, isolation: str) -> None:
+        self._config = config
+        self._group_id = group_id
+        self._isolation = isolation
+        self._consumer: Consumer | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="featuregate-offsets")
+        self._closed = False
+
+    def ask(
+        self, partitions: Sequence[Partition] | None, read: Callable[[list[TopicPartition]], T], timeout: float
+    ) -> Asked[T]:
+        """Ask for the offsets of partitions, or of all that this user may describe, and return at once."""
+        if self._closed:
+            raise ClosedError("this reader is closed")
+        future = self._thread.submit(self._committed, partitions, timeout)
+        return Asked(self, future, f"what group {self._group_id!r} has committed", read, timeout)
+
+    def close(self) -> None:
+        """Hang up, once what was asked last is answered or has timed out."""
+        self._closed = True
+        self._thread.shutdown(cancel_futures=True)
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _committed(self, partitions: Sequence[Partition] | None, timeout: float) -> list[TopicPartition]:
+        until = time.monotonic() + timeout
+        if self._consumer is None:
+            self._consumer = clients.reader(self._config, self._group_id, isolation=self._isolation)
+        self._consumer.poll(0)  # nobody else serves its log
+        if partitions is None:
+            topics = self._consumer.list_topics(timeout=timeout).topics
+            partitions = [(name, number) for name, topic in topics.items() for number in topic.partitions]
+        if not partitions:
+            return []
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        return self._consumer.committed(wanted, timeout=max(until - time.monotonic(), _PAUSE))
+
+
+def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: float) -> dict[Partition, Committed]:
+    """Return the committed offsets of partitions once no transaction holds any of them.
+
+    ``consumer`` is the app's own, with ``isolation.level=read_committed``: librdkafka asks for stable offsets only
+    then. It answers a pending transaction by timing out, as it does where the coordinator moves; both are asked again.
+
+    Raises
+    ------
+    TakeoverTimedOut
+        They did not settle within ``timeout`` seconds.
+    GroupUnread
+        They cannot be read.
+    UnknownMark
+        An offset carries a mark of newer software.
+    """
+    wanted = sorted(set(partitions))
+    if not wanted:
+        return {}
+    until = time.monotonic() + timeout
+    patience = _FIRST_ROUND
+    while True:
+        left = max(until - time.monotonic(), _PAUSE)
+        try:
+            found = consumer.committed(
+                [TopicPartition(*partition) for partition in wanted], timeout=min(left, patience)
+            )
+        except KafkaException as error:
+            if error.args[0].code() not in PASSING:
+                raise GroupUnread(f"the committed offsets of {named(wanted)}", error.args[0]) from error
+            if time.monotonic() >= until:
+                raise TakeoverTimedOut(_unsettled(wanted, timeout)) from error
+            time.sleep(_PAUSE)
+            patience *= 2
+        else:
+            return read_all("committed offsets", wanted, found)
+
+
+def read_all(what: str, wanted: Sequence[Partition], found: Iterable[TopicPartition]) -> dict[Partition, Committed]:
+    """Read what was answered; whatever was asked and not answered is an error, not an offset that is not there."""
+    read: dict[Partition, Committed] = {}
+    for partition in found:
+        place = (partition.topic, partition.partition)
+        if partition.error is not None:
+            raise GroupUnread(f"{what} in {named([place])}", partition.error)
+        read[place] = (partition.offset if partition.offset >= 0 else None, marks.read(partition.metadata))
+    missing = set(wanted) - read.keys()
+    if missing:
+        raise GroupUnread(f"{what} in {named(missing)}", None)
+    return read
+
+
+def named(partitions: Iterable[Partition]) -> str:
+    """Name partitions for a sentence: ``orders[0], orders[1] and 30 more``."""
+    names = [f"{topic}[{number}]" for topic, number in sorted(partitions)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _unsettled(partitions: list[Partition], timeout: float) -> str:
+    return (
+        f"the committed offsets of {named(partitions)} did not settle within {timeout:g} s. Usually a transaction "
+        "holds them that a member left open when it died: the broker ends it transaction.timeout.ms after it began, "
+        "at most 10 s late; that member ends it at once when it is started again under its own name. "
+        "If it lasts longer, the group's coordinator does not answer, or this user must not read the group"
+    )

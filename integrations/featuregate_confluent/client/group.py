@@ -1,0 +1,211 @@
+"""Asks the group: who is in it, and what its committed offsets say.
+
+A member reads the offsets that it has just been given by :func:`~.committed.stable_read`, which waits for transactions
+that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all input partitions (R3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+from featuregate.errors import ClosedError
+from featuregate_confluent.client import clients
+from featuregate_confluent.client.committed import Onlooker, read_all
+from featuregate_confluent.client.patterns import matcher
+from featuregate_confluent.client.pending import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.latch.protocol import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from confluent_kafka.admin import AdminClient
+
+    from featuregate_confluent.client.committed import Committed
+    from featuregate_confluent.latch.protocol import Partition
+
+__all__ = ["Coordinator", "GroupReader", "GroupSeen"]
+
+T = TypeVar("T")
+
+_CONTROLLER_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The broker that keeps the group."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSeen:
+    """A group, as its coordinator describes it."""
+
+    members: tuple[Member, ...]
+    """Whoever the coordinator takes for alive. A static member counts until its session times out, closed or not."""
+    coordinator: Coordinator
+    state: str
+    """``stable``, ``empty``, ``dead`` (there is no such group), ``preparing-rebalancing``, ``completing-rebalancing``,
+    or ``unknown``: what librdkafka calls a group of KIP-848 while it reconciles."""
+    kind: str
+    """``classic``, ``consumer`` (KIP-848) or ``unknown``."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody is in the group, and nobody is on the way."""
+        return not self.members and self.state in {"empty", "dead"}
+
+
+class GroupReader:
+    """Reads one group with a client of its own, which has the connection and the rights of the app's consumer.
+
+    Parameters
+    ----------
+    config
+        The app's consumer properties, as confluent-kafka takes them; only those about the connection are used.
+    group_id
+        The group.
+
+    Notes
+    -----
+    Needs the rights DESCRIBE on the group and DESCRIBE on its topics; READ implies both. One thread at a time.
+    """
+
+    def __init__(self, config: Mapping[str, Any], group_id: str) -> None:
+        self._group_id = group_id
+        self._config = config
+        self._admin: AdminClient | None = clients.admin(config)
+        self._offsets = Onlooker(config, group_id, isolation="read_uncommitted")
+        self._asked: list[Asked[Any]] = []
+
+    def ask(self, timeout: float = 10.0) -> Asked[GroupSeen]:
+        """Ask who is in the group, and return at once."""
+        admin = self._client()
+        future = admin.describe_consumer_groups([self._group_id], request_timeout=OPEN_END_SECONDS)[self._group_id]
+        return self._note(Asked(admin, future, f"who is in group {self._group_id!r}", _seen, timeout))
+
+    def members(self, timeout: float = 10.0) -> GroupSeen:
+        """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnread`."""
+        return patiently(lambda left: self.ask(left).result(), timeout)
+
+    def ask_peek(
+        self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
+    ) -> Asked[dict[Partition, Committed]]:
+        """Ask for committed offsets as they are, pending transactions left aside, and return at once.
+
+        Without partitions, for all in which the group has committed anything.
+        """
+        what = f"what group {self._group_id!r} has committed"
+        if partitions is None:
+            return self._offsets.ask(None, lambda found: _only_committed(read_all(what, (), found)), timeout)
+        wanted = sorted(set(partitions))
+        return self._offsets.ask(wanted, lambda found: read_all(what, wanted, found), timeout)
+
+    def peek(self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0) -> dict[Partition, Committed]:
+        """Return committed offsets as :meth:`ask_peek` does, within so many seconds; asks again while the group moves.
+
+        Raises
+        ------
+        GroupUnread
+            They cannot be read, or one of them cannot.
+        UnknownMark
+            An offset carries a mark of newer software.
+        """
+        return patiently(lambda left: self.ask_peek(partitions, left).result(), timeout)
+
+    def input_partitions(self, topics: Iterable[str], timeout: float = 10.0) -> tuple[Partition, ...]:
+        """Return all partitions of what a consumer subscribes to: names, and patterns that begin with ``^``.
+
+        A topic that does not exist has none. Patterns are matched generously: with one partition too many a peek is
+        slower, with one too few it is wrong. Raises `GroupUnread`.
+        """
+        wanted = set(topics)
+        patterns = {topic for topic in wanted if topic.startswith("^")}
+        found = self._partitions_of(sorted(wanted - patterns), timeout)
+        if patterns:
+            tests = [matcher(pattern) for pattern in patterns]
+            found |= self._partitions_where(lambda name: any(test(name) for test in tests), timeout)
+        return tuple(sorted(found))
+
+    def _partitions_of(self, names: list[str], timeout: float) -> set[Partition]:
+        if not names:
+            return set()
+        try:
+            return self._described(names, min(timeout, _CONTROLLER_SECONDS))
+        except GroupUnread as error:
+            if error.error is not None and error.error.code() not in PASSING:
+                raise
+        # The client asks what it takes for the controller, which may be the broker that is away. Metadata comes from
+        # any; of all topics, for an admin client that asks for one by its name may create it.
+        return self._partitions_where(lambda name: name in names, timeout)
+
+    def _described(self, names: list[str], timeout: float) -> set[Partition]:
+        admin = self._client()
+        futures = admin.describe_topics(TopicCollection(names), request_timeout=timeout)
+        found: set[Partition] = set()
+        for name in names:
+            asked = Asked(admin, futures[name], f"the partitions of topic {name!r}", lambda answer: answer, timeout)
+            try:
+                found.update((name, partition.id) for partition in asked.result().partitions)
+            except GroupUnread as error:
+                if error.error is None or error.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        return found
+
+    def _partitions_where(self, test: Callable[[str], object], timeout: float) -> set[Partition]:
+        topics = patiently(self._topics, timeout)
+        return {(name, number) for name, topic in topics.items() if test(name) for number in topic.partitions}
+
+    def _topics(self, timeout: float) -> Mapping[str, Any]:
+        """Ask any broker for all topics; another one where the first says nothing."""
+        try:
+            return self._client().list_topics(timeout=min(timeout, _CONTROLLER_SECONDS)).topics
+        except KafkaException as error:
+            raise GroupUnread("the topics of this cluster", error.args[0]) from error
+
+    def close(self) -> None:
+        """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""
+        self._admin = None
+        for asked in self._asked:
+            asked.let_go()
+        self._offsets.close()
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            raise ClosedError("this GroupReader is closed")
+        if any(asked.late for asked in self._asked):
+            self._admin = clients.admin(self._config)  # the old one goes, and with it what nobody waits for any more
+        self._asked = [asked for asked in self._asked if not asked.done]
+        self._admin.poll(0)  # nobody else serves its log
+        return self._admin
+
+    def _note(self, asked: Asked[T]) -> Asked[T]:
+        self._asked.append(asked)
+        return asked
+
+
+def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which is not exported for type checkers
+    node = group.coordinator
+    return GroupSeen(
+        members=tuple(
+            Member(
+                member_id=member.member_id,
+                client_id=member.client_id,
+                instance_id=member.group_instance_id,
+                host=member.host,
+            )
+            for member in group.members
+        ),
+        coordinator=Coordinator(node.id, node.host, node.port),
+        state=group.state.name.lower().replace("_", "-"),
+        kind=group.type.name.lower(),
+    )
+
+
+def _only_committed(read: dict[Partition, Committed]) -> dict[Partition, Committed]:
+    return {partition: found for partition, found in read.items() if found[0] is not None}

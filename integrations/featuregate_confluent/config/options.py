@@ -1,0 +1,108 @@
+"""What the switch is given: names, types and defaults, for all who hand them on.
+
+:class:`SwitchOptions` is a ``TypedDict`` for ``**options: Unpack[SwitchOptions]`` (PEP 692): type checkers know each
+name and its type, also where a class of yours passes them on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from featuregate.errors import ConfigError
+from featuregate_confluent.config.transactional_ids import partition_id
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from featuregate import Discoverer
+    from featuregate_confluent.events import SwitchHook
+    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.latch.protocol import Partition
+
+__all__ = ["DEFAULTS", "SwitchOptions", "complete", "require_seconds"]
+
+
+class _Required(TypedDict):
+    consumer: Mapping[str, Any]
+    """The properties that the app would give confluent-kafka. Those that exactly-once needs are added; one that
+    contradicts it raises."""
+    producer: Mapping[str, Any]
+    """As ``consumer``."""
+    topics: Sequence[str]
+    """What to subscribe to; regular expressions begin with ``^``."""
+    app_id: str
+    """The name of the app, the same in all its processes: transactional ids begin with it. Apps that share a
+    cluster have different ones, also where they read the same topics."""
+
+
+class SwitchOptions(_Required, total=False):
+    """The parameters of :class:`~featuregate_confluent.ProducerSwitch`."""
+
+    features: Discoverer | None
+    """The discoverer to ask about the cluster; by default one of its own, which is closed with the switch."""
+    model: str | Model | None
+    """``"auto"``, or ``"legacy"``, ``"bridge"`` or ``"v2"`` to pin one."""
+    instance_id: str | None
+    """The name of this process among its siblings, the same after a restart; by default the consumer's
+    ``group.instance.id``."""
+    state_dir: str | os.PathLike[str] | None
+    """A folder of this machine: numbers the processes that have no instance id, and keeps the gate's latch."""
+    mirror: str | None
+    """A compacted topic that keeps the group's latch too, against offsets that expire or are reset."""
+    metrics: SwitchHook | None
+    """Called with each :data:`~featuregate_confluent.events.SwitchEvent`."""
+    interval: float
+    """Seconds between polls of the cluster, where ``features`` is not given."""
+    exclude_apis: str | None
+    """API versions that the switch must not rely on, such as ``"TxnOffsetCommit=3"``, where ``features`` is not given:
+    see :class:`featuregate.Discoverer`. librdkafka itself chooses the versions that it uses."""
+    group_interval: float
+    """Seconds between looks at the group, while it is on its way to v2."""
+    name_of: Callable[[str, Partition], str]
+    """How an input partition's transactional id is made: give the app's own, if it had exactly-once before."""
+
+
+DEFAULTS: Final = {
+    "features": None,
+    "model": "auto",
+    "instance_id": None,
+    "state_dir": None,
+    "mirror": None,
+    "metrics": None,
+    "interval": 15.0,
+    "exclude_apis": None,
+    "group_interval": 3.0,
+    "name_of": partition_id,
+}
+"""What holds where an option is not given."""
+
+
+def complete(given: SwitchOptions) -> SwitchOptions:
+    """Return all options, with the defaults of those that are not given.
+
+    Raises
+    ------
+    TypeError
+        As a call raises it: a name is missing, or there is no such name.
+    ConfigError
+        A value cannot be used.
+    """
+    missing = sorted(SwitchOptions.__required_keys__ - given.keys())
+    if missing:
+        raise TypeError(f"missing {', '.join(map(repr, missing))}")
+    unknown = sorted(given.keys() - SwitchOptions.__required_keys__ - DEFAULTS.keys())
+    if unknown:
+        raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+    if not given["app_id"]:
+        raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
+    if isinstance(given["topics"], str) or not given["topics"]:
+        raise ConfigError("topics", f"must be a list of at least one topic, not {given['topics']!r}")
+    require_seconds("group_interval", given.get("group_interval", 1))
+    return {**DEFAULTS, **given}  # type: ignore[typeddict-item]  # mypy does not see that both together are complete
+
+
+def require_seconds(name: str, value: object) -> None:
+    """Return if the value is a number of seconds; raise `ConfigError` otherwise."""
+    if type(value) not in {int, float} or not 0 < float(str(value)) < float("inf"):
+        raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")

@@ -1,0 +1,20 @@
+"""The transactional ids of a member. An id is stable: a producer with the same id fences the one before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from featuregate_confluent.latch.protocol import Partition
+
+__all__ = ["partition_id", "slot_id"]
+
+
+def partition_id(app_id: str, partition: Partition) -> str:
+    """Name the transactional id of an input partition."""
+    return f"{app_id}-{partition[0]}-{partition[1]}"
+
+
+def slot_id(app_id: str, slot: str) -> str:
+    """Name the transactional id of a process."""
+    return f"{app_id}-slot:{slot}"

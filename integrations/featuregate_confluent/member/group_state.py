@@ -1,0 +1,255 @@
+"""Where this member stands: its model, the latch, and what keeps it from moving up. The one box of that state.
+
+It asks the group and the gate; what follows from the answers is decided by :mod:`featuregate_confluent.latch.protocol`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from featuregate_confluent.client.pending import GroupUnread
+from featuregate_confluent.events import LatchRead, ModelChanged, Refused
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.latch.protocol import Seen, decide, latch
+from featuregate_confluent.producing.offsets import uncontradicted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from featuregate import Gate
+    from featuregate_confluent.client.committed import Committed
+    from featuregate_confluent.client.group import GroupReader, GroupSeen
+    from featuregate_confluent.client.latch_topic import Mirror
+    from featuregate_confluent.client.pending import Asked
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.latch.marks import Mark
+    from featuregate_confluent.latch.models import Wish
+    from featuregate_confluent.latch.protocol import Choice, Member, Partition
+
+__all__ = ["Standing"]
+
+logger = logging.getLogger("featuregate.confluent")
+
+ASK_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at the group that is under way."""
+
+    generation: int
+    members: Asked[GroupSeen]
+    peeked: Asked[dict[Partition, Committed]]
+
+    @property
+    def done(self) -> bool:
+        return self.members.done and self.peeked.done
+
+
+class Standing:
+    """The model of this member, and why."""
+
+    def __init__(
+        self,
+        *,
+        wish: Wish,
+        gate: Gate,
+        reader: GroupReader,
+        mirror: Mirror | None,
+        topics: Sequence[str],
+        tell: Callable[[SwitchEvent], None],
+        every: float,
+    ) -> None:
+        self.latch: Model | None = None
+        """The highest model that the group is known to have committed in."""
+        self.mirrored: Model | None = None
+        """The same, as the mirror says."""
+        self.only_in: int | None = None
+        """The generation in which the first v2 commit may be made; None once the group is latched, and below v2."""
+        self.generation = -1
+        """The generation that this member was last seen in; -1 before the first."""
+        self._wish = wish
+        self._gate = gate
+        self._reader = reader
+        self._mirror = mirror
+        self._topics = topics
+        self._tell = tell
+        self._every = every
+        self._partitions: tuple[Partition, ...] = ()
+        self._choice: Choice | None = None
+        self._ran: Model | None = None
+        self._looking: _Look | None = None
+        self._ask_at = 0.0
+        self._coordinator: int | None = None
+        self._refused: str | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model of the next transaction."""
+        return self._choice.model if self._choice is not None else Model.LEGACY
+
+    @property
+    def why(self) -> str:
+        """A sentence: why this model, or why nothing may be committed."""
+        return self._refused or (self._choice.why if self._choice is not None else "not assigned yet")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nothing may be committed for now."""
+        return self._refused is not None
+
+    def join(self) -> None:
+        """Note that this member joins the group anew."""
+        self.generation = -1
+
+    # ------------------------------------------------------------------ on an assignment
+
+    def assigned(self, generation: int) -> dict[Partition, Mark]:
+        """Decide for a new generation by the marks of all input partitions (R3), and return these.
+
+        A v2 that was chosen and never committed in falls back here: who is in the group now has not been seen (R5).
+
+        Raises
+        ------
+        ModelRefused, UnknownMark
+            This member must not take part as it is.
+        GroupUnread
+            Nobody says what the group has committed.
+        MirrorError
+            The mirror cannot be read: now, or at all.
+        """
+        self.generation = generation
+        self._looking, self._ask_at = None, 0.0
+        self._partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
+        peeked = {key: mark for key, (_, mark) in self._reader.peek(self._partitions, ASK_SECONDS).items()}
+        self._note(latch({}, peeked, None), "peeked")
+        if self._mirror is not None and self.latch is not Model.V2:
+            self.mirrored = self._mirror.read(ASK_SECONDS)
+            self._note(self.mirrored, "mirror")
+        pinned_up = self._wish is Model.V2 and self.latch is not Model.V2 and self._gate.open
+        self._choose(generation, members=self._reader.members(ASK_SECONDS).members if pinned_up else None)
+        return peeked
+
+    def read(self, own: Mapping[Partition, Mark], generation: int) -> None:
+        """Take in the marks of the new partitions, which were read stably (R1)."""
+        found = latch(own, {}, None)
+        self._note(found, "own")
+        if found is not None and found > self.model:
+            self._choose(generation, members=None)
+
+    # ------------------------------------------------------------------ between transactions
+
+    @property
+    def curious(self) -> bool:
+        """Whether :meth:`look` has something to look for, or the next commit must be in one generation.
+
+        The generation is asked for then only: the client takes as long for that as for a short transaction's records.
+        """
+        return self.only_in is not None or self._looks()
+
+    def look(self, generation: int) -> None:
+        """Look at the group without waiting for it, and move up where everything allows it.
+
+        Raises
+        ------
+        UnknownMark
+            Newer software has committed in this group.
+        """
+        self.generation = generation
+        if not self._looks():
+            return
+        if self.model is Model.LEGACY:
+            self._choose(generation, members=None)  # the gate has opened: bridge needs no more than that
+        if self._looking is None:
+            if time.monotonic() >= self._ask_at:
+                self._ask_at = time.monotonic() + self._every
+                self._looking = _Look(generation, self._reader.ask(), self._reader.ask_peek(self._partitions))
+        elif self._looking.done:
+            look, self._looking = self._looking, None
+            self._hear(look, generation)
+
+    def _looks(self) -> bool:
+        if self.model is Model.V2:
+            return self._contradicted()
+        return self._wish is None and self._gate.open
+
+    def _hear(self, look: _Look, generation: int) -> None:
+        try:
+            seen, peeked = look.members.result(), look.peeked.result()
+        except GroupUnread as unread:
+            logger.info("%s; asking again in %g s", unread, self._every)  # a broker is on its way down or up
+            return
+        self._coordinator = seen.coordinator.node_id
+        self._note(latch({}, {key: mark for key, (_, mark) in peeked.items()}, None), "peeked")
+        self._choose(generation, members=seen.members if look.generation == generation else None)
+
+    # ------------------------------------------------------------------ what may be committed
+
+    def danger(self) -> str | None:
+        """Say why nothing may be committed now, though the group is at v2; None: nothing is in the way.
+
+        A broker that was replaced by one that is too old accepts a zombie's offsets unchecked, once it coordinates
+        the group. The model stays; the member waits.
+        """
+        found = None
+        if self.model is Model.V2 and self._contradicted():
+            lacking = {reason.node_id for reason in self._gate.decision.reasons if reason.verdict == "closed"}
+            if self._coordinator is None:
+                found = "a broker came back that is too old, and it is not known yet who coordinates the group"
+            elif self._coordinator in lacking:
+                found = (
+                    f"broker {self._coordinator} coordinates this group, and is too old to stop a zombie in the v2 "
+                    "model: upgrade it again, or stop the members and roll the group back"
+                )
+        if found is not None and found != self._refused:
+            self._tell(Refused(why=found))
+        self._refused = found
+        return found
+
+    def _contradicted(self) -> bool:
+        return self._gate.decision.verdict == "closed"
+
+    def committed(self, model: Model, generation: int) -> None:
+        """Keep what a commit has made true."""
+        self.generation = generation
+        self._ran = model if self._ran is None else max(self._ran, model)
+        if model is not self.latch:
+            self._note(model, "committed")
+        if model is Model.V2 and self._mirror is not None:
+            self.mirrored = model  # the record was in that transaction, or there before (R11)
+        if model is Model.V2 and self.only_in is not None:
+            self.only_in = None
+            self._choose(generation, members=None)
+
+    # ------------------------------------------------------------------ the one place that changes the model
+
+    def _choose(self, generation: int, *, members: tuple[Member, ...] | None) -> None:
+        decision = uncontradicted(self._gate)
+        seen = Seen(
+            gate_open=decision.open,
+            gate_why=decision.summary,
+            latch=self.latch,
+            members=members,
+            generation_of_members=None if members is None else generation,
+            generation=generation,
+        )
+        before, choice = self._choice, decide(self._wish, seen, self._ran)
+        self._choice = choice
+        self.only_in = generation if choice.model is Model.V2 and self.latch is not Model.V2 else None
+        if before is None or before.model is not choice.model:
+            self._tell(
+                ModelChanged(
+                    before=None if before is None else before.model,
+                    after=choice.model,
+                    why=choice.why,
+                    generation=generation,
+                )
+            )
+
+    def _note(self, found: Model | None, source: str) -> None:
+        if found is not None and (self.latch is None or found > self.latch):
+            self.latch = found
+            self._tell(LatchRead(latch=found, source=source))

@@ -1,0 +1,136 @@
+"""How a member takes over what it is assigned, and gives it back: producers first, then offsets, then the model."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from featuregate_confluent.client.committed import stable_read
+from featuregate_confluent.client.pending import GroupUnread
+from featuregate_confluent.error_actions import Remedy, remedy
+from featuregate_confluent.errors import MirrorUnread, MustRejoin, SwitchFatal
+from featuregate_confluent.events import TookOver
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.protocol import ids_to_take, to_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from confluent_kafka import Consumer
+
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.latch.protocol import Partition
+    from featuregate_confluent.member.assigned_partitions import Ownership
+    from featuregate_confluent.member.group_state import Standing
+    from featuregate_confluent.producing.producers import Producers
+
+__all__ = ["Takeover"]
+
+SLACK_SECONDS: Final = 30.0
+"""Beyond its timeout: coordinators look for transactions that have timed out every ten seconds, and brokers restart."""
+
+
+class Takeover:
+    """Takes partitions over in the order that the rules ask for, each time that the group or the model moves on.
+
+    A group that cannot be read is a reason to join again, or none to go on at all.
+    """
+
+    def __init__(
+        self,
+        *,
+        ownership: Ownership,
+        producers: Producers,
+        standing: Standing,
+        tell: Callable[[SwitchEvent], None],
+        transaction_seconds: float,
+    ) -> None:
+        self._ownership = ownership
+        self._producers = producers
+        self._standing = standing
+        self._tell = tell
+        self._wait_seconds = transaction_seconds + SLACK_SECONDS
+
+    def take(self, consumer: Consumer, new: Sequence[Partition], generation: int) -> None:
+        """Decide in a new generation, and take over new partitions.
+
+        Raises
+        ------
+        MustRejoin
+            It did not work out now.
+        ModelRefused, UnknownMark, MirrorError, SwitchFatal
+            This member must not take part as it is.
+        """
+        began, before = time.monotonic(), self._standing.model
+        try:
+            peeked = self._standing.assigned(generation)
+            self._take_producers(new, {key: peeked.get(key, Mark(None)) for key in new})
+            self._read(consumer, before, new, generation)
+        except GroupUnread as unread:
+            raise _unread(unread) from unread
+        except MirrorUnread as unread:
+            raise MustRejoin(str(unread)) from unread
+        self._tell(TookOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
+
+    def look(self, consumer: Consumer, generation: int) -> None:
+        """Look at the group without waiting for it; where that moves the model, change the producers.
+
+        Raises
+        ------
+        MustRejoin, UnknownMark, SwitchFatal
+            As :meth:`take`.
+        """
+        before = self._standing.model
+        self._standing.look(generation)
+        if self._standing.model.per_partition is before.per_partition:
+            return
+        self._have_producers()
+        try:
+            self._read(consumer, before, (), generation)
+        except GroupUnread as unread:
+            raise _unread(unread) from unread
+
+    def give_back(self, partitions: Sequence[Partition]) -> None:
+        """Let partitions go, early: who takes them over need not wait for their producers."""
+        self._ownership.drop(partitions)
+        self._producers.give_back(partitions)
+
+    def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
+        """Take the ids that stop whoever had these partitions before (R6, R8)."""
+        ids = ids_to_take(self._standing.model, marks)
+        if self._standing.model.per_partition:
+            self._producers.take(ids)
+            self._have_producers()
+        else:
+            self._producers.fence(ids)
+            if new:
+                self._producers.to_one()
+
+    def _have_producers(self) -> None:
+        """Have those of the model, for whatever is owned already."""
+        if self._standing.model.per_partition:
+            # LatchState partitions have theirs, but where a v2 that was never committed in had given them back.
+            self._producers.take([key for key in self._ownership if key not in self._producers])
+        else:
+            self._producers.to_one()
+
+    def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition], generation: int) -> None:
+        """Read where to go on, once the ids are taken (R8), and move up where the marks say that the group is in v2.
+
+        Where the producers change, that is all partitions (R12). Another may have had the id of one meanwhile, and
+        committed while brokers did not check the group yet. Under that id this member would be told so; under that of
+        the process nothing tells it but the offset.
+        """
+        model = self._standing.model
+        found = stable_read(consumer, to_read(before, model, {*self._ownership, *new}, new), self._wait_seconds)
+        self._ownership.take(consumer, found)
+        self._standing.read({key: mark for key, (_, mark) in found.items()}, generation)
+        if self._standing.model.per_partition is not model.per_partition:
+            self._producers.to_one()
+            self._read(consumer, model, (), generation)
+
+
+def _unread(unread: GroupUnread) -> MustRejoin | SwitchFatal:
+    refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
+    return (SwitchFatal if refused else MustRejoin)(str(unread))

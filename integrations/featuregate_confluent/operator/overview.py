@@ -1,0 +1,141 @@
+"""What ``featuregate group show`` says of a group: its latch, its members, and what holds it back from v2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from featuregate.cli.output import printable
+from featuregate.cli.tables import aligned
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.latch.protocol import latch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from featuregate import Decision
+    from featuregate_confluent.client.committed import Committed
+    from featuregate_confluent.client.group import GroupSeen
+    from featuregate_confluent.latch.protocol import Member, Partition
+
+__all__ = ["Overview", "to_json", "to_text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """A group, as it was seen from outside."""
+
+    group: str
+    seen: GroupSeen
+    offsets: Mapping[Partition, Committed]
+    mirror: str | None
+    """The name of the mirror, where it was read."""
+    mirrored: Model | None
+    gate: Decision
+    """Whether every broker checks the group's generation."""
+
+    @property
+    def latch(self) -> Model | None:
+        """The highest model that the group has left a mark of."""
+        return latch({}, {partition: mark for partition, (_, mark) in self.offsets.items()}, self.mirrored)
+
+    @property
+    def obstacles(self) -> tuple[str, ...]:
+        """What stands against v2, a sentence each; none where the group is there, or may go there now."""
+        return () if self.latch is Model.V2 else tuple(self._obstacles())
+
+    def _obstacles(self) -> Iterator[str]:
+        if not self.gate.open:
+            yield f"the brokers: {self.gate.summary}"
+        if not self.seen.members:
+            yield "nobody is in the group; it moves while its members commit"
+        for member in self.seen.members:
+            if member.model is None:
+                yield f"{member} shows no tag of featuregate"
+            elif member.model < Model.BRIDGE:
+                yield f"{member} is pinned to {member.model.label}"
+
+
+def to_json(found: Overview) -> dict[str, Any]:
+    """Return it as plain values."""
+    return {
+        "group": found.group,
+        "state": found.seen.state,
+        "kind": found.seen.kind,
+        "coordinator": {
+            "node_id": found.seen.coordinator.node_id,
+            "host": found.seen.coordinator.host,
+            "port": found.seen.coordinator.port,
+        },
+        "latch": _label(found.latch),
+        "mirror": None if found.mirror is None else {"topic": found.mirror, "latch": _label(found.mirrored)},
+        "gate": {"open": found.gate.open, "summary": found.gate.summary},
+        "obstacles": list(found.obstacles),
+        "members": [
+            {
+                "member_id": member.member_id,
+                "client_id": member.client_id,
+                "instance_id": member.instance_id,
+                "host": member.host,
+                "promises": _label(member.model),
+            }
+            for member in found.seen.members
+        ],
+        "offsets": [
+            {
+                "topic": topic,
+                "partition": number,
+                "offset": offset,
+                "mark": _label(mark.model),
+                "text": mark.foreign or None,
+            }
+            for (topic, number), (offset, mark) in sorted(found.offsets.items())
+        ],
+    }
+
+
+def to_text(found: Overview) -> str:
+    """Return it as lines for people; what came over the network is made printable."""
+    return "\n".join(map(printable, _lines(found)))
+
+
+def _lines(found: Overview) -> Iterator[str]:
+    coordinator = found.seen.coordinator
+    where = f"broker {coordinator.node_id} ({coordinator.host}:{coordinator.port})"
+    yield f"group {found.group}: {found.seen.state}, {found.seen.kind}, coordinated by {where}"
+    mirror = "" if found.mirror is None else f" (mirror {found.mirror}: {_label(found.mirrored) or 'none'})"
+    yield f"latch: {_label(found.latch) or 'none'}{mirror}"
+    if found.latch is Model.V2:
+        yield "held back from v2 by nothing: it is there, and never goes back by itself"
+    elif not found.obstacles:
+        yield "held back from v2 by nothing: members with model=auto move within seconds"
+    else:
+        yield "held back from v2 by:"
+        yield from (f"  {obstacle}" for obstacle in found.obstacles)
+    if found.seen.members:
+        yield ""
+        yield from aligned([("MEMBER", "PROMISES", "INSTANCE", "HOST"), *map(_member_row, found.seen.members)])
+    yield ""
+    if not found.offsets:
+        yield "no offsets are shown: none is committed, or this user lacks the right DESCRIBE on the topics"
+    else:
+        yield from aligned([("PARTITION", "OFFSET", "MARK", "TEXT"), *_offset_rows(found)])
+
+
+def _member_row(member: Member) -> tuple[str, ...]:
+    promises = "no tag" if member.model is None else f"{member.model.label} at least"
+    return member.client_id, promises, member.instance_id or "-", member.host
+
+
+def _offset_rows(found: Overview) -> Iterator[tuple[str, ...]]:
+    for (topic, number), (offset, mark) in sorted(found.offsets.items()):
+        yield (
+            f"{topic}[{number}]",
+            "-" if offset is None else str(offset),
+            _label(mark.model) or "-",
+            mark.foreign or "-",
+        )
+
+
+def _label(model: Model | None) -> str | None:
+    return None if model is None else model.label

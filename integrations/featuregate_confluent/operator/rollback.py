@@ -1,0 +1,258 @@
+"""Takes a group's latch back, because an operator wants it: the one thing that ever lowers it.
+
+Each committed offset is committed again at the same place, with a lower mark. That is done to an empty group only, and
+brokers hold to it: they refuse a commit from outside while anybody is in the group. They do *not* refuse one while a
+transaction holds the offset. Then the outsider's commit wins, and what the transaction has produced is produced again;
+so this looks for open transactions itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+
+from featuregate_confluent.client import clients
+from featuregate_confluent.client.committed import Onlooker, named
+from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.pending import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.errors import SwitchError
+from featuregate_confluent.latch import marks
+from featuregate_confluent.latch.marks import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from featuregate_confluent.client.group import GroupSeen
+    from featuregate_confluent.client.latch_topic import Mirror
+    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.latch.protocol import Member, Partition
+
+__all__ = ["Change", "Plan", "Rollback", "RollbackRefused"]
+
+_NAMED: Final = 5
+_PROBE_SECONDS: Final = 2.0
+
+
+class RollbackRefused(SwitchError):
+    """It is not safe now, and nothing was changed; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One committed offset, and its mark before and after."""
+
+    partition: Partition
+    offset: int
+    before: Mark
+    after: Mark
+    leader_epoch: int
+    """Committed with the offset, -1 where none was; it is kept, so that a log that was truncated is still noticed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a rollback would change. Two plans are equal if the group did not move in between."""
+
+    changes: tuple[Change, ...]
+    mirrored: bool
+    """Whether the mirror holds anything that must go."""
+    offsets: int
+    """How many committed offsets were seen: brokers leave out those of topics that this user must not describe."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.changes and not self.mirrored
+
+
+class Rollback:
+    """The rollback of one group to a model.
+
+    Parameters
+    ----------
+    config
+        Properties of a client, as confluent-kafka takes them; only those about the connection are used.
+    group
+        The group.
+    to
+        The model of which no committed offset shall exceed.
+    mirror
+        The group's mirror, if it has one. Without it the members would read the old latch there.
+    timeout
+        Seconds, for each step.
+
+    Notes
+    -----
+    Needs the right READ on the group and on its topics; with a mirror also READ, WRITE and DESCRIBE_CONFIGS on it.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], group: str, *, to: Model, mirror: Mirror | None, timeout: float
+    ) -> None:
+        self._admin = clients.admin(config)
+        self._reader = GroupReader(config, group)
+        self._settled = Onlooker(config, group, isolation="read_committed")
+        self._group = group
+        self._to = to
+        self._mirror = mirror
+        self._timeout = timeout
+
+    def close(self) -> None:
+        """Hang up."""
+        self._reader.close()
+        self._settled.close()
+
+    def plan(self) -> Plan:
+        """Look at the group, and say what would be changed.
+
+        Raises
+        ------
+        RollbackRefused
+            Somebody is in the group, or a transaction holds an offset.
+        UnknownMark
+            Newer software has committed here: its own rollback knows what that means.
+        GroupUnread, MirrorError
+            Something could not be read.
+        """
+        seen = self._require_nobody()
+        offsets = self._settled_offsets()
+        mirrored = self._mirror is not None and (self._mirror.read(self._timeout) or self._to) > self._to
+        if not offsets and not mirrored and seen.state == "empty":
+            raise RollbackRefused(
+                f"group {self._group!r} is there, but shows no offset: they have expired, or this user lacks the right "
+                "DESCRIBE on the topics, without which brokers say nothing of them"
+            )
+        marked = ((partition, found, marks.read(found.metadata)) for partition, found in offsets.items())
+        return Plan(
+            changes=tuple(
+                Change(partition, found.offset, mark, Mark(self._to, mark.foreign), _epoch(found))
+                for partition, found, mark in sorted(marked, key=lambda row: row[0])
+                if mark.model is not None and mark.model > self._to
+            ),
+            mirrored=mirrored,
+            offsets=len(offsets),
+        )
+
+    def carry_out(self, plan: Plan) -> None:
+        """Do what was planned, if the group is still as it was, and read back that it is done.
+
+        The offsets come first: whoever joins in the middle still finds the latch in the mirror, and goes up again.
+
+        Raises
+        ------
+        RollbackRefused
+            The group has moved since it was planned.
+        SwitchError
+            It was begun, and is not done: run it again.
+        """
+        if self.plan() != plan:
+            raise RollbackRefused(
+                f"group {self._group!r} has moved since it was looked at: somebody commits there. Nothing was changed; "
+                "find and stop that member, then run this again"
+            )
+        if plan.changes:
+            self._commit(plan.changes)
+        if plan.mirrored and self._mirror is not None:
+            self._mirror.erase(self._timeout)
+        left = self.plan()
+        done = {(change.partition, change.offset): change.after for change in plan.changes}
+        found = {
+            (partition, offset): mark
+            for partition, (offset, mark) in self._reader.peek([p for p, _ in done], self._timeout).items()
+        }
+        if not left.empty or found != done:
+            raise SwitchError(
+                f"group {self._group!r} does not read back as it was written: somebody commits there. "
+                "Find and stop that member, then run this again"
+            )
+
+    def _commit(self, changes: Iterable[Change]) -> None:
+        request = ConsumerGroupTopicPartitions(
+            self._group,
+            [
+                TopicPartition(*change.partition, change.offset, marks.write(change.after), change.leader_epoch)
+                for change in changes
+            ],
+        )
+        future = self._admin.alter_consumer_group_offsets([request], request_timeout=OPEN_END_SECONDS)[self._group]
+        what = f"rewriting the offsets of group {self._group!r}"
+        answer = Asked(self._admin, future, what, lambda answer: answer.topic_partitions, self._timeout).result()
+        refused = {(found.topic, found.partition): found.error for found in answer if found.error is not None}
+        if refused:
+            error = next(iter(refused.values()))
+            joined = error.code() == KafkaError.UNKNOWN_MEMBER_ID
+            todo = "A member has joined: stop it" if joined else "It needs the right READ on the group and its topics"
+            raise SwitchError(
+                f"the offsets of {named(refused)} were not rewritten: {error.name()}: {error.str()}. {todo}, then run "
+                "this again"
+            )
+
+    def _require_nobody(self) -> GroupSeen:
+        seen = self._reader.members(self._timeout)
+        if seen.empty:
+            return seen
+        alive = "; ".join(str(member) for member in seen.members[:_NAMED]) or "somebody on the way in or out"
+        more = f"; and {len(seen.members) - _NAMED} more" if len(seen.members) > _NAMED else ""
+        raise RollbackRefused(
+            f"group {self._group!r} is {seen.state}, not empty: {alive}{more}. Stop every member"
+            f"{_about_static(seen.members)}"
+        )
+
+    def _settled_offsets(self) -> dict[Partition, TopicPartition]:
+        """Return what is committed, and refuse where a transaction holds any offset of the same topics.
+
+        A partition whose very first offset is held is in no list of the group's: so all of each topic are asked for.
+        """
+        known = set(self._reader.peek(timeout=self._timeout))
+        partitions = sorted(known | set(self._reader.input_partitions({topic for topic, _ in known}, self._timeout)))
+        if not partitions:
+            return {}
+        found = self._ask_settled(partitions, self._timeout)
+        if found is None:
+            raise RollbackRefused(
+                f"an open transaction holds the offset of {named([self._one_held(partitions)])}, maybe of others too, "
+                "and rewriting it would produce its output again. A member that was stopped, or died, has left it "
+                "open: the broker ends it transaction.timeout.ms after it began, at most 10 s late. Wait, then "
+                "run this again"
+            )
+        return found
+
+    def _ask_settled(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
+        """Return what is committed; None where a transaction holds some of it, for the broker says so by no answer."""
+        try:
+            return patiently(lambda left: self._settled.ask(partitions, _sort_out, left).result(), timeout)
+        except GroupUnread as unread:
+            if unread.error is None or unread.error.code() in PASSING:
+                return None  # the group was read a moment ago: its coordinator is there
+            raise
+
+    def _one_held(self, partitions: list[Partition]) -> Partition:
+        """Find a partition whose offset is held, by halves."""
+        while len(partitions) > 1:
+            half = partitions[: len(partitions) // 2]
+            partitions = half if self._ask_settled(half, _PROBE_SECONDS) is None else partitions[len(half) :]
+        return partitions[0]
+
+
+def _sort_out(found: Iterable[TopicPartition]) -> dict[Partition, TopicPartition]:
+    settled: dict[Partition, TopicPartition] = {}
+    for offset in found:
+        place = (offset.topic, offset.partition)
+        if offset.error is not None:
+            raise GroupUnread(f"the offset of {named([place])}", offset.error)
+        if offset.offset >= 0:
+            settled[place] = offset
+    return settled
+
+
+def _about_static(members: tuple[Member, ...]) -> str:
+    if any(member.instance_id is not None for member in members):
+        return "; a static one is in the group until its session.timeout.ms is over, stopped or not"
+    return ""
+
+
+def _epoch(found: TopicPartition) -> int:
+    epoch: int | None = found.leader_epoch  # None where there is none, whatever its type says
+    return -1 if epoch is None else epoch

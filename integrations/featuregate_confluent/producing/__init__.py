@@ -1,0 +1,1 @@
+"""Transactional producers, and the transactions that they run."""

@@ -1,0 +1,188 @@
+"""The one place that sends offsets: with fresh metadata, or not at all.
+
+``Producer.send_offsets_to_transaction`` checks nothing. A consumer that was only assigned to, or that has lost its
+membership, has metadata that a broker accepts without a look (generation -1, no member), and an old broker is never
+given any.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from featuregate_confluent.error_actions import Remedy, explain, remedy
+from featuregate_confluent.errors import CommitRefused
+from featuregate_confluent.latch import marks
+from featuregate_librdkafka.calls import call_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from confluent_kafka import Consumer, KafkaError, Producer
+
+    from featuregate import Decision, Gate
+    from featuregate_confluent.latch.marks import Mark
+    from featuregate_librdkafka.calls import Within
+
+__all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
+
+SEND_SECONDS: Final = 30.0
+GRACE_SECONDS: Final = 2.0
+"""So much later than after librdkafka's own bound an answer may come."""
+STOOD_STILL: Final = "the client waits for a broker that went away"
+_HEADER: Final = b"CGMDv2:"
+_GENERATION_BYTES: Final = 4
+
+
+class Identity(NamedTuple):
+    """Who a consumer is in its group, as the group's metadata says."""
+
+    generation: int
+    """Of a classic group; in a KIP-848 group the epoch of the member. -1 outside any."""
+    member_id: str
+
+
+def identity(group_metadata: bytes) -> Identity:
+    """Read what ``Consumer.consumer_group_metadata()`` gave.
+
+    It is librdkafka's own serialization (``rd_kafka_consumer_group_metadata_write``), which is no API: anything that
+    does not look like it is refused rather than guessed.
+
+    Raises
+    ------
+    CommitRefused
+        It is another format.
+    """
+    body = bytes(group_metadata)
+    generation_at = len(_HEADER)
+    texts = body[generation_at + _GENERATION_BYTES :].split(b"\0")
+    if not body.startswith(_HEADER) or len(texts) < 3:  # noqa: PLR2004 - group, member, and what follows
+        raise CommitRefused(
+            Remedy.FATAL,
+            "this confluent-kafka describes its group membership in a way that is not understood, so it could not be "
+            "checked; use a release that this version of featuregate lists",
+        )
+    generation = int.from_bytes(body[generation_at : generation_at + _GENERATION_BYTES], "little", signed=True)
+    return Identity(generation, texts[1].decode("utf-8", "replace"))
+
+
+def uncontradicted(gate: Gate) -> Decision:
+    """Return a gate's decision; where a broker shows now that it is too old, without what holds the gate open (R4)."""
+    decision = gate.decision
+    return replace(decision, held=None) if decision.verdict == "closed" else decision
+
+
+def safe_send_offsets(
+    producer: Producer,
+    consumer: Consumer,
+    offsets: Iterable[TopicPartition],
+    *,
+    gate: Gate,
+    mark: Mark | None = None,
+    timeout: float = SEND_SECONDS,
+) -> int:
+    """Send the offsets of a transaction in the v2 model, where everything proves that zombies are stopped.
+
+    Parameters
+    ----------
+    producer
+        With an open transaction.
+    consumer
+        Subscribed to its topics, in the group whose offsets these are.
+    offsets
+        The next offset to consume of each partition, which must still be assigned to the consumer.
+    gate
+        On ``featuregate.requirements.presets.kip447``.
+    mark
+        What the offsets' metadata says; by default, what each of them brings.
+    timeout
+        Seconds, over all attempts.
+
+    Returns
+    -------
+    The generation in which they were sent.
+
+    Raises
+    ------
+    CommitRefused
+        They were not sent, or not accepted. ``error.remedy`` says what helps: abort the transaction and seek back;
+        drop the producer and join the group again; or nothing.
+
+    Notes
+    -----
+    KIP-447; TxnOffsetCommitRequest.json, version 3. Needs READ on the group and WRITE on the transactional id.
+    """
+    decision = uncontradicted(gate)
+    if not decision.open:
+        raise CommitRefused(
+            Remedy.ABORT, f"not every broker is known to check the group's metadata: {decision.summary}"
+        )
+    if mark is not None:
+        text = marks.write(mark)
+        offsets = [TopicPartition(offset.topic, offset.partition, offset.offset, text) for offset in offsets]
+    return send_offsets(producer, consumer, list(offsets), timeout=timeout)
+
+
+def send_offsets(
+    producer: Producer,
+    consumer: Consumer,
+    offsets: list[TopicPartition],
+    *,
+    timeout: float = SEND_SECONDS,
+    generation: int | None = None,
+    within: Within = call_within,
+) -> int:
+    """Send offsets with the metadata of now; in ``generation`` only, where one is given.
+
+    A producer with an id for each partition needs no more than this: its id is what stops its zombies.
+
+    Raises
+    ------
+    CommitRefused
+        See :func:`safe_send_offsets`.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        # Anew for each attempt: a rebalance may have come between the two.
+        fresh = consumer.consumer_group_metadata()
+        who = identity(fresh)
+        _check(who, generation)
+        left = max(deadline - time.monotonic(), 0.1)
+        try:
+            within(left + GRACE_SECONDS, partial(producer.send_offsets_to_transaction, offsets, fresh, left))
+        except TimeoutError as standstill:
+            # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
+            # where the client has given that broker up since. A new producer asks anew.
+            raise CommitRefused(Remedy.REJOIN, f"{standstill}: {STOOD_STILL}") from standstill
+        except KafkaException as failure:
+            error: KafkaError = failure.args[0]
+            helps = remedy(error)
+            if helps is Remedy.RETRY and deadline > time.monotonic():
+                continue
+            helps = Remedy.ABORT if helps is Remedy.RETRY else helps
+            raise CommitRefused(
+                helps, f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
+            ) from failure
+        return who.generation
+
+
+def _check(who: Identity, generation: int | None) -> None:
+    if who.generation < 0 or not who.member_id:
+        raise CommitRefused(
+            Remedy.ABORT,
+            f"this consumer is no member of its group (generation {who.generation}, member {who.member_id!r}): brokers "
+            "would accept its offsets unchecked. Use subscribe() rather than assign(), and poll it",
+        )
+    if generation is not None and who.generation != generation:
+        raise CommitRefused(
+            Remedy.ABORT, f"the group moved on from generation {generation} to {who.generation} meanwhile"
+        )
+
+
+def words(error: KafkaError) -> str:
+    """Say what a client's error was, and what it means."""
+    return f"{error.name()}: {explain(error).reason} ({error.str()})"

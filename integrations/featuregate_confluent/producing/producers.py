@@ -1,0 +1,187 @@
+"""The transactional producers of this member: made when a partition is taken, closed when it is given back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from featuregate_confluent.config import settings
+from featuregate_confluent.config.transactional_ids import partition_id, slot_id
+from featuregate_confluent.error_actions import Remedy, remedy
+from featuregate_confluent.errors import MustRejoin, SwitchFatal
+from featuregate_librdkafka.closing import close_producer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from confluent_kafka import KafkaError
+
+    from featuregate_confluent.latch.protocol import Partition
+
+__all__ = ["Producers"]
+
+logger = logging.getLogger("featuregate.confluent.producer")
+
+TAKE_SECONDS: Final = 60.0
+CLOSE_SECONDS: Final = 3.0
+"""What is open is ended by the next owner of the id, or by the broker: nobody has to wait for it here."""
+_AT_ONCE: Final = 16
+"""Producers that are made or closed side by side: each waits for its coordinator nearly all of the time."""
+
+
+class Producers:
+    """The producers that this member has open, by partition, and the one of the process."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        app_id: str,
+        slot: str,
+        name_of: Callable[[str, Partition], str] = partition_id,
+        timeout: float = TAKE_SECONDS,
+    ) -> None:
+        self._config = config
+        self._app_id = app_id
+        self._slot = slot
+        self._name_of = name_of
+        self._timeout = timeout
+        self._by_partition: dict[Partition, Producer] = {}
+        self._of_process: Producer | None = None
+
+    def __len__(self) -> int:
+        return len(self._by_partition) + (self._of_process is not None)
+
+    def __contains__(self, partition: Partition) -> bool:
+        return partition in self._by_partition
+
+    def of(self, partition: Partition) -> Producer:
+        """Give the producer of a partition that was taken."""
+        return self._by_partition[partition]
+
+    @property
+    def of_process(self) -> Producer:
+        """The one producer of the v2 model, made at its first use.
+
+        Raises
+        ------
+        MustRejoin
+            Its id could not be taken now.
+        SwitchFatal
+            It never can be: rights, or settings.
+        """
+        if self._of_process is None:
+            self._of_process = self._make(slot_id(self._app_id, self._slot))
+        return self._of_process
+
+    def serve(self) -> None:
+        """Let every producer call back and log, also those that have nothing to do: nobody else does."""
+        for producer in (*self._by_partition.values(), *([self._of_process] if self._of_process else ())):
+            producer.poll(0)
+
+    def take(self, partitions: Collection[Partition]) -> None:
+        """Make the producers of partitions, which stops whoever had their ids before.
+
+        Raises
+        ------
+        MustRejoin, SwitchFatal
+            As :attr:`of_process`.
+        """
+        self.give_back([partition for partition in partitions if partition in self._by_partition])
+        self._by_partition |= self._make_all(partitions)
+
+    def fence(self, partitions: Collection[Partition]) -> None:
+        """Stop whoever has the ids of these partitions, and keep none of them.
+
+        Raises
+        ------
+        MustRejoin, SwitchFatal
+            As :attr:`of_process`.
+        """
+        _close_all(self._make_all(partitions).values())
+
+    def give_back(self, partitions: Iterable[Partition]) -> None:
+        """Close the producers of partitions; an open transaction of theirs is aborted."""
+        mine = (self._by_partition.pop(partition, None) for partition in partitions)
+        _close_all([producer for producer in mine if producer is not None])
+
+    def to_one(self) -> None:
+        """Have the producer of the process, and then close those of all partitions.
+
+        Raises
+        ------
+        MustRejoin, SwitchFatal
+            As :attr:`of_process`.
+        """
+        _ = self.of_process
+        self.give_back(list(self._by_partition))
+
+    def drop(self, producer: Producer) -> None:
+        """Forget a producer that was fenced, or whose transaction nobody knows the end of, and close it."""
+        self.leave_behind(producer)
+        _close(producer)
+
+    def leave_behind(self, producer: Producer) -> None:
+        """Forget a producer that a call is still using; it ends with that call, if it ever does."""
+        self._by_partition = {key: kept for key, kept in self._by_partition.items() if kept is not producer}
+        if self._of_process is producer:
+            self._of_process = None
+
+    def close(self) -> None:
+        """Close every producer."""
+        self.give_back(list(self._by_partition))
+        if self._of_process is not None:
+            self.drop(self._of_process)
+
+    def _make_all(self, partitions: Collection[Partition]) -> dict[Partition, Producer]:
+        if not partitions:
+            return {}
+        with ThreadPoolExecutor(min(_AT_ONCE, len(partitions)), thread_name_prefix="featuregate-take") as pool:
+            pending = {
+                partition: pool.submit(self._make, self._name_of(self._app_id, partition)) for partition in partitions
+            }
+        made = {key: future.result() for key, future in pending.items() if future.exception() is None}
+        if len(made) < len(pending):
+            _close_all(made.values())
+            raise next(error for future in pending.values() if (error := future.exception()) is not None)
+        return made
+
+    def _make(self, transactional_id: str) -> Producer:
+        config = settings.producer_config(self._config, transactional_id=transactional_id)
+        try:
+            producer = Producer(config, logger=logger)
+        except KafkaException as failure:
+            raise SwitchFatal(f"the producer's properties are refused: {failure.args[0].str()}") from failure
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                producer.init_transactions(max(deadline - time.monotonic(), 0.1))
+            except KafkaException as failure:
+                error: KafkaError = failure.args[0]
+                helps = remedy(error)
+                if helps is Remedy.RETRY and deadline > time.monotonic():
+                    continue
+                _close(producer)
+                why = f"transactional id {transactional_id!r} could not be taken: {error.name()} ({error.str()})"
+                raise (SwitchFatal if helps is Remedy.FATAL else MustRejoin)(why) from failure
+            return producer
+
+
+def _close_all(producers: Collection[Producer]) -> None:
+    if not producers:
+        return
+    with ThreadPoolExecutor(min(_AT_ONCE, len(producers)), thread_name_prefix="featuregate-close") as pool:
+        list(pool.map(_close, producers))
+
+
+def _close(producer: Producer) -> None:
+    try:
+        close_producer(producer, CLOSE_SECONDS)
+    except KafkaException as error:  # it is gone either way, and its transaction with it
+        logger.debug("a producer was closed with %s", error)
+    except TimeoutError:
+        logger.warning("a producer did not close within %g s: it is left behind, with its threads", CLOSE_SECONDS)

@@ -1,0 +1,171 @@
+"""Reading a group: what is decided without a broker."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from featuregate.errors import ClosedError
+from featuregate_confluent.client.committed import named, read_all, stable_read
+from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.pending import GroupUnread
+from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.models import Model
+from featuregate_librdkafka.connection import connection_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "client.id": "orders#fg=bridge"}
+
+
+def failed(code: int) -> KafkaException:
+    return KafkaException(KafkaError(code))
+
+
+class Offsets:
+    """What answers as a consumer's ``committed`` does: first with these failures, then with offset 7."""
+
+    def __init__(self, *failures: KafkaException) -> None:
+        self.failures = list(failures)
+        self.asked = 0
+
+    def committed(self, partitions: Sequence[TopicPartition], timeout: float) -> list[TopicPartition]:
+        assert timeout > 0
+        self.asked += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return [TopicPartition(p.topic, p.partition, 7, "fg1;model=v2") for p in partitions]
+
+
+class Held:
+    """What answers as ``committed`` does while a transaction holds the offsets for ever."""
+
+    def committed(self, _partitions: Sequence[TopicPartition], timeout: float) -> list[TopicPartition]:
+        time.sleep(timeout)
+        raise failed(KafkaError._TIMED_OUT)
+
+
+@pytest.mark.parametrize(
+    "code", [KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.NOT_COORDINATOR, KafkaError.STALE_MEMBER_EPOCH]
+)
+def test_stable_read_asks_again_after_what_passes(code: int) -> None:
+    """A pending transaction, and a coordinator that moves, are waited for."""
+    consumer = Offsets(failed(code), failed(code))
+    assert stable_read(consumer, [("orders", 0)], 30) == {("orders", 0): (7, Mark(Model.V2))}  # type: ignore[arg-type]
+    assert consumer.asked == 3
+
+
+def test_stable_read_names_what_did_not_settle_and_what_to_do() -> None:
+    """It ends within its bound, and says what usually holds offsets."""
+    with pytest.raises(TakeoverTimedOut) as caught:
+        stable_read(Held(), [("orders", 1), ("orders", 0)], 0.2)  # type: ignore[arg-type]
+    assert "orders[0], orders[1] did not settle within 0.2 s" in str(caught.value)
+    assert "transaction.timeout.ms" in str(caught.value)
+
+
+def test_stable_read_does_not_wait_for_what_will_not_pass() -> None:
+    """A missing right is told at once, with the client's own error for whoever looks for a remedy."""
+    consumer = Offsets(failed(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    with pytest.raises(GroupUnread, match="GROUP_AUTHORIZATION_FAILED") as caught:
+        stable_read(consumer, [("orders", 0)], 30)  # type: ignore[arg-type]
+    assert caught.value.error is not None
+    assert caught.value.error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert consumer.asked == 1
+
+
+def test_no_partitions_are_not_asked_for() -> None:
+    """librdkafka takes an empty list for all partitions of the assignment, or refuses it."""
+    consumer = Offsets()
+    assert (stable_read(consumer, [], 30), consumer.asked) == ({}, 0)  # type: ignore[arg-type]
+
+
+def test_a_peek_of_no_partitions_asks_nobody() -> None:
+    """On the wire an empty list would mean all partitions; nobody listens at this address, and it still answers."""
+    reader = GroupReader(NOWHERE, "orders")
+    assert reader.ask_peek([], timeout=30).result() == {}
+    reader.close()
+
+
+def test_an_offset_that_was_not_answered_is_no_offset_of_none() -> None:
+    """A partition that the answer leaves out might hold the latch."""
+    with pytest.raises(GroupUnread, match=r"in orders\[1\]: no answer"):
+        read_all("offsets", [("orders", 0), ("orders", 1)], [TopicPartition("orders", 0, 5)])
+
+
+def test_a_newer_mark_stops_the_reading() -> None:
+    """What newer software wrote is not passed over as foreign."""
+    with pytest.raises(UnknownMark):
+        read_all("offsets", [("orders", 0)], [TopicPartition("orders", 0, 5, "fg9;model=v9")])
+
+
+def test_absent_offsets_and_foreign_text() -> None:
+    """No offset is None; text that is not ours is kept."""
+    found = read_all("offsets", (), [TopicPartition("a", 0, -1001), TopicPartition("a", 1, 0, "theirs")])
+    assert found == {("a", 0): (None, Mark(None)), ("a", 1): (0, Mark(None, "theirs"))}
+
+
+def test_a_reader_that_nobody_answers_fails_within_its_bound_and_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+    """Standard error belongs to the app."""
+    reader = GroupReader(NOWHERE, "orders")
+    began = time.monotonic()
+    asked = reader.ask(timeout=1)
+    assert not asked.done
+    with pytest.raises(GroupUnread, match="who is in group 'orders'"):
+        asked.result()
+    assert time.monotonic() - began < 10
+    with pytest.raises(GroupUnread):
+        reader.input_partitions(["orders"], timeout=1)
+    with pytest.raises(GroupUnread):
+        reader.input_partitions(["^orders"], timeout=1)
+    reader.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_closed_reader_asks_nobody() -> None:
+    """Closing again does nothing."""
+    reader = GroupReader(NOWHERE, "orders")
+    reader.close()
+    reader.close()
+    with pytest.raises(ClosedError):
+        reader.ask()
+
+
+def test_clients_of_our_own_take_the_connection_and_nothing_else() -> None:
+    """Rights and the token callback come along; group, offsets and the app's callbacks do not."""
+
+    def token(_config: str) -> tuple[str, float]:
+        return "token", 0.0
+
+    ours = {
+        "bootstrap.servers": "b:9092",
+        "client.id": "orders#fg=bridge",
+        "oauth_cb": token,
+        "sasl.mechanisms": "OAUTHBEARER",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": "/ca.pem",
+        "enable.ssl.certificate.verification": True,
+        "socket.timeout.ms": 5000,
+    }
+    apps = {
+        "group.id": "orders",
+        "group.instance.id": "one",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "transactional.id": "orders-0",
+        "on_commit": print,
+        "stats_cb": print,
+        "error_cb": print,
+        "debug": "all",
+    }
+    assert connection_properties(ours | apps) == ours
+
+
+def test_many_partitions_are_named_in_few_words() -> None:
+    """In order, and the rest is counted."""
+    assert named([("b", 1), ("a", 10), ("a", 2)]) == "a[2], a[10], b[1]"
+    assert named([("a", n) for n in range(10)]).endswith("a[7] and 2 more")

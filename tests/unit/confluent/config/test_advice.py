@@ -1,0 +1,241 @@
+"""What a cluster allows a client to switch on."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, libversion
+
+from featuregate.errors import ConfigError
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import presets
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_confluent.config import advice
+from featuregate_confluent.config.advice import Advice, State, advise, with_advice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featuregate.view.cluster_view import View
+
+OLD, MIDDLE, NEW = release_view("2.4"), release_view("3.9"), release_view("4.2")
+ROLLING = release_view("4.2", "2.4")
+QUIET = logging.getLogger("tests.advice")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy", "group.protocol.type")
+
+
+def one(name: str, view: View, config: Mapping[str, object] | None = None) -> Advice:
+    """Return the advice of this name."""
+    both = (*advise(view, "consumer", config or {}), *advise(view, "producer", config or {}))
+    return next(each for each in both if each.name == name)
+
+
+def judged(name: str, librdkafka: tuple[int, int, int] | None) -> Advice:
+    """Return the advice of this name on a new cluster for another librdkafka than the one of this process."""
+    item = next(each for each in advice._ITEMS if each.name == name)
+    return advice._advice(item, evaluate(NEW, item.requirement), {}, librdkafka)
+
+
+def test_an_old_cluster_allows_zstd_and_idempotence_only() -> None:
+    """2.4: neither the new group protocol nor offsets that are fenced by the group."""
+    states = {each.name: each.state for role in ("consumer", "producer") for each in advise(OLD, role, {})}
+    assert states == {
+        "group-protocol": State.NOT_YET,
+        "read-committed": State.ON,
+        "zstd": State.MAY,
+        "idempotence": State.MAY,
+        "one-producer-per-process": State.NOT_YET,
+        "transactions-v2": State.NO_EFFECT,
+    }
+
+
+def test_the_new_group_protocol_needs_the_finalized_level() -> None:
+    """3.9 serves the API, and has not finalized group.version; 4.2 has."""
+    assert one("group-protocol", MIDDLE).state is State.NOT_YET
+    assert "group.version>=1" in one("group-protocol", MIDDLE).reason
+    assert one("group-protocol", NEW).state is State.MAY
+
+
+def test_one_old_broker_holds_everything_back_that_it_lacks() -> None:
+    """It may coordinate the group tomorrow; the reason names it."""
+    found = one("one-producer-per-process", ROLLING)
+    assert found.state is State.NOT_YET
+    assert "broker 2" in found.reason
+
+
+def test_a_broker_that_said_nothing_holds_everything_back() -> None:
+    """Unknown never opens anything."""
+    silent = release_view("4.2", "4.2", silent=(2,))
+    assert {each.state for each in advise(silent, "producer", {})} == {State.NOT_YET, State.NO_EFFECT}
+
+
+def test_transactions_v2_are_for_information() -> None:
+    """The cluster has them, and librdkafka does not speak them."""
+    found = one("transactions-v2", NEW)
+    assert found.decision.open
+    assert (found.state, found.used_by_client, found.property) == (State.NO_EFFECT, False, None)
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ({"group.protocol": "CONSUMER"}, "group-protocol"),
+        ({"compression.codec": "zstd"}, "zstd"),
+        ({"topic.compression.type": "zstd"}, "zstd"),
+        ({"enable.idempotence": "T"}, "idempotence"),
+        ({"transactional.id": "mine"}, "idempotence"),
+        ({}, "read-committed"),
+        ({"isolation.level": "READ_COMMITTED"}, "read-committed"),
+    ],
+)
+def test_what_is_on_is_seen_in_every_spelling(config: dict[str, object], name: str) -> None:
+    """By the app's own property, by one that implies it, or by librdkafka's default."""
+    found = one(name, NEW, config)
+    assert (found.state, found.conflicts, found.applies) == (State.ON, (), False)
+
+
+def test_what_is_on_without_the_cluster_is_said() -> None:
+    """A consumer that insists on the new protocol does not start on an old cluster."""
+    found = one("group-protocol", OLD, {"group.protocol": "consumer"})
+    assert found.state is State.NOT_YET
+    assert found.reason.startswith("it is on, but closed: ")
+
+
+@pytest.mark.parametrize("key", CLASSIC_ONLY)
+def test_librdkafka_refuses_what_we_call_a_conflict(key: str) -> None:
+    """Applied all the same, the advice would leave the app without a consumer."""
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "group.protocol": "consumer"}
+    Consumer(config, logger=QUIET).close()
+    value = {"group.protocol.type": "consumer", "partition.assignment.strategy": "range"}.get(key, "6000")
+    with pytest.raises(KafkaException, match="not supported"):
+        Consumer({**config, key: value}, logger=QUIET)
+
+
+@pytest.mark.parametrize("key", CLASSIC_ONLY)
+def test_properties_of_the_classic_protocol_go_first(key: str) -> None:
+    """librdkafka refuses to make a consumer with both."""
+    found = one("group-protocol", NEW, {key: "1"})
+    assert (found.state, found.conflicts, found.applies) == (State.MAY, (key,), False)
+    assert f"(remove {key} first)" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "conflict"),
+    [
+        ({"group.protocol": "classic"}, "group-protocol", "group.protocol"),
+        ({"compression.type": "lz4"}, "zstd", "compression.type"),
+        ({"compression.codec": "none"}, "zstd", "compression.codec"),
+        ({"isolation.level": "read_uncommitted"}, "read-committed", "isolation.level"),
+        ({"enable.idempotence": "False"}, "idempotence", "enable.idempotence"),
+        ({"acks": 1}, "idempotence", "acks"),
+        ({"default.topic.config": {"acks": "0"}}, "idempotence", "default.topic.config: acks"),
+        ({"max.in.flight": 6}, "idempotence", "max.in.flight"),
+        ({"retries": "0"}, "idempotence", "retries"),
+        ({"queuing.strategy": "lifo"}, "idempotence", "queuing.strategy"),
+    ],
+)
+def test_the_app_s_own_choice_stands_in_the_way(config: dict[str, object], name: str, conflict: str) -> None:
+    """It is named, and never overridden."""
+    found = one(name, NEW, config)
+    assert (found.state, found.conflicts, found.applies) == (State.MAY, (conflict,), False)
+    with_features = with_advice(config, role="producer", features=StaticFeatures(NEW))
+    assert {key: with_features[key] for key in config} == config
+
+
+@pytest.mark.parametrize("config", [{"acks": "ALL"}, {"acks": -1}, {"max.in.flight": 5}, {"queuing.strategy": "fifo"}])
+def test_what_idempotence_can_live_with_is_no_conflict(config: dict[str, object]) -> None:
+    """Only the values that librdkafka refuses beside it."""
+    assert one("idempotence", NEW, config).applies
+
+
+def test_an_old_librdkafka_holds_the_group_protocol_back() -> None:
+    """Before 2.12 it was a preview, which the cluster cannot know."""
+    found = judged("group-protocol", (2, 11, 1))
+    assert (found.state, found.used_by_client, found.applies) == (State.NOT_YET, False, False)
+    assert "2.11.1" in found.reason
+    assert "2.12.0" in found.reason
+    assert judged("group-protocol", (2, 12, 0)).applies
+
+
+def test_it_works_where_confluent_kafka_is_not_installed() -> None:
+    """An operator's machine may look on behalf of the app's; the sentence says that nobody asked the client."""
+    found = judged("group-protocol", None)
+    assert found.applies
+    assert "not installed here" in found.client
+
+
+def test_the_version_of_librdkafka_is_the_one_in_this_process() -> None:
+    """As its own text says it."""
+    found = advice.installed_librdkafka()
+    assert found is not None
+    assert ".".join(map(str, found)) == libversion()[0]
+
+
+def test_every_advice_says_why_and_crosses_process_borders() -> None:
+    """Each is shown to people, and sent to where they look."""
+    for view in (OLD, ROLLING, NEW):
+        for role in ("consumer", "producer"):
+            for found in advise(view, role, {}):
+                assert found.reason
+                assert found.client
+                assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_there_are_two_roles() -> None:
+    """Anything else is a slip of the pen."""
+    with pytest.raises(ConfigError, match="role: must be consumer or producer, not 'admin'"):
+        advise(NEW, "admin", {})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="role"):
+        with_advice({}, role="admin", features=StaticFeatures(NEW))  # type: ignore[arg-type]
+
+
+def test_what_may_be_switched_on_is() -> None:
+    """In a new dict, with all that the app had in it."""
+    config = {"group.id": "g", "linger.ms": 5}
+    features = StaticFeatures(NEW)
+    assert with_advice(config, role="consumer", features=features) == {**config, "group.protocol": "consumer"}
+    assert with_advice(config, role="producer", features=features) == {
+        **config,
+        "compression.type": "zstd",
+        "enable.idempotence": "true",
+    }
+    assert config == {"group.id": "g", "linger.ms": 5}
+
+
+def test_nothing_is_switched_on_before_anybody_has_answered() -> None:
+    """A gate without a view is closed."""
+    config = {"group.id": "g"}
+    for role in ("consumer", "producer"):
+        assert with_advice(config, role=role, features=StaticFeatures()) == config
+
+
+def test_what_was_switched_on_stays_on() -> None:
+    """A new view that lacks the level, as of a stale broker, does not bring the next consumer back to classic."""
+    features = StaticFeatures(NEW)
+    first = with_advice({}, role="consumer", features=features)
+    features.show(release_view("4.2", finalized={}, epoch=NEW.epoch + 1))
+    assert evaluate(features.view, presets.kip848).verdict == "closed"
+    assert with_advice({}, role="consumer", features=features) == first == {"group.protocol": "consumer"}
+
+
+def test_the_gates_are_named() -> None:
+    """So that health() shows them, and an app can hold one closed in its tests."""
+    features = StaticFeatures(NEW)
+    features.force_closed("advice-zstd")
+    zstd = features.gate("advice-zstd", presets.zstd)
+    assert with_advice({}, role="producer", features=features) == {"enable.idempotence": "true"}
+    assert features.health()["gates"] == {"advice-zstd": zstd.open}
+
+
+def test_each_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """What was switched on, and why something was not."""
+    with caplog.at_level(logging.INFO, logger="featuregate_confluent.config.advice"):
+        with_advice({"acks": 1}, role="producer", features=StaticFeatures(NEW))
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("producer switched on: compression.type=zstd") for line in lines)
+    assert any(line.startswith("producer left as it is: enable.idempotence=true: may be") for line in lines)

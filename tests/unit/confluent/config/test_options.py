@@ -1,0 +1,187 @@
+"""The options of switch and processor: one source of names and defaults, and what is refused."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from featuregate.errors import ClosedError, ConfigError
+from featuregate.testing import StaticFeatures
+from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, ProducerSwitch, SwitchFatal, SwitchOptions
+from featuregate_confluent.config.options import DEFAULTS, complete
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "log_level": 0}
+NEEDED: dict[str, Any] = {"consumer": NOWHERE, "producer": NOWHERE, "topics": ["orders"], "app_id": "billing"}
+
+
+def switch(**options: Any) -> ProducerSwitch:
+    return ProducerSwitch(**{**NEEDED, "features": StaticFeatures(), **options})
+
+
+def processor(**options: Any) -> ExactlyOnceProcessor:
+    given = {**NEEDED, "features": StaticFeatures(), "transform": lambda _messages: [], **options}
+    return ExactlyOnceProcessor(**given)
+
+
+def test_each_option_is_needed_or_has_a_default() -> None:
+    """What type checkers know is what there is."""
+    assert SwitchOptions.__optional_keys__ == DEFAULTS.keys()
+    assert SwitchOptions.__required_keys__ == NEEDED.keys()
+    assert complete(SwitchOptions(**NEEDED)) == {**DEFAULTS, **NEEDED}
+    assert complete(SwitchOptions(**NEEDED, model="v2"))["model"] == "v2"
+
+
+def test_a_wrong_name_is_told_as_any_call_tells_it() -> None:
+    """Also by the processor, which hands it on."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'modell'"):
+        switch(modell="v2")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'group_intervall'"):
+        processor(group_intervall=1)
+    with pytest.raises(TypeError, match="missing 'app_id', 'topics'"):
+        ProducerSwitch(consumer=NOWHERE, producer=NOWHERE)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"poison": "skip"}, "poison"),
+        ({"poison": None}, "poison"),
+        ({"poison": DeadLetter("")}, "poison"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 1_000_001}, "batch_size"),
+        ({"linger": -0.1}, "linger"),
+        ({"linger": float("inf")}, "linger"),
+        ({"model": "v3"}, "model"),
+        ({"app_id": ""}, "app_id"),
+        ({"topics": "orders"}, "topics"),
+        ({"topics": []}, "topics"),
+        ({"group_interval": 0}, "group_interval"),
+        ({"group_interval": "3"}, "group_interval"),
+        ({"features": None, "interval": -1}, "interval"),
+        ({"consumer": {**NOWHERE, "enable.auto.commit": True}}, "enable.auto.commit"),
+        ({"producer": {**NOWHERE, "transactional.id": "mine"}}, "transactional.id"),
+        ({"producer": {**NOWHERE, "bootstrap.servers": "127.0.0.1:2"}}, "bootstrap.servers"),
+        ({"state_dir": "/dev/null/folder", "instance_id": None}, "state_dir"),
+    ],
+)
+def test_what_cannot_be_used_is_named(options: dict[str, Any], name: str) -> None:
+    """At once, and not at the first assignment."""
+    with pytest.raises(ConfigError) as refused:
+        processor(**options)
+    assert refused.value.key == name
+
+
+def test_a_property_of_the_producer_that_librdkafka_refuses_is_told() -> None:
+    """It is known when the first producer is made, and going on would not help."""
+    made = switch(producer={**NOWHERE, "no.such.property": 1})
+    with pytest.raises(SwitchFatal, match=r"no\.such\.property"):
+        _ = made._producers.of_process
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("properties", "incremental"),
+    [
+        ({}, False),
+        ({"group.protocol": "classic"}, False),
+        ({"group.protocol": "consumer"}, True),
+        ({"group.protocol": "CONSUMER"}, True),
+        ({"partition.assignment.strategy": "range,roundrobin"}, False),
+        ({"partition.assignment.strategy": "cooperative-sticky"}, True),
+    ],
+)
+def test_how_assignments_come_is_read_as_librdkafka_reads_it(properties: dict[str, str], *, incremental: bool) -> None:
+    """Values are told in any case; an assignment that is taken for the other kind ends the consumer."""
+    given = {**NOWHERE, **properties}
+    Consumer(given).close()  # librdkafka takes it
+    made = switch(consumer=given)
+    assert made._incremental is incremental
+    made.close()
+
+
+def test_closing_twice_is_closing_once_and_nothing_goes_on_then() -> None:
+    """One event says so; consuming from a switch that is closed, or was never subscribed, is told."""
+    told: list[object] = []
+    made = switch(metrics=told.append)
+    with pytest.raises(SwitchFatal, match="subscribe"):
+        made.consume()
+    made.close()
+    made.close()
+    assert len(told) == 1
+    with pytest.raises(ClosedError):
+        made.consume()
+
+
+def test_features_that_were_given_are_not_closed() -> None:
+    """They are the app's, and other gates may stand on them."""
+    features = StaticFeatures()
+    switch(features=features).close()
+    assert features.start().health()["status"] != "closed"
+    own = switch(features=None)
+    own.close()
+    assert own.health()["discovery"] == "closed"
+
+
+def test_a_processor_that_was_closed_before_it_ran_does_nothing() -> None:
+    """It ends at once, and a second run is refused."""
+    with processor() as made:
+        pass
+    made.run()
+    assert made.health()["status"] == "stopped"
+    with pytest.raises(ClosedError, match="make a new one"):
+        made.run()
+
+
+def test_a_slot_is_free_again_after_close(tmp_path: Path) -> None:
+    """The next process of the app on this machine gets the same name."""
+    made = [switch(state_dir=tmp_path) for _ in range(2)]
+    names = [each.slot.name for each in made]
+    assert len(set(names)) == 2
+    for each in made:
+        each.close()
+    again = switch(state_dir=tmp_path)
+    assert again.slot.name == names[0]
+    again.close()
+
+
+REENTRANT = """
+import sys, threading
+from featuregate.testing import StaticFeatures
+from featuregate_confluent import ExactlyOnceProcessor
+config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
+made = ExactlyOnceProcessor(
+    consumer=config, producer=config, topics=["t"], app_id="a", transform=list, features=StaticFeatures()
+)
+stop = made.stop if sys.argv[1] == "stop" else threading.Event().set
+inside = []
+
+def signal_comes(frame, event, argument):  # between any two steps of it
+    if event in ("call", "c_call", "c_return") and len(inside) < 30 and frame.f_code is not signal_comes.__code__:
+        inside.append(event)
+        stop()
+
+sys.setprofile(signal_comes)
+stop()
+sys.setprofile(None)
+made.close()
+print(len(inside))
+"""
+
+
+def test_stop_may_be_called_from_a_signal_handler_at_any_time() -> None:
+    """Also in the middle of another stop(); an Event would wait for itself there."""
+    command = [sys.executable, "-c", REENTRANT]
+    stopped = subprocess.run([*command, "stop"], capture_output=True, text=True, timeout=30, check=True)
+    assert int(stopped.stdout) > 0
+    with subprocess.Popen([*command, "event"], stdout=subprocess.PIPE) as stuck:
+        with pytest.raises(subprocess.TimeoutExpired):
+            stuck.wait(3)
+        stuck.send_signal(signal.SIGKILL)

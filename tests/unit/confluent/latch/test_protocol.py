@@ -1,0 +1,235 @@
+"""The latch protocol's decisions, one by one; ``test_latch_model.py`` proves them together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate_confluent.errors import ModelRefused
+from featuregate_confluent.latch import tags
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.latch.protocol import Choice, Member, Seen, decide, ids_to_take, latch, to_read
+
+P0, P1 = ("in", 0), ("in", 1)
+LEGACY, BRIDGE, V2 = Model
+
+
+def member(model: Model | None = BRIDGE, name: str = "app", instance_id: str | None = None) -> Member:
+    client_id = name if model is None else tags.tagged(name, model)
+    return Member(member_id=f"{client_id}-1b2c", client_id=client_id, instance_id=instance_id, host="/10.0.0.1")
+
+
+READY = Seen(
+    gate_open=True,
+    gate_why="open: 3 of 3 brokers",
+    latch=None,
+    members=(member(), member(V2)),
+    generation_of_members=5,
+    generation=5,
+)
+CLOSED = replace(READY, gate_open=False, gate_why="broker 2 has TxnOffsetCommit up to 2")
+LATCHED = replace(CLOSED, latch=V2, members=None)
+
+NOT_READY = {
+    "members unknown": replace(READY, members=None),
+    "read in another generation": replace(READY, generation_of_members=4),
+    "read in no generation": replace(READY, generation_of_members=None),
+    "no generation at all": replace(READY, generation=-1, generation_of_members=-1),
+    "nobody there": replace(READY, members=()),
+    "a foreign member": replace(READY, members=(member(), member(None))),
+    "a legacy member": replace(READY, members=(member(LEGACY), member())),
+}
+
+maybe = st.none() | st.sampled_from(list(Model))
+members = st.builds(member, maybe)
+seens = st.builds(
+    Seen,
+    gate_open=st.booleans(),
+    gate_why=st.just("as the gate says"),
+    latch=maybe,
+    members=st.none() | st.lists(members, max_size=3).map(tuple),
+    generation_of_members=st.none() | st.integers(-1, 2),
+    generation=st.integers(-1, 2),
+)
+
+
+def attempt(wish: Model | None, seen: Seen, running: Model | None) -> Choice | None:
+    try:
+        return decide(wish, seen, running)
+    except ModelRefused:
+        return None
+
+
+def test_the_latch_is_the_highest_that_anybody_left() -> None:
+    """In the own partitions, in those of others, or in the mirror; foreign text says nothing."""
+    low, high, none = {P0: Mark(BRIDGE)}, {P1: Mark(V2)}, {P0: Mark(None, "v2")}
+    assert latch(low, high, None) is V2
+    assert latch(high, low, None) is V2
+    assert latch(low, none, V2) is V2
+    assert latch(low, none, LEGACY) is BRIDGE
+    assert latch(none, none, None) is None
+    assert latch({}, {}, None) is None
+
+
+def test_auto_runs_v2_where_everything_is_proved() -> None:
+    """With the proof in words."""
+    choice = decide(None, READY, BRIDGE)
+    assert choice.model is V2
+    assert choice.why == "every broker checks the group's generation, and every live member (2) is bridge at least"
+
+
+@pytest.mark.parametrize("seen", NOT_READY.values(), ids=NOT_READY)
+def test_auto_waits_in_bridge_for_the_group(seen: Seen) -> None:
+    """Brokers check, but one fact about the members is missing."""
+    assert decide(None, seen, None).model is BRIDGE
+
+
+def test_auto_is_legacy_where_the_gate_is_closed() -> None:
+    """And repeats what the gate says of brokers."""
+    choice = decide(None, CLOSED, None)
+    assert choice.model is LEGACY
+    assert "broker 2 has TxnOffsetCommit up to 2" in choice.why
+
+
+@pytest.mark.parametrize(("latched", "running"), [(BRIDGE, None), (None, BRIDGE), (BRIDGE, LEGACY)])
+def test_a_closed_gate_does_not_lower_what_was_reached(latched: Model | None, running: Model | None) -> None:
+    """The view may be stale, the group's own past is not."""
+    assert decide(None, replace(CLOSED, latch=latched), running).model is BRIDGE
+
+
+@pytest.mark.parametrize("wish", [None, V2])
+def test_a_latch_at_v2_decides_alone(wish: Model | None) -> None:
+    """Whatever the member's own view of cluster and group says."""
+    assert decide(wish, LATCHED, None) == Choice(V2, "the group is latched at v2, and never goes back by itself")
+
+
+@pytest.mark.parametrize("wish", [LEGACY, BRIDGE])
+def test_a_latch_at_v2_refuses_a_lower_pin_and_names_the_way_back(wish: Model) -> None:
+    """With its dangers."""
+    with pytest.raises(ModelRefused, match=r"latched at v2.*stop every member.*featuregate group rollback.*twice"):
+        decide(wish, LATCHED, None)
+
+
+@pytest.mark.parametrize("wish", [LEGACY, BRIDGE])
+def test_a_lower_pin_is_obeyed_before_the_latch(wish: Model) -> None:
+    """Also where v2 would be possible."""
+    assert decide(wish, READY, None).model is wish
+    assert decide(wish, replace(CLOSED, latch=BRIDGE), None).model is wish
+
+
+def test_a_pin_does_not_lower_a_process_that_runs() -> None:
+    """Its own commits are there."""
+    with pytest.raises(ModelRefused, match="has committed in bridge"):
+        decide(LEGACY, READY, BRIDGE)
+    with pytest.raises(ModelRefused, match="has committed in v2"):
+        decide(BRIDGE, READY, V2)
+
+
+def test_a_process_that_has_committed_in_v2_stays() -> None:
+    """Also where marks were lost and no mirror is kept."""
+    assert decide(None, NOT_READY["a foreign member"], V2).model is V2
+
+
+def test_pinned_v2_needs_the_same_proof() -> None:
+    """A pin is a wish, and no permission."""
+    assert decide(V2, READY, None).model is V2
+    for seen in (CLOSED, *NOT_READY.values()):
+        with pytest.raises(ModelRefused):
+            decide(V2, seen, None)
+
+
+def test_pinned_v2_is_refused_with_the_brokers_reason() -> None:
+    """As the gate gives it."""
+    with pytest.raises(ModelRefused, match="broker 2 has TxnOffsetCommit up to 2"):
+        decide(V2, CLOSED, None)
+
+
+def test_pinned_v2_is_refused_with_the_members_name() -> None:
+    """By client id, host and instance id: that is what an operator can look for."""
+    seen = replace(READY, members=(member(), member(None, "old-app", "rack-7"), member(LEGACY)))
+    with pytest.raises(ModelRefused) as refused:
+        decide(V2, seen, None)
+    assert "client 'old-app' on '/10.0.0.1', instance 'rack-7' shows no tag" in refused.value.why
+    assert "client 'app#fg=legacy' on '/10.0.0.1' is legacy" in refused.value.why
+    assert "#fg=bridge" not in refused.value.why
+
+
+def test_a_sentence_stays_a_sentence() -> None:
+    """Many members, long names and line breaks come from the network."""
+    seen = replace(READY, members=tuple(member(None, f"{i}\n" + "x" * 5000) for i in range(50)))
+    why = decide(None, seen, None).why
+    assert "and 47 more" in why
+    assert "\n" not in why
+    assert len(why) < 800
+
+
+@pytest.mark.parametrize(("instance_id", "promised"), [("one", None), ("one#fg=bridge", BRIDGE), (None, V2)])
+def test_a_static_member_promises_what_its_instance_id_says(instance_id: str | None, promised: Model | None) -> None:
+    """Its client id may be that of the software which it has replaced in place."""
+    assert member(V2, instance_id=instance_id).model is promised
+
+
+@pytest.mark.parametrize("model", [LEGACY, BRIDGE])
+def test_one_producer_for_each_partition_takes_every_id(model: Model) -> None:
+    """Sorted, so that members that share partitions take them in one order."""
+    assert ids_to_take(model, {P1: Mark(V2), P0: Mark(None)}) == (P0, P1)
+
+
+def test_v2_takes_the_ids_of_partitions_that_it_has_not_marked() -> None:
+    """A foreign zombie may hold them; once a v2 commit is in a partition, nobody does."""
+    marks = {("in", n): Mark(model) for n, model in enumerate((None, LEGACY, BRIDGE, V2))}
+    assert ids_to_take(V2, marks) == (("in", 0), ("in", 1), ("in", 2))
+    assert ids_to_take(V2, {}) == ()
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, V2), (None, LEGACY), (LEGACY, BRIDGE), (V2, V2)])
+def test_a_kept_partition_goes_on_from_where_it_is(before: Model | None, after: Model) -> None:
+    """Under the id that it had, a process that was replaced is told so."""
+    assert to_read(before, after, owned=(P1, P0), new=(P1,)) == (P1,)
+
+
+@pytest.mark.parametrize(("before", "after"), [(LEGACY, V2), (BRIDGE, V2), (V2, BRIDGE)])
+def test_another_kind_of_producer_reads_every_offset_anew(before: Model, after: Model) -> None:
+    """Somebody may have taken the old id and committed, and the new one would never be fenced for it."""
+    assert to_read(before, after, owned=(P1, P0), new=()) == (P0, P1)
+
+
+@given(wish=maybe, seen=seens, running=maybe)
+def test_nothing_is_ever_lowered(wish: Model | None, seen: Seen, running: Model | None) -> None:
+    """Neither the process nor a latch at v2; for auto not even a latch at bridge."""
+    choice = attempt(wish, seen, running)
+    if choice is None:
+        return
+    assert running is None or choice.model >= running
+    assert seen.latch is not V2 or choice.model is V2
+    assert wish is not None or seen.latch is None or choice.model >= seen.latch
+    assert choice.why
+
+
+@given(wish=maybe, seen=seens, running=maybe)
+def test_a_first_v2_is_always_proved(wish: Model | None, seen: Seen, running: Model | None) -> None:
+    """Gate open, and every live member bridge at least, in this very generation."""
+    choice = attempt(wish, seen, running)
+    if choice is None or choice.model is not V2 or V2 in (seen.latch, running):
+        return
+    assert seen.gate_open
+    assert seen.members
+    assert seen.generation_of_members == seen.generation >= 0
+    assert all(one.model is not None and one.model >= BRIDGE for one in seen.members)
+
+
+@given(seen=seens, running=maybe)
+def test_auto_is_never_refused(seen: Seen, running: Model | None) -> None:
+    """It always has a model to run in."""
+    assert attempt(None, seen, running) is not None
+
+
+@given(wish=st.sampled_from(list(Model)), seen=seens, running=maybe)
+def test_a_pin_is_obeyed_or_refused(wish: Model, seen: Seen, running: Model | None) -> None:
+    """Never replaced in silence."""
+    choice = attempt(wish, seen, running)
+    assert choice is None or choice.model is wish

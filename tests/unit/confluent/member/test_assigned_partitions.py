@@ -1,0 +1,131 @@
+"""The partitions of a member, and how far each is processed."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from confluent_kafka import OFFSET_INVALID, Consumer, Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate_confluent.errors import MustRejoin
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.member.assigned_partitions import Ownership, by_partition
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "g"}
+SILENT = logging.getLogger("test.silent")
+A, B = ("orders", 0), ("orders", 1)
+THEIRS = Mark(Model.BRIDGE, "theirs")
+
+
+OWNED = {A: (5, THEIRS), B: (None, Mark(None))}
+
+
+def owning() -> Ownership:
+    """Own A from offset 5 on, and B, in which nothing was ever committed."""
+    ownership = Ownership()
+    with Consumer(NOWHERE, logger=SILENT) as unused:
+        ownership.take(unused, OWNED)  # nothing was owned before, so that no consumer has to be moved
+    return ownership
+
+
+def message(partition: tuple[str, int], offset: int) -> Message:
+    return Message(topic=partition[0], partition=partition[1], offset=offset, value=b"")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 100))))
+def test_messages_are_sorted_by_partition_and_stay_in_order(places: list[tuple[int, int]]) -> None:
+    """None is left out, and within a partition the order is that of arrival."""
+    parts = by_partition([message(("t", number), offset) for number, offset in places])
+    assert {key: [each.offset() for each in some] for key, some in parts.items()} == {
+        ("t", number): [offset for each, offset in places if each == number] for number, _ in places
+    }
+
+
+def test_each_change_counts_as_a_rebalance() -> None:
+    """Messages from before the last one are nobody's; a new consumer is a change too, and never counts from 0."""
+    ownership = owning()
+    assert (ownership.rebalances, list(ownership)) == (1, [A, B])
+    ownership.drop([A])
+    assert (ownership.rebalances, list(ownership)) == (2, [B])
+    ownership.drop([A])  # dropping what another has is no error
+    ownership.clear()
+    assert (ownership.rebalances, len(ownership)) == (4, 0)
+
+
+def test_a_consumer_is_assigned_to_where_it_goes_on() -> None:
+    """Without an offset where nothing was committed: auto.offset.reset decides there."""
+    places = owning().places([A, B])
+    assert [(each.topic, each.partition, each.offset) for each in places] == [(*A, 5), (*B, OFFSET_INVALID)]
+    assert owning().positions() == {A: 5}
+
+
+def test_a_commit_moves_on_and_keeps_the_apps_text() -> None:
+    """The position is that of the commit; what the app had beside the offset stays."""
+    ownership = owning()
+    ownership.advance({A: 9, B: 1}, Model.V2)
+    assert ownership.positions() == {A: 9, B: 1}
+    assert (ownership.foreign(A), ownership.foreign(B)) == ("theirs", "")
+
+
+def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
+    """This one is not assigned to the partition: its next messages would have left the ones in hand out."""
+    with Consumer(NOWHERE, logger=SILENT) as consumer:
+        with pytest.raises(MustRejoin, match="could not be rewound"):
+            owning().rewind(consumer, [message(A, 7)])
+        owning().rewind(consumer, [message(("another's", 0), 7)])  # is no business of ours
+
+
+def test_a_consumer_that_cannot_be_moved_to_where_another_has_come_is_replaced() -> None:
+    """It would process again what the other has committed; where nothing has moved, it is not touched."""
+    ownership = owning()
+    with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing
+        ownership.take(consumer, OWNED)
+        with pytest.raises(MustRejoin, match="could not be moved"):
+            ownership.take(consumer, {A: (9, THEIRS)})
+    assert ownership.positions() == {A: 9}
+
+
+def test_a_round_that_was_not_run_to_its_end_is_taken_back() -> None:
+    """The next commit would pass over what is left of it; and no transaction of it may commit any more."""
+    ownership = owning()
+    round_ = [message(A, 5), message(A, 6), message(B, 0)]
+    with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing: rewinding it is told
+        ownership.begin(round_)
+        ownership.end(round_[:2])
+        before = ownership.rebalances
+        with pytest.raises(MustRejoin, match="could not be rewound"):
+            ownership.take_back(consumer)
+        assert ownership.rebalances == before + 1
+
+
+def test_a_round_that_has_ended_is_let_be() -> None:
+    """So is one that was taken back already, and one of the consumer before."""
+    ownership = owning()
+    round_ = [message(A, 5), message(A, 6), message(B, 0)]
+    with Consumer(NOWHERE, logger=SILENT) as consumer:
+        ownership.begin(round_)
+        ownership.end(round_[:2])
+        ownership.end(round_[2:])
+        before = ownership.rebalances
+        ownership.take_back(consumer)
+        ownership.take_back(consumer)
+        assert ownership.rebalances == before
+        ownership.begin(round_)
+        ownership.clear()
+        ownership.take(consumer, OWNED)
+        ownership.take_back(consumer)
+
+
+def test_who_has_lost_its_place_owns_nothing_until_the_next_consumer() -> None:
+    """It says why, and has nothing left that it could give again."""
+    ownership = owning()
+    ownership.begin([message(A, 5)])
+    ownership.lose("its producer was fenced")
+    assert (len(ownership), ownership.lost) == (0, "its producer was fenced")
+    with Consumer(NOWHERE, logger=SILENT) as consumer:
+        ownership.take_back(consumer)
+    ownership.clear()
+    assert ownership.lost is None

@@ -1,0 +1,86 @@
+"""Who a consumer is in its group, read from bytes that are no API."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from featuregate.requirements import presets
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_confluent import CommitRefused, Remedy, safe_send_offsets
+from featuregate_confluent.producing.offsets import Identity, identity
+
+SILENT = logging.getLogger("test.silent")
+SILENT.propagate = False
+SILENT.addHandler(logging.NullHandler())
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
+
+
+@pytest.mark.parametrize("more", [{}, {"group.instance.id": "one"}, {"group.protocol": "consumer"}])
+def test_a_real_consumer_that_never_joined_is_nobody(more: dict[str, str]) -> None:
+    """These are the bytes of the client that is installed: generation -1, and no member."""
+    with Consumer({**NOWHERE, "group.id": "a group", **more}, logger=SILENT) as consumer:
+        assert identity(consumer.consumer_group_metadata()).generation < 0
+
+
+@given(st.integers(-(2**31), 2**31 - 1), NAMES, NAMES, st.binary())
+def test_what_looks_like_it_is_read(generation: int, group: str, member: str, rest: bytes) -> None:
+    """Generation and member, whatever the group is called and whatever follows."""
+    written = generation.to_bytes(4, "little", signed=True) + f"{group}\0{member}\0".encode() + rest
+    assert identity(b"CGMDv2:" + written) == Identity(generation, member)
+
+
+@given(st.binary() | st.binary().map(lambda rest: b"CGMDv2:" + rest))
+@example(b"")
+@example(b"CGMDv2:")
+@example(b"CGMDv2:\1\0\0\0group")
+@example(b"CGMDv2:\1\0\0\0group\0member without an end")
+@example(b"CGMDv3:\1\0\0\0group\0member\0\0")
+def test_anything_else_is_refused_rather_than_guessed(garbage: bytes) -> None:
+    """Either it is read, or it is refused as what no attempt would cure; nothing else is raised."""
+    if garbage.startswith(b"CGMDv2:") and garbage[11:].count(b"\0") >= 2:
+        assert identity(garbage).generation == int.from_bytes(garbage[7:11], "little", signed=True)
+    else:
+        with pytest.raises(CommitRefused, match="not understood") as refused:
+            identity(garbage)
+        assert refused.value.remedy is Remedy.FATAL
+
+
+@pytest.mark.parametrize("releases", [(), ("2.4",), ("4.2", "2.4")])
+def test_nothing_is_sent_while_the_gate_is_closed(releases: tuple[str, ...]) -> None:
+    """Nobody is asked: it is refused before the client is called, with the broker that is too old named."""
+    gate = StaticFeatures(release_view(*releases) if releases else None).gate("kip447", presets.kip447)
+    with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer, pytest.raises(CommitRefused) as refused:
+        safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate)
+    assert refused.value.remedy is Remedy.ABORT
+    assert (f"broker-{len(releases)}:9092" if releases else "no broker has answered") in refused.value.why
+
+
+def test_nothing_is_sent_where_a_broker_shows_that_a_gate_is_held_wrongly() -> None:
+    """A sticky gate stays open for the app's own switches; a zombie's offsets are a matter of now."""
+    features = StaticFeatures(release_view("4.2", "4.2"))
+    gate = features.gate("kip447", presets.kip447)
+    features.show(release_view("4.2", "2.4"))
+    assert gate.open
+    with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer, pytest.raises(CommitRefused) as refused:
+        safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate)
+    assert (refused.value.remedy, "broker-2:9092" in refused.value.why) == (Remedy.ABORT, True)
+
+
+def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
+    """Brokers would accept its offsets unchecked: the sentence says so, and what to do."""
+    gate = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
+    with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer:
+        consumer.assign([TopicPartition("t", 0)])
+        with pytest.raises(CommitRefused, match=r"no member of its group.*Use subscribe\(\)") as refused:
+            safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate, timeout=0.1)
+    assert refused.value.remedy is Remedy.ABORT
+
+
+def producer() -> Producer:
+    return Producer({**NOWHERE, "transactional.id": "x"}, logger=SILENT)

@@ -1,0 +1,108 @@
+"""Commits side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate_confluent import Aborted, MustRejoin, Pipeline, SwitchFatal, TransformFailed
+
+if TYPE_CHECKING:
+    from featuregate_confluent.producing.transaction import Transaction
+
+REJOIN, FATAL, FAILED = MustRejoin("fenced"), SwitchFatal("no rights"), TransformFailed("poison")
+
+
+class Ending:
+    """A transaction whose commit ends as it was told, with a note in a list."""
+
+    def __init__(self, ended: list[int], number: int, failure: Exception | None) -> None:
+        self.ended = ended
+        self.number = number
+        self.failure = failure
+        self.started = False
+
+    def start_commit(self) -> None:
+        self.started = True
+
+    def finish_commit(self) -> None:
+        assert self.started
+        self.ended.append(self.number)
+        if self.failure is not None:
+            raise self.failure
+
+
+class Ends:
+    """Transactions, and the order in which their commits ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+
+    def of(self, number: int, failure: Exception | None = None) -> Transaction:
+        """Give one of them."""
+        return Ending(self.ended, number, failure)  # type: ignore[return-value]
+
+
+def test_only_so_many_are_under_way_and_none_is_left_at_the_end() -> None:
+    """The oldest one is waited for first."""
+    ends = Ends()
+    with Pipeline(at_once=2) as pipeline:
+        for number in range(4):
+            pipeline.commit(ends.of(number))
+            assert ends.ended == list(range(number - 1))
+    assert ends.ended == [0, 1, 2, 3]
+
+
+def test_what_was_aborted_is_no_error() -> None:
+    """Its messages come again, wherever it was waited for."""
+    ends = Ends()
+    with Pipeline(at_once=1) as pipeline:
+        for number in range(3):
+            pipeline.commit(ends.of(number, Aborted("a rebalance")))
+    assert ends.ended == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("failures", "raised"),
+    [
+        ([None, REJOIN, None], REJOIN),
+        ([REJOIN, FATAL, MustRejoin("too")], FATAL),
+        ([FATAL, REJOIN, None], FATAL),
+        ([REJOIN, None, ValueError("of the app's callback")], ValueError),
+    ],
+)
+def test_all_are_waited_for_and_the_gravest_error_is_raised(failures: list[Exception | None], raised: object) -> None:
+    """What ends the app must not hide behind what only ends this member's turn."""
+    ends = Ends()
+
+    def run() -> None:
+        with Pipeline() as pipeline:
+            for number, failure in enumerate(failures):
+                pipeline.commit(ends.of(number, failure))
+
+    with pytest.raises((MustRejoin, SwitchFatal, ValueError)) as caught:
+        run()
+    assert caught.value is raised or type(caught.value) is raised
+    assert ends.ended == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("body", "end", "raised"),
+    [(FAILED, REJOIN, FAILED), (FAILED, FATAL, FAILED), (REJOIN, None, REJOIN), (REJOIN, FATAL, FATAL)],
+)
+def test_an_error_of_the_block_is_raised_once_all_have_ended(
+    body: Exception, end: Exception | None, raised: Exception
+) -> None:
+    """The app's own error wins; that this member has to join again does not win over what is fatal."""
+    ends = Ends()
+
+    def run() -> None:
+        with Pipeline() as pipeline:
+            pipeline.commit(ends.of(0, end))
+            raise body
+
+    with pytest.raises(type(raised)) as caught:
+        run()
+    assert caught.value is raised
+    assert ends.ended == [0]

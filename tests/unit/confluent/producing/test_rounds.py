@@ -1,0 +1,237 @@
+"""The rounds of a member: measured with a clock that the test moves."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate_confluent.errors import RoundTooLong
+from featuregate_confluent.events import RoundOutlived, RoundResized, SwitchEvent
+from featuregate_confluent.producing.rounds import ALONE_AT_MOST, Limits, Rounds
+
+SLOW = 0.025
+"""Seconds of work for a message."""
+
+
+class Batch:
+    """Messages of one transaction."""
+
+    def __init__(self, count: int, partition: int = 0) -> None:
+        self.messages = [Message(topic="orders", partition=partition, offset=7, value=b"") for _ in range(count)]
+
+
+class Member:
+    """A member whose transform takes some seconds for each message, on a clock of its own."""
+
+    def __init__(self, transaction: float = 10.0, poll: float = 300.0, most: int = 500) -> None:
+        self.now = 1000.0
+        self.events: list[SwitchEvent] = []
+        self.rounds = Rounds(Limits(transaction, poll), self.events.append, lambda: self.now)
+        self.most = most
+        self.aborted = 0
+
+    def process(self, batch: Batch, seconds: float, *, inside: bool) -> None:
+        """Run the app's code for a transaction: within it, or before it begins."""
+        self.rounds.given(batch)  # type: ignore[arg-type]
+        if not inside:
+            self.now += seconds
+        self.rounds.begun(batch)  # type: ignore[arg-type]
+        if inside:
+            self.now += seconds
+        self.rounds.ran(batch)  # type: ignore[arg-type]
+
+    def round(
+        self, each: float, *, lost: bool = False, inside: bool = False, partitions: int = 1, there: int = 10_000
+    ) -> float:
+        """Run a round, and return the seconds that it took."""
+        count = min(there, self.size())
+        self.rounds.polled(self.aborted)
+        began = self.now
+        for number in range(min(partitions, count)):
+            share = len(range(number, count, partitions))
+            self.process(Batch(share, number), share * each, inside=inside)
+        self.aborted += lost
+        return self.now - began
+
+    def size(self) -> int:
+        """Return how many messages the next round has."""
+        return self.rounds.size(self.most, self.aborted)
+
+    def told(self, kind: type) -> list[SwitchEvent]:
+        """Return the events of a kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def loses(member: Member, each: float) -> bool:
+    """Run a round; it is lost where it outlives a limit, as a real one is. Return whether it was."""
+    size = member.size()
+    seconds = size * each
+    lost = seconds > member.rounds.limits.poll
+    member.round(each, lost=lost)
+    return lost
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("partitions", [1, 16])
+def test_work_of_25_ms_a_message_stays_well_within_ten_seconds(*, inside: bool, partitions: int) -> None:
+    """500 messages would take 12.5 s; no round is lost from the first one on."""
+    member = Member(transaction=10.0, poll=10.0)
+    longest = max(member.round(SLOW, inside=inside, partitions=partitions) for _ in range(30))
+    assert 0.4 < longest <= 0.5
+
+
+def test_code_in_a_transaction_counts_against_its_timeout_and_code_before_it_does_not() -> None:
+    """The processor's transform returns before its transaction begins; an app's own loop works within it."""
+    within, before = Member(transaction=2.0), Member(transaction=2.0)
+    for _ in range(10):
+        within.round(SLOW, inside=True)
+        before.round(SLOW, inside=False)
+    assert (within.size(), before.size()) == (4, 20)
+
+
+def test_the_size_survives_losses_and_a_rejoin() -> None:
+    """A round that was lost comes again with half of its messages; nothing is forgotten in between."""
+    member = Member(poll=6.0)
+    for _ in range(6):
+        member.round(1e-5)
+    assert member.size() == 500
+    member.round(SLOW, lost=True)
+    assert member.told(RoundOutlived) == []
+    assert member.size() == 12
+    assert member.told(RoundOutlived) == [RoundOutlived(messages=500, seconds=12.5, limit="max.poll.interval.ms=6000")]
+
+
+def test_a_loss_for_another_reason_halves_the_round_and_blames_no_limit() -> None:
+    """A rebalance in mid-commit, for example."""
+    member = Member()
+    for _ in range(6):
+        member.round(1e-5)
+    member.round(1e-5, lost=True)
+    assert member.size() == 250
+    assert member.told(RoundOutlived) == []
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30))
+def test_no_work_of_a_possible_pace_is_lost_for_ever(paces: list[float]) -> None:
+    """Whatever it changes to, within three rounds one is committed: a loss tells the pace."""
+    member = Member(poll=6.0)
+    for each in paces:
+        assert not all(loses(member, each) for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("inside", "limit"), [(False, "max.poll.interval.ms=6000"), (True, "transaction.timeout.ms=2000")]
+)
+def test_a_message_that_alone_outlives_a_limit_ends_it_with_the_name_of_the_property(inside: bool, limit: str) -> None:  # noqa: FBT001
+    """Not the first time: a process that was stopped for a while looks the same."""
+    member = Member(transaction=2.0, poll=6.0)
+    seconds = 3.0 if inside else 8.0
+    for _ in range(ALONE_AT_MOST):
+        member.round(seconds, lost=True, inside=inside)
+    with pytest.raises(RoundTooLong) as caught:
+        member.size()
+    assert caught.value.limit == limit
+    assert str(caught.value) == (
+        f"the message orders[0]@7 alone took {seconds:.1f} s, longer than {limit} allows, 3 times in a row, and was "
+        f"never committed: raise {limit.partition('=')[0]}, or make the transform faster"
+    )
+
+
+def test_a_slow_message_that_was_committed_is_no_error_and_counts_the_others_anew() -> None:
+    """Where it is lost now and then, the member goes on."""
+    member = Member(poll=6.0)
+    for _ in range(5):
+        member.round(8.0, lost=True)
+        member.round(8.0, lost=True)
+        member.round(5.9)
+    assert len(member.told(RoundOutlived)) == 10
+
+
+def test_one_line_says_that_rounds_are_cut_and_one_that_they_are_not_any_more() -> None:
+    """Not one for each round, and none while the first rounds grow."""
+    member = Member(transaction=10.0, poll=10.0)
+    for _ in range(20):
+        member.round(1e-5)
+    assert member.events == []
+    for _ in range(20):
+        member.round(SLOW)
+    (cut,) = member.events
+    assert isinstance(cut, RoundResized)
+    assert (cut.messages, cut.most, cut.limit) == (20, 500, "max.poll.interval.ms=10000")
+    assert cut.message_seconds == pytest.approx(SLOW)
+    assert member.rounds.health() == {"round_size": 20, "round_cut": True, "message_seconds": pytest.approx(SLOW)}
+    for _ in range(20):
+        member.round(1e-5)
+    assert [(event.messages, event.most) for event in member.told(RoundResized)[1:]] == [(500, 500)]
+    assert member.rounds.health()["round_cut"] is False
+
+
+def test_a_transform_from_its_first_round_on_slow_is_told_as_cut() -> None:
+    """As soon as the size has settled."""
+    member = Member(transaction=10.0, poll=10.0)
+    for _ in range(5):
+        member.round(SLOW)
+    assert len(member.told(RoundResized)) == 1
+
+
+def test_few_messages_are_not_cut() -> None:
+    """A message every now and then, each slow: there was nothing more to consume."""
+    member = Member(transaction=10.0, poll=10.0)
+    for _ in range(50):
+        member.round(SLOW, there=3)
+    assert member.told(RoundResized) == []
+
+
+def test_the_limit_is_named_that_the_size_comes_from() -> None:
+    """A quarter of the transaction's timeout also bounds the code before it."""
+    for limits, inside, named in [
+        ((10.0, 300.0), False, "transaction.timeout.ms=10000"),
+        ((10.0, 300.0), True, "transaction.timeout.ms=10000"),
+        ((60.0, 6.0), True, "max.poll.interval.ms=6000"),
+    ]:
+        member = Member(*limits)
+        for _ in range(20):
+            member.round(1.0, inside=inside)
+        (cut,) = member.told(RoundResized)
+        assert isinstance(cut, RoundResized)
+        assert cut.limit == named
+
+
+def test_the_time_left_is_that_of_the_first_limit() -> None:
+    """Of the consumer from its last poll on, and of a transaction while it is open."""
+    member, batch = Member(transaction=2.0, poll=6.0), Batch(1)
+    member.rounds.polled(0)
+    member.now += 1.0
+    assert member.rounds.time_left() == 5.0
+    member.rounds.begun(batch)  # type: ignore[arg-type]
+    assert member.rounds.time_left() == 2.0
+    member.now += 2.5
+    assert member.rounds.time_left() == -0.5
+    assert member.size() == 1, "asked in the middle of a transaction"
+    assert member.rounds.time_left() == -0.5
+    member.rounds.ran(batch)  # type: ignore[arg-type]
+    assert member.rounds.time_left() == 2.5
+    member.rounds.polled(0)
+    assert member.rounds.time_left() == 6.0
+
+
+def test_a_round_is_late_once_half_of_the_poll_interval_is_over() -> None:
+    """What of it was not begun by then comes again."""
+    member = Member(poll=6.0)
+    member.rounds.polled(0)
+    member.now += 3.0
+    assert not member.rounds.late
+    member.now += 0.1
+    assert member.rounds.late
+
+
+def test_nothing_is_learned_from_a_round_without_messages() -> None:
+    """Nor from one whose transactions were never begun."""
+    member = Member()
+    member.rounds.given(Batch(5))  # type: ignore[arg-type]
+    member.now += 100.0
+    member.rounds.polled(0)
+    assert member.size() == 1
+    assert member.rounds.health() == {"round_size": 1, "round_cut": False, "message_seconds": 0.5 * 5}

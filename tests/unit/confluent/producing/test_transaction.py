@@ -1,0 +1,399 @@
+"""How a transaction ends, where clients answer as no broker can be made to, and signals come at the worst moment."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, SwitchFatal
+from featuregate_confluent.events import Fenced
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.member.assigned_partitions import Ownership
+from featuregate_confluent.member.failure_limits import LOST_AT_MOST, Patience
+from featuregate_confluent.member.outcomes import Outcomes
+from featuregate_confluent.producing.rounds import Limits, Rounds
+from featuregate_confluent.producing.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BOUND = 30.0
+TOPIC = "orders"
+
+
+class Client:
+    """A producer that notes what it is asked, and does as it is told then."""
+
+    def __init__(self, **does: Callable[[], None]) -> None:
+        self.does = does
+        self.asked: list[str] = []
+        self.calls = 0
+
+    def _ask(self, name: str) -> None:
+        self.asked.append(name)
+        self.calls += 1
+        try:
+            self.does.get(name, lambda: None)()
+        finally:
+            self.calls -= 1
+
+    def begin_transaction(self) -> None:
+        self._ask("begin")
+
+    def produce(self, *_: object, **__: object) -> None:
+        self._ask("produce")
+
+    def send_offsets_to_transaction(self, *_: object) -> None:
+        self._ask("send")
+
+    def commit_transaction(self, _timeout: float) -> None:
+        self._ask("commit")
+
+    def abort_transaction(self, _timeout: float) -> None:
+        self._ask("abort")
+
+
+class Reader:
+    """A consumer in generation 5, which notes where it is moved to."""
+
+    def __init__(self) -> None:
+        self.seeks: list[int] = []
+
+    def consumer_group_metadata(self) -> bytes:
+        return b"CGMDv2:" + (5).to_bytes(4, "little") + b"group\0member\0\0"
+
+    def seek(self, place: Any) -> None:
+        self.seeks.append(place.offset)
+
+
+class Held:
+    """The producers of a member: what becomes of each."""
+
+    def __init__(self) -> None:
+        self.dropped: list[Client] = []
+        self.left_behind: list[Client] = []
+
+    def drop(self, client: Client) -> None:
+        assert not client.calls, "closed while a call used it"
+        self.dropped.append(client)
+
+    def leave_behind(self, client: Client) -> None:
+        self.left_behind.append(client)
+
+
+class Bridge:
+    """Where the member stands: at bridge, and it stays there."""
+
+    model = latch = Model.BRIDGE
+    mirrored = None
+
+    def committed(self, _model: Model, _generation: int) -> None:
+        """Nothing new."""
+
+
+class Desk:
+    """A member that owns partitions, each from offset 0 on."""
+
+    def __init__(self, partitions: int = 3) -> None:
+        self.reader = Reader()
+        self.held = Held()
+        self.events: list[object] = []
+        self.ownership = Ownership()
+        self.own(partitions, 0)
+        self.outcomes = Outcomes(
+            ownership=self.ownership,
+            producers=self.held,
+            standing=Bridge(),
+            patience=Patience(),
+            mirror=None,
+            tell=self.events.append,
+            slot="one",
+            rounds=Rounds(Limits(transaction=10.0, poll=300.0), self.events.append),
+        )
+
+    def own(self, partitions: int, position: int) -> None:
+        """Take over."""
+        self.ownership.take(self.reader, {(TOPIC, number): (position, Mark(None)) for number in range(partitions)})
+
+    def transaction(self, client: Client, partition: int = 0, count: int = 10) -> Transaction:
+        """Begin a round of one partition."""
+        messages = [Message(topic=TOPIC, partition=partition, offset=offset, value=b"") for offset in range(count)]
+        self.ownership.begin(messages)
+        return self.another(client, partition, messages)
+
+    def another(self, client: Client, partition: int, messages: list[Message]) -> Transaction:
+        """Give one more transaction of the round."""
+        return Transaction(
+            keeper=self.outcomes,
+            consumer=self.reader,
+            producer=client,
+            model=Model.BRIDGE,
+            messages=messages,
+            offsets={(TOPIC, partition): len(messages)},
+            assignment=self.ownership.rebalances,
+        )
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    found = Desk()
+    with closing(found.outcomes.callers):
+        yield found
+
+
+def left_behind(desk: Desk) -> bool:
+    """Do as whoever consumes next: whether something was under way, so that another consumer is needed."""
+    desk.outcomes.leave_behind()
+    return desk.ownership.lost is not None
+
+
+def raising(failure: BaseException) -> Callable[[], None]:
+    """Give a call that fails."""
+
+    def call() -> None:
+        raise failure
+
+    return call
+
+
+def kafka(code: int, **more: Any) -> Callable[[], None]:
+    """Give a call that fails as a client's do."""
+    return raising(KafkaException(KafkaError(code, "as told", **more)))
+
+
+REFUSED = kafka(KafkaError.ILLEGAL_GENERATION, txn_requires_abort=True)
+FENCED = kafka(KafkaError._FENCED, fatal=True)
+
+
+def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> None:
+    """The loop may be in the transform of another partition by then, for longer than brokers wait."""
+    aborted = threading.Event()
+    client = Client(send=REFUSED, abort=aborted.set)
+    transaction = desk.transaction(client)
+    transaction.begin()
+    transaction.start_commit()
+    assert aborted.wait(BOUND)
+    assert not desk.reader.seeks, "the conclusions are drawn in the loop"
+    with pytest.raises(Aborted):
+        transaction.finish_commit()
+    assert (desk.reader.seeks, client.asked) == ([0], ["begin", "send", "abort"])
+    assert not desk.outcomes.under_way
+
+
+@pytest.mark.parametrize("ends", [{"commit": FENCED}, {"send": REFUSED, "abort": FENCED}, {"send": FENCED}])
+def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, ends: dict[str, Any]) -> None:
+    """Whatever was asked when it turned out; nobody rewinds."""
+    client = Client(**ends)
+    transaction = desk.transaction(client)
+    with pytest.raises(MustRejoin), transaction:
+        pass
+    assert (desk.held.dropped, desk.reader.seeks) == ([client], [])
+    assert desk.ownership.lost is not None
+    assert not desk.outcomes.under_way
+
+
+def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
+    """Joining again would throw out the process that has this one's group.instance.id, which would do the same."""
+    desk.reader.seek = lambda _: kafka(KafkaError._STATE)()  # librdkafka's answer where the consumer is fenced
+    taken = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
+    with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
+        pass
+    assert not desk.outcomes.under_way
+
+
+def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:
+    """As many are fenced as may be lost in a row; one commits though its place was lost meanwhile."""
+    clients = [Client(commit=FENCED) for _ in range(LOST_AT_MOST + 1)]
+    fine = Client()
+    first = desk.transaction(clients[0])
+
+    def run() -> None:
+        with Pipeline() as pipeline:
+            for client in [*clients, fine]:
+                transaction = desk.another(client, 0, list(first.messages))
+                with transaction:
+                    pipeline.commit(transaction)
+
+    with pytest.raises(MustRejoin):
+        run()
+    assert len([event for event in desk.events if isinstance(event, Fenced)]) == 1
+    assert (desk.held.dropped, desk.outcomes.committed, desk.ownership.positions()) == (clients, 1, {})
+
+
+class Unsettled(set):
+    """What is under way, where a signal comes just as something is concluded."""
+
+    def discard(self, _item: object) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), ValueError("of a callback in the properties")])
+def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
+    desk: Desk, failure: BaseException
+) -> None:
+    """The commit went through, and nothing here knows: rewound, its messages would be there twice."""
+    client = Client()
+    if isinstance(failure, KeyboardInterrupt):
+        desk.outcomes.under_way = Unsettled()
+    else:
+        client.does["commit"] = raising(failure)
+    transaction = desk.transaction(client)
+    with pytest.raises(type(failure)), transaction:
+        pass
+    desk.outcomes.under_way = set(desk.outcomes.under_way)
+    assert left_behind(desk)
+    assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
+
+
+def test_an_interrupt_while_a_commit_is_started_aborts_nothing_beside_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread may have begun: the producer is in use, and Ctrl-C is what the app hears of."""
+    client = Client()
+    transaction = desk.transaction(client)
+    monkeypatch.setattr(desk.outcomes.callers, "start", lambda _work: raising(KeyboardInterrupt())())
+    with pytest.raises(KeyboardInterrupt), transaction:
+        pass
+    assert client.asked == ["begin"]
+    assert left_behind(desk)
+
+
+@pytest.mark.parametrize("failure", [FENCED, raising(ValueError("of a callback in the properties"))])
+def test_nothing_takes_the_place_of_an_interrupt(desk: Desk, failure: Callable[[], None]) -> None:
+    """Nor does the abort that follows it, where that fails."""
+    with pytest.raises(KeyboardInterrupt), desk.transaction(Client(abort=failure)):
+        raise KeyboardInterrupt
+
+
+def test_a_commit_that_was_heard_of_by_nobody_is_not_finished_later(desk: Desk) -> None:
+    """Its answer is gone with the signal: trying again must not make it forgotten that another consumer is needed."""
+    desk.outcomes.under_way = Unsettled()
+    transaction = desk.transaction(Client())
+    transaction.begin()
+    transaction.start_commit()
+    with pytest.raises(KeyboardInterrupt):
+        transaction.finish_commit()
+    desk.outcomes.under_way = set(desk.outcomes.under_way)
+    with pytest.raises(SwitchFatal, match="finished once"):
+        transaction.finish_commit()
+    assert left_behind(desk)
+
+
+def test_an_interrupt_waits_for_no_other_commit(desk: Desk) -> None:
+    """They may take a minute: they are left behind, and what they use is not closed."""
+    free = threading.Event()
+    slow = Client(commit=lambda: free.wait(BOUND))
+    transaction = desk.transaction(slow)
+
+    def run() -> None:
+        with Pipeline() as pipeline:
+            with transaction:
+                pipeline.commit(transaction)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert not free.is_set()
+    assert left_behind(desk)
+    assert (desk.held.left_behind, desk.held.dropped) == ([slow], [])
+    free.set()
+
+
+def test_a_transaction_is_left_alone_while_it_is_committed(desk: Desk) -> None:
+    """An abort beside the commit would make the client close what is in use."""
+    free = threading.Event()
+    transaction = desk.transaction(Client(commit=lambda: free.wait(BOUND)))
+    transaction.begin()
+    transaction.start_commit()
+    for misuse in (transaction.abort, transaction.start_commit):
+        with pytest.raises(SwitchFatal, match="being committed already"):
+            misuse()
+    free.set()
+    transaction.finish_commit()
+    with pytest.raises(SwitchFatal, match="finished once"):
+        transaction.finish_commit()
+    assert (desk.outcomes.committed, desk.held.dropped) == (1, [])
+
+
+def test_what_is_produced_too_late_closes_no_producer_in_use(desk: Desk) -> None:
+    """The client says that it is fenced, while the commit that uses it has not come back."""
+    free, begun = threading.Event(), threading.Event()
+    client = Client(commit=lambda: (begun.set(), free.wait(BOUND)), produce=FENCED)
+    transaction = desk.transaction(client)
+    transaction.begin()
+    transaction.start_commit()
+    assert begun.wait(BOUND)
+    with pytest.raises((MustRejoin, SwitchFatal)):
+        transaction.produce("bills", b"")
+    assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
+    free.set()
+
+
+def test_a_pipeline_in_a_generator_waits_where_its_loop_is_left(desk: Desk) -> None:
+    """That is no interrupt: what was begun is ended."""
+
+    def rounds() -> Iterator[None]:
+        with Pipeline() as pipeline:
+            transaction = desk.transaction(Client())
+            with transaction:
+                pipeline.commit(transaction)
+            yield
+
+    for _ in rounds():
+        break
+    gc.collect()
+    assert (desk.outcomes.committed, desk.outcomes.under_way) == (1, set())
+
+
+def test_a_producer_that_another_commit_uses_is_not_closed(desk: Desk) -> None:
+    """The same partition was begun again within one round; the client refuses that."""
+    free, begun = threading.Event(), threading.Event()
+    client = Client(commit=lambda: (begun.set(), free.wait(BOUND)))
+    first = desk.transaction(client)
+    first.begin()
+    first.start_commit()
+    assert begun.wait(BOUND)
+    client.does["begin"] = kafka(KafkaError._STATE)
+    with pytest.raises((MustRejoin, SwitchFatal)):
+        desk.another(client, 0, list(first.messages)).begin()
+    assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
+    free.set()
+    first.finish_commit()
+
+
+def test_a_commit_that_is_heard_of_late_moves_nothing_back(desk: Desk) -> None:
+    """Another member had the partition meanwhile, and went on to where this one owns it from now."""
+    transaction = desk.transaction(Client())
+    transaction.begin()
+    transaction.start_commit()
+    desk.ownership.lose("it was left behind")
+    desk.ownership.clear()
+    desk.own(1, 50)
+    transaction.finish_commit()
+    assert desk.ownership.positions() == {(TOPIC, 0): 50}
+
+
+def test_messages_and_producers_are_freed_without_the_collector(desk: Desk) -> None:
+    """A batch of large messages should not wait for it; nor should a client be destroyed wherever it runs."""
+    gc.disable()
+    try:
+        client = Client()
+        transaction = desk.transaction(client)
+        with transaction:
+            pass
+        seen = weakref.ref(client)
+        desk.ownership.begin([])
+        del client, transaction
+        until = time.monotonic() + BOUND
+        while seen() is not None and time.monotonic() < until:
+            threading.Event().wait(0.001)  # the thread that committed is just putting it down
+        assert seen() is None
+    finally:
+        gc.enable()
