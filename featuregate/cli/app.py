@@ -7,18 +7,18 @@ import sys
 from typing import TYPE_CHECKING
 
 from featuregate.cli.arguments import module_of, parse_arguments
-from featuregate.cli.exits import (
+from featuregate.cli.exit_codes import (
     BROKEN_PIPE,
-    CLOSED,
+    FAILED,
     FOLLOW_KAFKA_FEATURES,
     INTERNAL,
     INTERRUPTED,
+    IO_ERROR,
     UNKNOWN,
-    UNWRITTEN,
     USAGE,
     CommandError,
 )
-from featuregate.cli.output import OUTPUT_ERRORS, complain, discard_output
+from featuregate.cli.output import OUTPUT_ERRORS, discard_output, print_message
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # as it is where the process was started with it closed
                 sys.stdout.flush()
     except CommandError as error:
-        complain(str(error))
+        print_message(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except OSError as error:
         discard_output()
-        complain(f"the output could not be written: {error.strerror}")
-        return UNWRITTEN
+        print_message(f"the output could not be written: {error.strerror}")
+        return IO_ERROR
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -63,7 +63,7 @@ def _run(argv: Sequence[str]) -> int:
             raise
         if args.verbose and _code_of(error) == INTERNAL:
             raise
-        code = CLOSED if args.command in FOLLOW_KAFKA_FEATURES else _code_of(error)
+        code = FAILED if args.command in FOLLOW_KAFKA_FEATURES else _code_of(error)
         raise CommandError(_words(error), code) from error
 
 

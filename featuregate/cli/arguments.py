@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from featuregate.cli import lessons
-from featuregate.cli.exits import CLOSED, FOLLOW_KAFKA_FEATURES, USAGE, CommandError
+from featuregate.cli import help_texts
+from featuregate.cli.exit_codes import FAILED, FOLLOW_KAFKA_FEATURES, USAGE, CommandError
 from featuregate.cli.feature_options import FEATURE_COMMANDS, FEATURE_MODULES
 from featuregate.cli.options import add_cluster_options, add_output, named_requirement, positive_seconds
 from featuregate.cli.output import PROGRAM
@@ -14,7 +14,7 @@ from featuregate.cli.output import PROGRAM
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from featuregate.cli.plugins import Plugin
+    from featuregate.cli.plugin import Plugin
 
 __all__ = [
     "Parser",
@@ -46,18 +46,18 @@ def build_parser(extra: Mapping[str, Plugin]) -> Parser:
 
     ``args.command`` names the command; ``args.plugin`` is what runs it, or None where it is one of our own.
     """
-    parser = Parser(prog=PROGRAM, description=lessons.DESCRIPTION, epilog=lessons.EPILOG)
+    parser = Parser(prog=PROGRAM, description=help_texts.DESCRIPTION, epilog=help_texts.EPILOG)
     parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     add_cluster_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
     for name, add_options in _COMMANDS.items():
-        lesson = lessons.LESSONS[name]
-        command = commands.add_parser(name, help=lesson.summary, description=lesson.description, epilog=lesson.epilog)
+        page = help_texts.COMMANDS_HELP[name]
+        command = commands.add_parser(name, help=page.summary, description=page.description, epilog=page.epilog)
         add_options(command)
         command.set_defaults(plugin=None)
     for name, plugin in extra.items():
-        lesson = plugin.LESSON
-        command = commands.add_parser(name, help=lesson.summary, description=lesson.description, epilog=lesson.epilog)
+        page = plugin.HELP
+        command = commands.add_parser(name, help=page.summary, description=page.description, epilog=page.epilog)
         plugin.add_options(command)
         command.set_defaults(plugin=plugin)
     return parser
@@ -81,9 +81,9 @@ def module_of(command: str) -> str:
 
 def every_plugin() -> dict[str, Plugin]:
     """Load all plugins, for lists of all commands."""
-    from featuregate.cli import plugins  # noqa: PLC0415 - our own commands do without
+    from featuregate.cli import plugin_loader  # noqa: PLC0415 - our own commands do without
 
-    return plugins.load_all(_COMMANDS)
+    return plugin_loader.load_all(_COMMANDS)
 
 
 def _plugins_for(argv: Sequence[str]) -> dict[str, Plugin]:
@@ -92,9 +92,9 @@ def _plugins_for(argv: Sequence[str]) -> dict[str, Plugin]:
         return {}
     if command is None or any(word in {"-h", "--help"} for word in argv[: argv.index(command)]):
         return {} if "--version" in argv else every_plugin()
-    from featuregate.cli import plugins  # noqa: PLC0415 - see every_plugin
+    from featuregate.cli import plugin_loader  # noqa: PLC0415 - see every_plugin
 
-    return plugins.find(command) or every_plugin()  # to name them all where there is none like it
+    return plugin_loader.find(command) or every_plugin()  # to name them all where there is none like it
 
 
 def _command_of(argv: Sequence[str]) -> str | None:
@@ -115,7 +115,7 @@ def no_bootstrap(command: str) -> CommandError:
 
 
 def _wrong(message: str, command: str) -> CommandError:
-    return CommandError(f"{message}. Type --help for help.", CLOSED if command in FOLLOW_KAFKA_FEATURES else USAGE)
+    return CommandError(f"{message}. Type --help for help.", FAILED if command in FOLLOW_KAFKA_FEATURES else USAGE)
 
 
 def add_describe_options(parser: argparse.ArgumentParser) -> None:

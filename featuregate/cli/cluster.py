@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.cli.arguments import no_bootstrap
-from featuregate.cli.exits import CommandError
+from featuregate.cli.exit_codes import CommandError
 from featuregate.cli.one_node import view_of_node
 from featuregate.config import KEYS, Settings
 from featuregate.config.properties import read_properties
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 __all__ = [
+    "common_cause",
     "configuration",
-    "excluded",
-    "look",
-    "look_at_controllers",
-    "look_at_node",
-    "names_cluster",
-    "plainly",
-    "quiet",
+    "discover_controllers",
+    "discover_node",
+    "discover_view",
+    "excluded_apis",
+    "has_cluster",
+    "silence_log",
 ]
 
 _SPARK_PREFIX = "kafka."
 _WHERE = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
 
 
-def names_cluster(args: argparse.Namespace) -> bool:
+def has_cluster(args: argparse.Namespace) -> bool:
     """Say whether the options name a cluster, for a command that can do without one."""
     return bool(args.bootstrap_server or args.bootstrap_controller or args.command_config)
 
@@ -57,12 +57,12 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     return properties | said
 
 
-def excluded(args: argparse.Namespace) -> ExcludedApis:
+def excluded_apis(args: argparse.Namespace) -> ExcludedApis:
     """Return the API versions that the configuration excludes. Raises as `configuration` and `Settings.parse` do."""
     return Settings.parse(configuration(args), broker_list=args.broker_list).exclude_apis
 
 
-def look(args: argparse.Namespace) -> View:
+def discover_view(args: argparse.Namespace) -> View:
     """Ask every broker once.
 
     Raises
@@ -72,29 +72,29 @@ def look(args: argparse.Namespace) -> View:
     DiscoveryError
         Nobody answered.
     """
-    quiet()
+    silence_log()
     try:
         return discover(configuration(args), timeout=args.timeout or DISCOVER_SECONDS, broker_list=args.broker_list)
     except DiscoveryError as error:
-        raise plainly(error) from error
+        raise common_cause(error) from error
 
 
-def plainly(error: DiscoveryError) -> DiscoveryError | ConfigError:
+def common_cause(error: DiscoveryError) -> DiscoveryError | ConfigError:
     """Say once what every address has in common: that it is the wrong kind of node."""
     wrong = [cause for _, cause in error.causes if isinstance(cause, ConfigError)]
     return wrong[0] if wrong and len(wrong) == len(error.causes) else error
 
 
-def look_at_controllers(args: argparse.Namespace, addresses: str) -> View:
+def discover_controllers(args: argparse.Namespace, addresses: str) -> View:
     """Ask every controller once, beside the brokers: with the same security, at other addresses.
 
-    Raises as `look`.
+    Raises as `discover_view`.
     """
     there = argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
-    return look(there)
+    return discover_view(there)
 
 
-def look_at_node(args: argparse.Namespace, node_id: int) -> View:
+def discover_node(args: argparse.Namespace, node_id: int) -> View:
     """Ask the node of this id and no other; the view holds its answer alone.
 
     Brokers that can check it are told whom we expect (KIP-1242), so that none answers in another's place.
@@ -106,7 +106,7 @@ def look_at_node(args: argparse.Namespace, node_id: int) -> View:
     FeatureGateError
         Nobody says where the node is, or it does not answer.
     """
-    quiet()
+    silence_log()
     settings = Settings.parse(
         configuration(args), broker_list=args.broker_list, total_timeout=args.timeout or DISCOVER_SECONDS
     )
@@ -115,6 +115,6 @@ def look_at_node(args: argparse.Namespace, node_id: int) -> View:
     return view_of_node(settings, node_id)
 
 
-def quiet() -> None:
+def silence_log() -> None:
     """Keep the log off standard error, where ``--verbose`` has not put it: what matters is printed."""
     logging.getLogger("featuregate").addHandler(logging.NullHandler())

@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from featuregate.cli.exits import CommandError
+from featuregate.cli.exit_codes import CommandError
 from featuregate.cli.tables import runs
 from featuregate.config import Address
 from featuregate.net.cluster_metadata import check_role, find, identity_of

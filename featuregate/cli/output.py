@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = [
     "OUTPUT_ERRORS",
     "PROGRAM",
-    "complain",
     "discard_output",
+    "hide_userinfo",
+    "print_message",
+    "print_stderr",
     "printable",
-    "tell",
-    "wants_colour",
-    "without_userinfo",
+    "supports_colour",
 ]
 
 PROGRAM: Final = "featuregate"
@@ -29,12 +29,12 @@ _USERINFO: Final = re.compile(r"(['\"])[^'\"]*@|\S*@")
 """As far back as a quote begins, or as the white space ends."""
 
 
-def complain(problem: str) -> None:
+def print_message(problem: str) -> None:
     """Print one line on standard error, whatever the text is made of."""
-    tell(f"{PROGRAM}: {printable(' '.join(without_userinfo(problem).split()))}")
+    print_stderr(f"{PROGRAM}: {printable(' '.join(hide_userinfo(problem).split()))}")
 
 
-def tell(line: str) -> None:
+def print_stderr(line: str) -> None:
     """Print a line on standard error as it is."""
     if sys.stderr is not None:  # as it is where the process was started with it closed
         print(line, file=sys.stderr)
@@ -50,11 +50,11 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
 
 
-def without_userinfo(problem: str) -> str:
+def hide_userinfo(problem: str) -> str:
     """Hide what stands before an @: an argument that belongs nowhere may be ``user:password@host:9092``."""
     return _USERINFO.sub(r"\1<hidden>@", problem)
 
 
-def wants_colour(stream: TextIO) -> bool:
+def supports_colour(stream: TextIO) -> bool:
     """Say whether to paint: only a terminal, and not where NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.admin.updates import Update, checked
 from featuregate.catalog import METADATA_VERSION, level_named, metadata_level_named, release_levels, tool_table
-from featuregate.cli.exits import CLOSED, CommandError
+from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.errors import InvalidUpdate
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def updates_of(wish: Wish) -> tuple[Update, ...]:
         It means none; with exit code 1, as kafka-features has it.
     """
     if wish.release_version is not None and (wish.metadata is not None or wish.features):
-        raise CommandError("Can not specify `release-version` with other feature flags.", CLOSED)
+        raise CommandError("Can not specify `release-version` with other feature flags.", FAILED)
     try:
         updates = tuple(_updates(wish))
         if not updates:
-            raise CommandError(f"You must specify at least one feature to {wish.verb}", CLOSED)
+            raise CommandError(f"You must specify at least one feature to {wish.verb}", FAILED)
         return checked(updates)
     except InvalidUpdate as error:
-        raise CommandError(str(error), CLOSED) from error
+        raise CommandError(str(error), FAILED) from error
 
 
 def _updates(wish: Wish) -> Iterator[Update]:
@@ -102,7 +102,7 @@ def levels_at(version: str, *, newer: bool) -> dict[str, int]:
     except LookupError as error:
         named = level_named(version) if newer else None
         if named is None or named.level <= table.latest_production:
-            raise CommandError(str(error.args[0]), CLOSED) from error
+            raise CommandError(str(error.args[0]), FAILED) from error
         return dict(release_levels(named.level))
     return {METADATA_VERSION: level, **table.defaults(level)}
 
@@ -114,14 +114,14 @@ def name_and_level(text: str, *, newer: bool) -> tuple[str, int]:
     """
     name, equals, number = text.partition("=")
     if not equals:
-        raise CommandError(f"Can't parse feature=level string {text}: equals sign not found.", CLOSED)
+        raise CommandError(f"Can't parse feature=level string {text}: equals sign not found.", FAILED)
     name, number = name.strip(_BLANK), number.strip(_BLANK)
     if newer and name == METADATA_VERSION and "." in number:
         try:
             return name, metadata_level_named(number).level
         except LookupError as error:
-            raise CommandError(f"Can't parse feature=level string {text}: {error.args[0]}", CLOSED) from error
+            raise CommandError(f"Can't parse feature=level string {text}: {error.args[0]}", FAILED) from error
     if not _SHORT.fullmatch(number) or int(number) not in _SHORTS:
         problem = f"Can't parse feature=level string {text}: unable to parse {number} as a short."
-        raise CommandError(problem, CLOSED)
+        raise CommandError(problem, FAILED)
     return name, int(number)

@@ -10,11 +10,20 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.arguments import add_cluster_options
-from featuregate.cli.cluster import configuration, excluded, look, quiet
-from featuregate.cli.exits import CLOSED, FINE, USAGE, CommandError
-from featuregate.cli.lessons import Lesson
-from featuregate.cli.output import printable
+from featuregate.cli.plugin import (
+    FAILED,
+    OK,
+    USAGE,
+    CommandError,
+    CommandHelp,
+    add_cluster_options,
+    add_output,
+    configuration,
+    discover_view,
+    excluded_apis,
+    printable,
+    silence_log,
+)
 from featuregate.config import Settings
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements.presets import kip447
@@ -26,14 +35,14 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.latch_topic import Mirror
     from featuregate_confluent.operator.rollback import Plan
 
-__all__ = ["LESSON", "add_options", "run"]
+__all__ = ["HELP", "add_options", "run"]
 
 GATE: Final = "kip447"
 """The gate whose latch this is: part of the mirror's keys."""
 _SECONDS: Final = 15.0
 _LOWER: Final = ("bridge", "legacy")
 
-LESSON: Final = Lesson(
+HELP: Final = CommandHelp(
     "show and roll back the exactly-once model of a consumer group",
     """\
 Show in which exactly-once model (legacy, bridge, v2) the members of a consumer group commit, and what holds it back
@@ -69,9 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for action in (show, rollback):
         action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")
         action.add_argument("--mirror", metavar="TOPIC", help="the compacted topic that mirrors its latch")
-        action.add_argument(
-            "--output", choices=("text", "json"), default="text", help="lines, or one JSON object (default: text)"
-        )
+        add_output(action, "lines, or one JSON object")
         add_cluster_options(action, default=argparse.SUPPRESS)
 
 
@@ -83,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
     except ImportError:
         raise CommandError("group needs confluent-kafka: pip install 'featuregate[confluent]'") from None
-    quiet()
+    silence_log()
     try:
         return _show(args) if args.action == "show" else _rollback(args)
     except KafkaException as error:  # of a client that could not be made; what brokers say has other names
@@ -103,10 +110,10 @@ def _show(args: argparse.Namespace) -> int:
             offsets=reader.peek(timeout=seconds),
             mirror=args.mirror,
             mirrored=None if mirror is None else mirror.read(seconds),
-            gate=evaluate(look(args), kip447, exclude_apis=excluded(args)),
+            gate=evaluate(discover_view(args), kip447, exclude_apis=excluded_apis(args)),
         )
     print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
-    return FINE
+    return OK
 
 
 def _rollback(args: argparse.Namespace) -> int:
@@ -126,9 +133,9 @@ def _rollback(args: argparse.Namespace) -> int:
                 _require_consent(args, plan)
                 rollback.carry_out(plan)
     except RollbackRefused as refused:
-        raise CommandError(str(refused), CLOSED) from refused
+        raise CommandError(str(refused), FAILED) from refused
     print(json.dumps(_to_json(args, plan, done=done), indent=2) if args.output == "json" else _to_text(args, plan))
-    return FINE
+    return OK
 
 
 def dangers(target: str, *, mirrored: bool) -> Iterator[str]:
@@ -153,7 +160,7 @@ def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
         print(line, file=sys.stderr)
     print("Type the group's name to go on: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != args.group:
-        raise CommandError("that is not its name: nothing was changed", CLOSED)
+        raise CommandError("that is not its name: nothing was changed", FAILED)
 
 
 def _to_text(args: argparse.Namespace, plan: Plan) -> str:

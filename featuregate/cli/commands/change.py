@@ -10,10 +10,10 @@ from featuregate.admin.client import UPDATE_SECONDS, Admin
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
-from featuregate.cli.cluster import configuration, look, plainly, quiet
+from featuregate.cli.cluster import common_cause, configuration, discover_view, silence_log
 from featuregate.cli.commands.describe import newer_than_known
-from featuregate.cli.exits import CLOSED, FINE, CommandError
-from featuregate.cli.output import complain, printable
+from featuregate.cli.exit_codes import FAILED, OK, CommandError
+from featuregate.cli.output import print_message, printable
 from featuregate.cli.requested_updates import DEPRECATED, Wish, updates_of, warns
 from featuregate.cli.update_report import advice, as_json, changes, failed, lines, not_sent
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
@@ -39,25 +39,25 @@ _OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 
 def run(args: argparse.Namespace) -> int:
     """Change, or with ``--dry-run`` ask whether it could be changed; then wait, where that is asked for."""
-    quiet()
+    silence_log()
     if args.broker_list == "bootstrap":
-        raise CommandError("argument --broker-list: bootstrap tells nobody who the controller is", CLOSED)
+        raise CommandError("argument --broker-list: bootstrap tells nobody who the controller is", FAILED)
     admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
     wish = wish_of(args, _VERBS[args.command])
     if args.output == "text" and warns(wish):
         print(DEPRECATED)
     asked = asked_for(args, wish)
     for line in not_sent(asked.left_out):
-        complain(line)
+        print_message(line)
     if not args.dry_run and wish.verb != "upgrade" and not args.yes and asked.updates:
         _confirm(admin, asked)
     outcome = _outcome(admin, asked, dry_run=args.dry_run)
     _tell(args.command, wish.verb, outcome, asked, as_text=args.output == "text")
     if not outcome.done:
-        return CLOSED
+        return FAILED
     if args.wait is not None and not args.dry_run:
         _wait(admin, asked.updates, args.wait)
-    return FINE
+    return OK
 
 
 def wish_of(args: argparse.Namespace, verb: Verb) -> Wish:
@@ -88,13 +88,13 @@ def asked_for(args: argparse.Namespace, wish: Wish, view: View | None = None) ->
     ``view`` is what is known of the cluster already.
     """
     if args.command == "upgrade-all" and wish.release_version is None:
-        view = look(args)
+        view = discover_view(args)
         updates = _as_far_as_all_can(view, wish)
     else:
         updates = updates_of(wish)
         if wish.release_version is None:
             return Asked(updates, view=view)
-        view = look(args) if view is None else view
+        view = discover_view(args) if view is None else view
     moves = moving(updates, view)
     return Asked(moves.updates, moves.left_out, view)
 
@@ -105,7 +105,7 @@ def _as_far_as_all_can(view: View, wish: Wish) -> tuple[Update, ...]:
         return updates_of(wish._replace(release_version=_highest(view)))
     highest = {name: supported.max for name, supported in view.supported.items() if supported.max > 0}
     if not highest:
-        raise CommandError(f"the {view.role}s support no feature in common: there is nothing to upgrade to", CLOSED)
+        raise CommandError(f"the {view.role}s support no feature in common: there is nothing to upgrade to", FAILED)
     return upgrade(highest)
 
 
@@ -114,9 +114,11 @@ def _highest(view: View) -> str:
     supported = view.feature(METADATA_VERSION)
     known = [level for level in metadata_levels() if supported and supported.min <= level <= supported.max]
     if not known:
-        raise CommandError("this cluster supports no metadata.version: there is nothing to upgrade to", CLOSED)
+        raise CommandError("this cluster supports no metadata.version: there is nothing to upgrade to", FAILED)
     if newer := newer_than_known(view):
-        complain(f"levels of {', '.join(newer)} go higher here than this featuregate knows: it raises none beyond that")
+        print_message(
+            f"levels of {', '.join(newer)} go higher here than this featuregate knows: it raises none beyond that"
+        )
     return level_name(METADATA_VERSION, known[-1])
 
 
@@ -129,10 +131,10 @@ def _outcome(admin: Admin, asked: Asked, *, dry_run: bool) -> Outcome:
         outcome: Outcome = refused.outcome
         return outcome
     except DiscoveryError as error:
-        raise plainly(error) from error
+        raise common_cause(error) from error
     except KeyboardInterrupt:
         if not dry_run:
-            complain("interrupted: the update may or may not have been applied; see 'featuregate describe'")
+            print_message("interrupted: the update may or may not have been applied; see 'featuregate describe'")
         raise
 
 
@@ -148,12 +150,12 @@ def _tell(command: str, verb: Verb, outcome: Outcome, asked: Asked, *, as_text: 
         print(text, end="\n" if text else "", flush=True)
     except OSError as error:
         if not outcome.dry_run and outcome.done and not isinstance(error, BrokenPipeError):
-            complain("it was done, and only the output is lost")
+            print_message("it was done, and only the output is lost")
         raise
     if outcome.read_back:
-        complain("no answer settled it, so the brokers were asked: they show it")
+        print_message("no answer settled it, so the brokers were asked: they show it")
     if errors:
-        raise CommandError(" ".join([failed(asked.updates, errors), *advice(outcome)]), CLOSED)
+        raise CommandError(" ".join([failed(asked.updates, errors), *advice(outcome)]), FAILED)
 
 
 def _confirm(admin: Admin, asked: Asked) -> None:
@@ -166,7 +168,7 @@ def _confirm(admin: Admin, asked: Asked) -> None:
     if not answer.endswith("\n"):  # nobody types any more: what follows shall not stand behind the question
         print(file=sys.stderr)
     if answer.strip().lower() not in {"y", "yes"}:
-        raise CommandError("nothing was changed", CLOSED)
+        raise CommandError("nothing was changed", FAILED)
 
 
 def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
@@ -175,7 +177,7 @@ def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
     try:
         admin.wait_for_levels({update.feature: update.level for update in updates}, seconds)
     except FeatureGateError as error:
-        raise CommandError(f"it was done, but {error}", CLOSED) from error
+        raise CommandError(f"it was done, but {error}", FAILED) from error
     except KeyboardInterrupt:
-        complain("interrupted: it was done, but not every broker shows it yet")
+        print_message("interrupted: it was done, but not every broker shows it yet")
         raise

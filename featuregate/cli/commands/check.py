@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.cluster import excluded, look
-from featuregate.cli.exits import CLOSED, FINE, UNKNOWN
+from featuregate.cli.cluster import discover_view, excluded_apis
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import printable
 from featuregate.cli.requirement_text import requirement_of
 from featuregate.errors import DiscoveryError
@@ -26,7 +26,7 @@ __all__ = ["decide", "exit_code", "run", "to_json", "to_text"]
 BETWEEN_LOOKS: Final = 1.0
 """Seconds, with ``--wait``."""
 
-_EXITS: Final[Mapping[Verdict, int]] = {"open": FINE, "closed": CLOSED, "unknown": UNKNOWN}
+_EXITS: Final[Mapping[Verdict, int]] = {"open": OK, "closed": FAILED, "unknown": UNKNOWN}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
     """Ask every broker once, and decide. That nobody answers is a decision too: unknown, and why."""
     try:
-        return evaluate(look(args), requirement, exclude_apis=excluded(args))
+        return evaluate(discover_view(args), requirement, exclude_apis=excluded_apis(args))
     except DiscoveryError as error:
         unseen = Decision.unseen(requirement)
         text = unseen.requirement
@@ -55,7 +55,7 @@ def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
 
 def exit_code(decision: Decision) -> int:
     """Return 0 for open, 1 for closed, 2 for unknown."""
-    return FINE if decision.open else _EXITS[decision.verdict]
+    return OK if decision.open else _EXITS[decision.verdict]
 
 
 def to_text(decision: Decision) -> str:

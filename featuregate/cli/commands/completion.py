@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.arguments import build_parser, every_plugin
-from featuregate.cli.exits import FINE, CommandError
+from featuregate.cli.exit_codes import OK, CommandError
 
 if TYPE_CHECKING:
     import argparse
@@ -20,4 +20,4 @@ def run(args: argparse.Namespace) -> int:
     except ImportError:
         raise CommandError("completion needs shtab: pip install 'featuregate[cli]'") from None
     print(shtab.complete(build_parser(every_plugin()), args.shell))
-    return FINE
+    return OK

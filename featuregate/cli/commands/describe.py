@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, level_name, newest_level
-from featuregate.cli.cluster import look, look_at_node
+from featuregate.cli.cluster import discover_node, discover_view
 from featuregate.cli.diagnosis.findings import outside_support
-from featuregate.cli.exits import FINE, CommandError
-from featuregate.cli.output import complain
+from featuregate.cli.exit_codes import OK, CommandError
+from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:
     import argparse
@@ -40,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     """Ask, and print. With ``--node-id`` what one node says, else what holds for all that answered."""
     if args.node_id is not None and args.node_id < 0:
         raise CommandError(f"Invalid node id {args.node_id}: must be non-negative.")
-    view = look(args) if args.node_id is None else look_at_node(args, args.node_id)
+    view = discover_view(args) if args.node_id is None else discover_node(args, args.node_id)
     if args.output == "json":
         print(view.to_json())
     else:
         print((legacy if args.style == "legacy" else columns)(rows(view)), end="")
     for note in notes(view):
-        complain(note)
-    return FINE
+        print_message(note)
+    return OK
 
 
 def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[Row]:

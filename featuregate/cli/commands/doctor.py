@@ -7,10 +7,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.cluster import configuration, quiet
+from featuregate.cli.cluster import configuration, silence_log
 from featuregate.cli.diagnosis.connections import about_visits, visit_all
 from featuregate.cli.diagnosis.findings import Finding, about_broker_list, about_cluster, worst_first
-from featuregate.cli.exits import CLOSED, FINE, UNKNOWN
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import printable
 from featuregate.config import Settings
 from featuregate.errors import ConfigError, DiscoveryError
@@ -30,7 +30,7 @@ APART: Final = 2.0
 
 def run(args: argparse.Namespace) -> int:
     """Examine everything, and print what was found."""
-    quiet()
+    silence_log()
     findings = worst_first(examine(args))
     print(json.dumps(to_json(findings), indent=2) if args.output == "json" else to_text(findings))
     return exit_code(findings)
@@ -111,8 +111,8 @@ def exit_code(findings: Sequence[Finding]) -> int:
     """Return 1 where there is an error, 2 where there are warnings only, else 0: a note is nothing wrong."""
     severities = {finding.severity for finding in findings}
     if "error" in severities:
-        return CLOSED
-    return UNKNOWN if "warning" in severities else FINE
+        return FAILED
+    return UNKNOWN if "warning" in severities else OK
 
 
 def _sum(findings: Sequence[Finding]) -> str:

@@ -7,9 +7,9 @@ import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import close_to
-from featuregate.cli.cluster import names_cluster
+from featuregate.cli.cluster import has_cluster
 from featuregate.cli.commands import check
-from featuregate.cli.exits import FINE, CommandError
+from featuregate.cli.exit_codes import OK, CommandError
 from featuregate.cli.tables import aligned
 from featuregate.requirements import presets
 
@@ -30,17 +30,17 @@ def run(args: argparse.Namespace) -> int:
         print(
             json.dumps([to_json(preset) for preset in presets.all()], indent=2) if args.output == "json" else listing()
         )
-        return FINE
+        return OK
     if args.preset is None:
         raise CommandError("give the name of a preset, or --list to see them all")
     preset = _named(args.preset)
-    decision = check.decide(args, preset) if names_cluster(args) else None
+    decision = check.decide(args, preset) if has_cluster(args) else None
     if args.output == "json":
         decided = {} if decision is None else {"decision": check.to_json(decision)}
         print(json.dumps(to_json(preset) | decided, indent=2))
     else:
         print(to_text(preset, decision))
-    return FINE if decision is None else check.exit_code(decision)
+    return OK if decision is None else check.exit_code(decision)
 
 
 def listing() -> str:

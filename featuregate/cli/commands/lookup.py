@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, feature_level, features, metadata_levels, tool_table
-from featuregate.cli.exits import CLOSED, FINE, CommandError
+from featuregate.cli.exit_codes import FAILED, OK, CommandError
 from featuregate.cli.requested_updates import levels_at, name_and_level
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def run(args: argparse.Namespace) -> int:
             print(json.dumps({"release_version": version, "levels": levels}))
         else:
             print("\n".join(mapping_lines(version, levels)))
-        return FINE
+        return OK
     if args.output == "json":
         print(json.dumps([dependencies(text, newer=True)._asdict() for text in args.feature]))
-        return FINE
+        return OK
     for text in args.feature:
         print("\n".join(dependency_lines(dependencies(text, newer=True))))
-    return FINE
+    return OK
 
 
 def mapping_lines(version: str | None, levels: Mapping[str, int] | None = None) -> Iterator[str]:
@@ -63,13 +63,13 @@ def dependencies(text: str, *, newer: bool) -> Dependencies:
     table = tool_table()
     if name == METADATA_VERSION:
         if table.metadata_level(level) is None and not (newer and level > table.newest and level in metadata_levels()):
-            raise CommandError(f"Unknown metadata.version {level}", CLOSED)
+            raise CommandError(f"Unknown metadata.version {level}", FAILED)
         return Dependencies(name, level, {})
     if name not in features():
-        raise CommandError(f"Unknown feature: {name}", CLOSED)
+        raise CommandError(f"Unknown feature: {name}", FAILED)
     known = feature_level(name, level)
     if known is None or (level > table.features.get(name, -1) and not newer):
-        raise CommandError(f"No feature:{name} with feature level {level}", CLOSED)
+        raise CommandError(f"No feature:{name} with feature level {level}", FAILED)
     return Dependencies(name, level, known.depends_on)
 
 

@@ -10,9 +10,9 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from featuregate.catalog import api_name, level_name
-from featuregate.cli.cluster import look
-from featuregate.cli.exits import FINE, UNKNOWN
-from featuregate.cli.output import printable, wants_colour
+from featuregate.cli.cluster import discover_view
+from featuregate.cli.exit_codes import OK, UNKNOWN
+from featuregate.cli.output import printable, supports_colour
 from featuregate.cli.tables import aligned, runs
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ class Matrix:
 
 def run(args: argparse.Namespace) -> int:
     """Ask every broker, and print the matrix."""
-    view = look(args)
+    view = discover_view(args)
     matrix = build(view, everything=args.all)
     if args.output == "json":
         print(json.dumps(to_json(matrix), indent=2))
-    elif not (wants_colour(sys.stdout) and paint(matrix)):
+    elif not (supports_colour(sys.stdout) and paint(matrix)):
         print("\n".join(to_text(matrix)))
-    return UNKNOWN if view.missing else FINE
+    return UNKNOWN if view.missing else OK
 
 
 def build(view: View, *, everything: bool) -> Matrix:

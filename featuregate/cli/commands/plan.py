@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from featuregate.admin.plans import UnreadLatch, latched_in, plan
-from featuregate.cli.cluster import look, look_at_controllers
+from featuregate.cli.cluster import discover_controllers, discover_view
 from featuregate.cli.commands.change import asked_for, wish_of
-from featuregate.cli.exits import CLOSED, FINE, UNKNOWN, USAGE, CommandError
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
 from featuregate.cli.requested_updates import updates_of
 from featuregate.cli.requirement_text import requirement_of
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     except CommandError as error:
         raise CommandError(error.problem, USAGE) from error
     told = {name: requirement_of(text) for name, text in args.gates}
-    view = look(args)
+    view = discover_view(args)
     controllers = None if args.controllers is None else _controllers(args, view)
     latched = _latched(args.latches, view.cluster_id) | told
     asked = asked_for(args, wish, view)
@@ -49,15 +49,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(map(printable, str(made).splitlines())))
     if made.judgement == "refused" or made.hurt:
-        return CLOSED
-    return UNKNOWN if made.judgement == "unknown" else FINE
+        return FAILED
+    return UNKNOWN if made.judgement == "unknown" else OK
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:
     """Ask the controllers too. What goes wrong there names the option: the brokers have answered."""
     option = "argument --controllers"
     try:
-        view = look_at_controllers(args, args.controllers)
+        view = discover_controllers(args, args.controllers)
     except ConfigError as error:
         raise CommandError(f"{option}: {error}") from error
     except FeatureGateError as error:

@@ -13,9 +13,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
-from featuregate.cli.cluster import configuration, quiet
-from featuregate.cli.exits import FINE, UNKNOWN, CommandError
-from featuregate.cli.output import complain, printable
+from featuregate.cli.cluster import configuration, silence_log
+from featuregate.cli.exit_codes import OK, UNKNOWN, CommandError
+from featuregate.cli.output import print_message, printable
 from featuregate.cli.requirement_text import requirement_of
 from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
@@ -109,7 +109,7 @@ class Teller:
 
 def run(args: argparse.Namespace) -> int:
     """Watch until ``--for`` is over or somebody presses Ctrl-C; both are how it is meant to end."""
-    quiet()
+    silence_log()
     wanted = _wanted(args.gates)
     events: SimpleQueue[Event] = SimpleQueue()
     features = Discoverer(
@@ -129,8 +129,8 @@ def run(args: argparse.Namespace) -> int:
             until = None if args.duration is None else began + args.duration
             _follow(events, partial(_say, teller, args.output), until)
         summary = _summary(teller, time.monotonic() - began, gates)  # live gates close with their discoverer
-    complain(summary)
-    return FINE if teller.seen else UNKNOWN
+    print_message(summary)
+    return OK if teller.seen else UNKNOWN
 
 
 def _wanted(gates: Iterable[tuple[str, str]]) -> dict[str, Requirement]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 from featuregate.admin.client import SETTLE_SECONDS, UPDATE_SECONDS, Admin
 from featuregate.catalog import tool_table
 from featuregate.cli.commands.describe import columns, rows
-from featuregate.cli.exits import CLOSED, CommandError
+from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.one_node import NoSuchNode, view_of_node
-from featuregate.cli.output import printable, tell
+from featuregate.cli.output import print_stderr, printable
 from featuregate.config import Settings
 from featuregate.config.properties import read_properties
 from featuregate.errors import (
@@ -75,19 +75,19 @@ class Client:
     def describe(self, node_id: int | None) -> str:
         """Return the table of features. Raises `CommandError`."""
         if node_id is not None and node_id < 0:
-            raise CommandError(f"Invalid node id {node_id}: must be non-negative.", CLOSED)
+            raise CommandError(f"Invalid node id {node_id}: must be non-negative.", FAILED)
         try:
             view = self._look(node_id)
         except NoSuchNode as error:
             _log(error)
             text = "Timed out waiting for a node assignment. Call: describeFeatures"
-            raise CommandError(f"{_ERRORS}.TimeoutException: {text}", CLOSED) from error
+            raise CommandError(f"{_ERRORS}.TimeoutException: {text}", FAILED) from error
         except FeatureGateError as error:
             if _leads_nowhere(error):
                 raise _no_client(error) from error
             _log(error)
             kind, text = _words(error, "describeFeatures")
-            raise CommandError(f"{_ERRORS}.{kind}: {text}", CLOSED) from error
+            raise CommandError(f"{_ERRORS}.{kind}: {text}", FAILED) from error
         return columns(rows(view, tool_table().level_name))
 
     def _look(self, node_id: int | None) -> View:
@@ -114,14 +114,16 @@ class Client:
             return dict.fromkeys((update.feature for update in updates), _words(error, "updateFeatures")[1])
         except KeyboardInterrupt:
             if not dry_run:
-                tell("kafka-features-py: interrupted: the update may or may not have been applied; see 'describe'")
+                print_stderr(
+                    "kafka-features-py: interrupted: the update may or may not have been applied; see 'describe'"
+                )
             raise
         return _errors_of(outcome)
 
 
 def _errors_of(outcome: Outcome) -> dict[str, str]:
     if outcome.read_back:
-        tell("kafka-features-py: no answer settled it, so the brokers were asked: they show it")
+        _log("no answer settled it, so the brokers were asked: they show it")
     errors = {one.update.feature: one.error or one.answer for one in outcome.features}
     return {feature: error.message or error.name for feature, error in errors.items() if error is not None}
 
@@ -133,8 +135,8 @@ def _properties(name: str | None) -> dict[str, str]:
         return dict(read_properties(Path(name)))
     except ConfigError as error:
         if not Path(name).exists():
-            raise CommandError(name, CLOSED) from error
-        raise CommandError(str(error), CLOSED) from error
+            raise CommandError(name, FAILED) from error
+        raise CommandError(str(error), FAILED) from error
 
 
 def _demand_ports(name: str, addresses: str) -> None:
@@ -147,7 +149,7 @@ def _demand_ports(name: str, addresses: str) -> None:
 
 def _no_client(error: FeatureGateError) -> CommandError:
     _log(error)
-    return CommandError("Failed to create new KafkaAdminClient", CLOSED)
+    return CommandError("Failed to create new KafkaAdminClient", FAILED)
 
 
 def _leads_nowhere(error: FeatureGateError) -> bool:
@@ -184,6 +186,6 @@ def _wrong_kind_of_node(error: ConfigError) -> tuple[str, str]:
     return "MismatchedEndpointTypeException", f"The request was sent to an endpoint of type BROKER, but {wanted}"
 
 
-def _log(error: Exception) -> None:
-    """Say it in our words, with the addresses and what to do."""
-    tell(f"kafka-features-py: {printable(' '.join(str(error).split()))}")
+def _log(message: object) -> None:
+    """Print our own words, with the addresses and what to do, where upstream has its log."""
+    print_stderr(f"kafka-features-py: {printable(' '.join(str(message).split()))}")

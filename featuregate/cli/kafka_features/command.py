@@ -11,10 +11,10 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.commands.lookup import dependencies, dependency_lines, mapping_lines
-from featuregate.cli.exits import BROKEN_PIPE, CLOSED, FINE, INTERRUPTED, CommandError
+from featuregate.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, CommandError
 from featuregate.cli.kafka_features.argparse4j import HelpWanted, Mistake, parse
 from featuregate.cli.kafka_features.help_text import help_text
-from featuregate.cli.output import OUTPUT_ERRORS, discard_output, tell, without_userinfo
+from featuregate.cli.output import OUTPUT_ERRORS, discard_output, hide_userinfo, print_stderr
 from featuregate.cli.requested_updates import DEPRECATED, Wish, updates_of, warns
 from featuregate.cli.update_report import failed, lines
 from featuregate.errors import FeatureGateError
@@ -36,14 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(sys.argv[1:] if argv is None else argv)
         except HelpWanted as wanted:
             print(help_text(wanted.command), end="")
-            return FINE
+            return OK
         finally:
             if sys.stdout is not None:  # as it is where the process was started with it closed
                 sys.stdout.flush()
     except Mistake as mistake:
-        tell(f"Command line error: {without_userinfo(str(mistake))}. Type --help for help.")
+        print_stderr(f"Command line error: {hide_userinfo(str(mistake))}. Type --help for help.")
     except (CommandError, FeatureGateError) as error:
-        tell(str(error))
+        print_stderr(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -53,19 +53,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in OUTPUT_ERRORS:
             raise
         discard_output()
-        tell(f"kafka-features-py: the output could not be written: {error.strerror}")
-    return CLOSED
+        print_stderr(f"kafka-features-py: the output could not be written: {error.strerror}")
+    return FAILED
 
 
 def _run(argv: Sequence[str]) -> int:
     parsed = parse(argv)
     if parsed.command == "version-mapping":
         print("\n".join(mapping_lines(parsed.values.get("release_version"))))
-        return FINE
+        return OK
     if parsed.command == "feature-dependencies":
         for text in parsed.values["feature"]:
             print("\n".join(dependency_lines(dependencies(text, newer=False))))
-        return FINE
+        return OK
     from featuregate.cli.kafka_features import client as kafka_client  # noqa: PLC0415 - the two above ask nobody, and start sooner
 
     if not {"bootstrap_server", "bootstrap_controller"} & parsed.values.keys():
@@ -74,7 +74,7 @@ def _run(argv: Sequence[str]) -> int:
     client = kafka_client.Client.of(parsed.values)
     if parsed.command == "describe":
         print(client.describe(parsed.values.get("node_id")), end="")
-        return FINE
+        return OK
     return _change(parsed, client.update)
 
 
@@ -94,5 +94,5 @@ def _change(parsed: Parsed, update: Callable[..., dict[str, str]]) -> int:
     errors = update(updates, dry_run=dry_run)
     print("\n".join(lines(wish.verb, updates, errors, dry_run=dry_run)))
     if errors:
-        raise CommandError(failed(updates, errors), CLOSED)
-    return FINE
+        raise CommandError(failed(updates, errors), FAILED)
+    return OK

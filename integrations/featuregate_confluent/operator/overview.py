@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from featuregate.cli.output import printable
-from featuregate.cli.tables import aligned
+from featuregate.cli.plugin import aligned, printable
 from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import latch
 

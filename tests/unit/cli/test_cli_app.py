@@ -11,7 +11,7 @@ import pytest
 
 import featuregate
 from featuregate.cli import main
-from featuregate.cli.exits import INTERNAL
+from featuregate.cli.exit_codes import INTERNAL
 from featuregate.cli.kafka_features import command as kafka_features
 from featuregate.testing import FakeCluster
 

@@ -7,9 +7,9 @@ import shlex
 
 import pytest
 
-from featuregate.cli import lessons
+from featuregate.cli import help_texts
 from featuregate.cli.arguments import build_parser, every_plugin, parse_arguments
-from featuregate.cli.exits import CommandError
+from featuregate.cli.exit_codes import CommandError
 
 COMMANDS = (
     "describe",
@@ -127,8 +127,8 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_example_in_the_help_parses() -> None:
     """What is taught is true."""
     plugins = every_plugin()
-    taught = [*lessons.LESSONS.values(), *(plugin.LESSON for plugin in plugins.values())]
-    texts = [lessons.EPILOG, *(lesson.epilog for lesson in taught)]
+    taught = [*help_texts.COMMANDS_HELP.values(), *(plugin.HELP for plugin in plugins.values())]
+    texts = [help_texts.EPILOG, *(page.epilog for page in taught)]
     lines = [line.strip() for text in texts for line in text.splitlines() if line.startswith("  featuregate ")]
     assert len(lines) > 15
     for line in lines:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from conftest import Run
 
 MODULE = """
-from featuregate.cli.lessons import Lesson
+from featuregate.cli.plugin import CommandHelp
 
-LESSON = Lesson("greet somebody", "Greet somebody.", "exit codes: 7 always")
+HELP = CommandHelp("greet somebody", "Greet somebody.", "exit codes: 7 always")
 
 
 def add_options(parser):
@@ -119,7 +119,7 @@ def test_our_own_commands_look_for_no_package() -> None:
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert "featuregate.cli.arguments" in done.stderr
-    assert "featuregate.cli.plugins" not in done.stderr
+    assert "featuregate.cli.plugin_loader" not in done.stderr
     assert "importlib.metadata" not in done.stderr
 
 

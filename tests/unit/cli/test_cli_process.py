@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.cli.output import wants_colour
+from featuregate.cli.output import supports_colour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +155,7 @@ def test_colour_is_for_terminals_that_want_it(
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert wants_colour(Screen(terminal=terminal)) is wanted  # type: ignore[arg-type]  # all that is asked of a stream
+    assert supports_colour(Screen(terminal=terminal)) is wanted  # type: ignore[arg-type]  # all that is asked of a stream
 
 
 @pytest.mark.parametrize("command", ["describe", "explain", "completion"])

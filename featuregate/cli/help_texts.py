@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DESCRIPTION", "EPILOG", "LESSONS", "Lesson"]
+__all__ = ["COMMANDS_HELP", "DESCRIPTION", "EPILOG", "CommandHelp"]
 
 
-class Lesson(NamedTuple):
+class CommandHelp(NamedTuple):
     """The help of one command."""
 
     summary: str
@@ -42,8 +42,8 @@ exit codes:
 'featuregate COMMAND --help' teaches each command.\
 """
 
-LESSONS = {
-    "describe": Lesson(
+COMMANDS_HELP = {
+    "describe": CommandHelp(
         "print the features as kafka-features does",
         """\
 Print the supported and finalized features, exactly as kafka-features 4.3 prints them.
@@ -62,7 +62,7 @@ examples:
 exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
-    "matrix": Lesson(
+    "matrix": CommandHelp(
         "show brokers by features and APIs, and where they differ",
         """\
 Show what each broker says: its features, and the ranges of the APIs that are not the same everywhere.
@@ -78,7 +78,7 @@ examples:
 exit codes: 0 every known broker answered, 2 some or all were silent, 64 wrong usage\
 """,
     ),
-    "check": Lesson(
+    "check": CommandHelp(
         "say whether a requirement holds, and why",
         """\
 Say whether the cluster meets a requirement, broker by broker.
@@ -95,7 +95,7 @@ examples:
 exit codes: 0 open, 1 closed, 2 unknown, 64 wrong usage\
 """,
     ),
-    "explain": Lesson(
+    "explain": CommandHelp(
         "say what a preset requires, where that comes from, and what it does not prove",
         """\
 Say what a preset requires, where that comes from, and what it does not prove.
@@ -111,7 +111,7 @@ examples:
 exit codes: 0 explained, 64 no such preset; with a cluster those of check: 0 open, 1 closed, 2 unknown\
 """,
     ),
-    "watch": Lesson(
+    "watch": CommandHelp(
         "print a line for each change, live",
         """\
 Ask again and again, and print one line for each change: a broker that went silent or came back with other software,
@@ -128,7 +128,7 @@ examples:
 exit codes: 0 stopped by Ctrl-C or by --for, 2 nobody ever answered, 64 wrong usage\
 """,
     ),
-    "doctor": Lesson(
+    "doctor": CommandHelp(
         "say what is wrong with this cluster or this configuration",
         """\
 Look for what is wrong, and say it in plain words: in the configuration, on the way to each bootstrap address
@@ -145,7 +145,7 @@ examples:
 exit codes: 0 nothing is wrong (there may be notes), 1 at least one error, 2 at least one warning, 64 wrong usage\
 """,
     ),
-    "plan": Lesson(
+    "plan": CommandHelp(
         "say what an update of features would do; changes nothing",
         """\
 Say what the controller would say to an upgrade, a downgrade or a disable, by its own rules and in its own words: what
@@ -166,7 +166,7 @@ examples:
 exit codes: 0 it would be accepted, 1 refused, or it would hurt an app that was named, 2 cannot be told, 64 wrong usage\
 """,
     ),
-    "upgrade": Lesson(
+    "upgrade": CommandHelp(
         "raise finalized levels, as kafka-features does",
         """\
 Raise finalized levels: each that --feature names, or all that go with a release. Needs ALTER on the cluster.
@@ -183,7 +183,7 @@ examples:
 exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
-    "downgrade": Lesson(
+    "downgrade": CommandHelp(
         "lower finalized levels, as kafka-features does",
         """\
 Lower finalized levels. Needs ALTER on the cluster. On a terminal it shows the plan and asks first.
@@ -199,7 +199,7 @@ examples:
 exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
-    "disable": Lesson(
+    "disable": CommandHelp(
         "lower features to 0, as kafka-features does",
         """\
 Lower features to level 0. Needs ALTER on the cluster. On a terminal it shows the plan and asks first.\
@@ -212,7 +212,7 @@ examples:
 exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
-    "upgrade-all": Lesson(
+    "upgrade-all": CommandHelp(
         "raise every feature to a release: KIP-584's verb for upgrade --release-version",
         """\
 Raise every feature to the levels of a release: by default of the newest that every broker which answers can run, and
@@ -228,7 +228,7 @@ examples:
 exit codes: 0 done, 1 anything else\
 """,
     ),
-    "downgrade-all": Lesson(
+    "downgrade-all": CommandHelp(
         "lower every feature to a release: KIP-584's verb for downgrade --release-version",
         """\
 Lower every feature to the levels of a release. It is 'downgrade --release-version VERSION' by the name and with the
@@ -242,7 +242,7 @@ examples:
 exit codes: 0 done, 1 anything else\
 """,
     ),
-    "version-mapping": Lesson(
+    "version-mapping": CommandHelp(
         "print the level of each feature at a release, as kafka-features does",
         """\
 Print the level of each feature that goes with a release or a metadata.version. No cluster is asked.
@@ -258,7 +258,7 @@ examples:
 exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
-    "feature-dependencies": Lesson(
+    "feature-dependencies": CommandHelp(
         "print what levels of features depend on, as kafka-features does",
         """\
 Print which levels of other features the controller asks for first. No cluster is asked.\
@@ -271,7 +271,7 @@ examples:
 exit codes: 0 done, 1 anything else, as in kafka-features\
 """,
     ),
-    "completion": Lesson(
+    "completion": CommandHelp(
         "print a completion script for your shell",
         """\
 Print a script that completes the options of featuregate in your shell. Needs the extra 'cli'.\

@@ -6,20 +6,20 @@ from typing import Final
 
 __all__ = [
     "BROKEN_PIPE",
-    "CLOSED",
-    "FINE",
+    "FAILED",
     "FOLLOW_KAFKA_FEATURES",
     "INTERNAL",
     "INTERRUPTED",
+    "IO_ERROR",
+    "OK",
     "UNKNOWN",
-    "UNWRITTEN",
     "USAGE",
     "CommandError",
 ]
 
-FINE: Final = 0
+OK: Final = 0
 """It was done; for ``check``: open; for ``doctor``: nothing is wrong."""
-CLOSED: Final = 1
+FAILED: Final = 1
 """For ``check``: closed; for ``doctor``: an error was found; for commands of kafka-features: it failed."""
 UNKNOWN: Final = 2
 """Nobody answered, or too few to tell; for ``doctor``: warnings, but no error."""
@@ -27,7 +27,7 @@ USAGE: Final = 64
 """The command line, the configuration or the requirement is wrong: nothing was asked (``EX_USAGE`` of sysexits.h)."""
 INTERNAL: Final = 70
 """A bug of ours (``EX_SOFTWARE``)."""
-UNWRITTEN: Final = 74
+IO_ERROR: Final = 74
 """The output could not be written, as on a full disk (``EX_IOERR``)."""
 INTERRUPTED: Final = 130
 """Ctrl-C, as shells number it; ``watch`` ends with 0 instead, because that is how it is meant to end."""

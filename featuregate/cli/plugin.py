@@ -1,0 +1,58 @@
+"""The public door for commands of other packages: what such a command is, and what it may import.
+
+A package declares an entry point of the group ``featuregate.commands``. Its name is the command, and it names a module
+(or any object) like `Plugin`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
+from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.help_texts import CommandHelp
+from featuregate.cli.options import add_cluster_options, add_output, positive_seconds
+from featuregate.cli.output import print_message, printable
+from featuregate.cli.tables import aligned
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = [
+    "FAILED",
+    "INTERNAL",
+    "INTERRUPTED",
+    "OK",
+    "UNKNOWN",
+    "USAGE",
+    "CommandError",
+    "CommandHelp",
+    "Plugin",
+    "add_cluster_options",
+    "add_output",
+    "aligned",
+    "configuration",
+    "discover_view",
+    "excluded_apis",
+    "positive_seconds",
+    "print_message",
+    "printable",
+    "silence_log",
+]
+
+
+class Plugin(Protocol):
+    """What the entry point of a command names. ``--help`` imports it, so the import must be cheap."""
+
+    @property
+    def HELP(self) -> CommandHelp:  # noqa: N802 - a constant of a module
+        """What ``--help`` prints."""
+        ...
+
+    def add_options(self, parser: argparse.ArgumentParser, /) -> None:
+        """Add the options of the command, and `add_cluster_options` with ``default=argparse.SUPPRESS``."""
+        ...
+
+    def run(self, args: argparse.Namespace, /) -> int:
+        """Run the command and return an exit code. Raises `CommandError` for the one line on standard error."""
+        ...
