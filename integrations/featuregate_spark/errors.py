@@ -1,21 +1,21 @@
-"""What can go wrong on the PySpark side, drawn once.
+"""The exceptions of the PySpark side.
 
 .. code-block:: text
 
     featuregate.FeatureGateError
-    └── FeatureSparkError          the base of what follows
-        ├── WrongSession           this session's kind of Spark cannot do it; the text says what can
+    └── FeatureSparkError          the base of all others
+        ├── WrongSession           this kind of session cannot do it; the text says what can
         ├── WrongPython            the Python of Spark's workers cannot run featuregate
         ├── PinError               the pin of a micro-batch could not be read or written
-        │   ├── PinCorrupt         it is there, and does not parse
+        │   ├── PinCorrupt         the pin does not parse
         │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
         ├── OffsetCorrupt          the offset of a stream of features does not parse
         └── SinkError              the Kafka sink cannot write this batch
-            ├── WrongColumns       the DataFrame has not the columns of Spark's Kafka sink
+            ├── WrongColumns       the DataFrame lacks the columns of Spark's Kafka sink
             ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
-            ├── ProgressLost         what the query has committed is not known any more
+            ├── ProgressLost         it is unknown what the query has committed
             └── WriteFailed        Kafka did not take the rows, and the transaction was aborted
-                └── TransactionTimedOut    the transaction of a shard was open for longer than transaction.timeout.ms
+                └── TransactionTimedOut    the transaction was open for longer than transaction.timeout.ms
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ __all__ = [
 
 
 class FeatureSparkError(FeatureGateError):
-    """The base of what can go wrong on the PySpark side."""
+    """The base of all errors of the PySpark side."""
 
 
 class WrongSession(FeatureSparkError):
-    """A session of this kind cannot do it, one of Spark Connect for example; the text says what can."""
+    """A session of this kind, such as one of Spark Connect, cannot do it; the text says what can."""
 
 
 class WrongPython(FeatureSparkError):
-    """The Python of Spark's workers cannot run featuregate: ``PYSPARK_PYTHON`` names it, the text what it lacks."""
+    """The Python of Spark's workers cannot run featuregate; the text says what it lacks."""
 
 
 class PinError(FeatureSparkError):
@@ -56,7 +56,7 @@ class PinError(FeatureSparkError):
 
 
 class PinCorrupt(PinError):
-    """A pin is there, and does not parse. It is left as it is: an operator may still read it."""
+    """A pin does not parse. It stays as it is: an operator may still read it."""
 
 
 class WrongCheckpoint(PinError):
@@ -64,27 +64,27 @@ class WrongCheckpoint(PinError):
 
 
 class OffsetCorrupt(FeatureSparkError):
-    """The offset of a stream of features, in Spark's own log, does not parse, or is of a newer release."""
+    """The offset of a stream of features, in Spark's offset log, does not parse, or a newer release wrote it."""
 
 
 class SinkError(FeatureSparkError):
-    """The Kafka sink cannot write this batch. Nothing of it was committed by the task that raised."""
+    """The Kafka sink cannot write this batch. The task that raised has committed nothing."""
 
 
 class WrongColumns(SinkError):
-    """The DataFrame has not the columns of Spark's Kafka sink."""
+    """The DataFrame lacks the columns of Spark's Kafka sink."""
 
 
 class NotReplayable(SinkError):
-    """A replay of the batch might give other rows in other places, which would lose or double some of them."""
+    """A replay of the batch might lead rows to other shards, which would lose or duplicate some of them."""
 
 
 class ProgressLost(SinkError):
-    """What the query has committed is not known any more: to write again might double it, to skip might lose it."""
+    """It is unknown what the query has committed: to write again might duplicate rows, to skip might lose them."""
 
 
 class WriteFailed(SinkError):
-    """Kafka did not take the rows; the transaction was aborted, and Spark may try the task again."""
+    """Kafka did not take the rows; the transaction was aborted, and Spark may retry the task."""
 
 
 class TransactionTimedOut(WriteFailed):

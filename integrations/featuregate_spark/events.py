@@ -17,18 +17,18 @@ __all__ = ["BatchWritten", "EventEmitter", "Pinned", "SparkEvent", "SparkHook", 
 logger = logging.getLogger("featuregate.spark")
 
 PINS: Final = 64
-"""So many of the newest pins are remembered: Spark tells of a batch's progress some time after the batch."""
+"""The number of pins that are kept for the listener: Spark reports the progress of a batch some time after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """A micro-batch has its pin."""
+    """A micro-batch was pinned."""
 
     query_id: str | None
-    """Spark's, which outlives restarts; None on Spark Connect, where the batch does not know it."""
+    """Spark's id, which outlives restarts; None on Spark Connect, where the batch does not know it."""
     batch_id: int
     replayed: bool
-    """Whether the pin was there already: the batch runs again."""
+    """Whether the pin existed: the batch is replayed."""
     gates: Mapping[str, bool]
     """Each gate, and whether it is open in this batch."""
     held: tuple[str, ...]
@@ -39,33 +39,33 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchWritten:
-    """The Kafka sink has written a micro-batch: every shard has committed."""
+    """The Kafka sink has written a micro-batch: every shard has committed it."""
 
     query: str
     batch_id: int
     rows: int
-    """Rows that were committed now."""
+    """Rows that this run has committed."""
     bytes: int
-    """Of their keys and values."""
+    """The size of their keys and values."""
     shards: int
     skipped: int
-    """Shards that had committed this batch before."""
+    """Shards that an earlier run had committed."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamProgressed:
-    """A query has processed a micro-batch, or waited for one. Told some time after the batch: for metrics."""
+    """A query has processed a micro-batch, or waited for one. Reported some time after the batch, for metrics."""
 
     query_id: str
-    """Spark's, which outlives restarts."""
+    """Spark's id, which outlives restarts."""
     name: str | None
     batch_id: int
     rows: int
     rows_per_second: float
     seconds: float
     gates: Mapping[str, bool]
-    """Each gate, and whether it was open in this batch, or, where the batch has no pin here, whether it is open now."""
+    """Each gate, and whether it was open in this batch; without a pin in this process, whether it is open now."""
     held: tuple[str, ...]
     """The gates that only a latch holds open."""
     pinned: bool
@@ -79,25 +79,25 @@ class StreamEnded:
 
     query_id: str
     name: str | None
-    """None where the listener came after the query had begun, and saw no progress of it."""
+    """None where the listener was added after the query had started, and saw no progress of it."""
     error: str | None
-    """What ended it; None: somebody stopped it, or it had processed all there was."""
+    """The error that ended it; None: it was stopped, or had processed all input."""
 
 
 SparkEvent = Pinned | BatchWritten | StreamProgressed | StreamEnded
 
 
 class SparkHook(Protocol):
-    """What a metrics library plugs in: one call for each event of the core, and of this package."""
+    """The hook of a metrics library, which is called with each event of the core and of this package."""
 
     def __call__(self, event: Event | SparkEvent, /) -> None:
-        """Count the event; a hook that raises is logged, and the query goes on."""
+        """Count the event. An exception is logged, and the query continues."""
 
 
 class EventEmitter:
-    """Logs an event, and hands it to the hook; it remembers the newest pins, for the listener.
+    """Logs each event and passes it to the hook; keeps the newest pins for the listener.
 
-    Where it is sent to another process, the hook stays behind: what it counts with belongs to the driver's.
+    A pickled copy has no hook: a hook belongs to the process of the driver.
     """
 
     def __init__(self, hook: SparkHook | None) -> None:
@@ -108,19 +108,19 @@ class EventEmitter:
         return EventEmitter, (None,)
 
     def __call__(self, event: SparkEvent) -> None:
-        """Tell of the event. Raises nothing."""
+        """Log the event and call the hook. Raises nothing."""
         if isinstance(event, Pinned):
             self._pins.append(event)
         if logger.isEnabledFor(logging.INFO):
-            said = " ".join(f"{field.name}={getattr(event, field.name)}" for field in fields(event))
-            logger.info("%s %s", type(event).__name__, said)
+            text = " ".join(f"{field.name}={getattr(event, field.name)}" for field in fields(event))
+            logger.info("%s %s", type(event).__name__, text)
         if self._hook is not None:
             try:
                 self._hook(event)
             except Exception:
-                logger.exception("the metrics hook failed; the query goes on")
+                logger.exception("the metrics hook failed; the query continues")
 
     def pin_of(self, query_id: str, batch_id: int) -> Pinned | None:
-        """Return the pin of a batch of which this process has told; None: there was none, or it is long ago."""
+        """Return the pin of a batch that this process has pinned; None if there was none, or it is no longer kept."""
         found = (pin for pin in tuple(self._pins) if (pin.query_id, pin.batch_id) == (query_id, batch_id))
         return next(found, None)

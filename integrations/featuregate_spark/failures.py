@@ -1,4 +1,4 @@
-"""What ended a job, in one line: Spark buries it in a Java trace, with the worker's own traceback inside. Pure."""
+"""Finds the error that ended a job, which Spark buries in a Java trace with the worker's traceback inside. Pure."""
 
 from __future__ import annotations
 
@@ -24,55 +24,55 @@ _OTHER_VERSION: Final = re.compile(
     r"PYTHON_VERSION_MISMATCH\].*?different version: (\S+) than that in driver", re.DOTALL
 )
 _INNER: Final = {"PreviousBatchIncomplete": ProgressLost, "ProgressUnavailable": WriteFailed}
-"""Errors that have no public name, and what they are."""
+"""Errors without a public name, and the public errors that they are."""
 
 
 def cause_of(error: BaseException, spark: SparkSession) -> FeatureGateError | None:
-    """Find what ended a job or a query in an error of Spark's, such as ``StreamingQueryException``.
+    """Find the error that ended a job or a query within an error of Spark's, such as ``StreamingQueryException``.
 
     Parameters
     ----------
     error
-        What an action or ``query.awaitTermination()`` raised.
+        The error that an action or ``query.awaitTermination()`` raised.
     spark
         The driver's session.
 
     Returns
     -------
     The error that featuregate raised in a task or in ``foreachBatch``; ``WrongPython`` where the Python of Spark's
-    workers cannot run featuregate; None where it is something else.
+    workers cannot run featuregate; None for any other error.
     """
     if isinstance(error, FeatureGateError):
         return error
     text = str(error)
     found = _OURS.findall(text)
     if found:
-        name, words = found[-1]
-        return _named(name)(words.strip())
+        name, message = found[-1]
+        return _error_class(name)(message.strip())
     lacks = _lacks(text)
     return None if lacks is None else WrongPython(_advice(lacks, python_of_workers(spark)))
 
 
-def _named(name: str) -> type[FeatureSparkError]:
+def _error_class(name: str) -> type[FeatureSparkError]:
     kind = _INNER.get(name) or (getattr(errors, name) if name in errors.__all__ else FeatureSparkError)
     assert issubclass(kind, FeatureSparkError)
     return kind
 
 
 def _lacks(text: str) -> str | None:
-    """Say what is wrong with the Python of the workers; None where nothing shows."""
+    """Return what the Python of the workers lacks; None if the text does not say."""
     if missing := _MISSING.search(text):
         return f"has no module {missing[1]!r}"
     if old := _TOO_OLD.search(text):
         return f"has no {old[1].lower()} that is new enough"
     if other := _OTHER_VERSION.search(text):
-        return f"is Python {other[1]}, and this driver is Python {platform.python_version()}"
+        return f"is Python {other[1]}, while this driver is Python {platform.python_version()}"
     return None
 
 
 def _advice(lacks: str, python: str | None) -> str:
-    what = f"{python!r}" if python else "a Python of the server's"
+    which = f"{python!r}" if python else "a Python on the server"
     return (
-        f"Spark's workers run {what} (PYSPARK_PYTHON), which {lacks}: set PYSPARK_PYTHON to a Python that has the same "
-        f"version and packages on each node, as this driver's {sys.executable} has, or install featuregate[spark] there"
+        f"Spark's workers run {which} (PYSPARK_PYTHON), which {lacks}: set PYSPARK_PYTHON to a Python with the "
+        f"version and packages of this driver's {sys.executable} on each node, or install featuregate[spark] there"
     )

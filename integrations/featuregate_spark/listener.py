@@ -1,7 +1,7 @@
-"""Gates, pins and latches beside Spark's progress, for logs and metrics.
+"""Reports gates, pins and latches beside Spark's progress, for logs and metrics.
 
-Spark calls a listener in a thread of its own, some time after the batch: nothing may be gated by it. What a batch goes
-by is its pin, which :meth:`featuregate_spark.FeatureSession.foreach_batch` hands to its function.
+Spark calls a listener in a thread of its own, some time after the batch, so that it cannot gate anything. A batch is
+gated by its pin, which :meth:`featuregate_spark.FeatureSession.foreach_batch` passes to its function.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ E = TypeVar("E")
 
 
 def _quietly(method: Callable[[FeatureListener, E], None]) -> Callable[[FeatureListener, E], None]:
-    """Keep what goes wrong here from Spark, whose other listeners wait in the same thread."""
+    """Log exceptions instead of raising them into Spark, whose other listeners run in the same thread."""
 
     @functools.wraps(method)
     def quiet(self: FeatureListener, event: E) -> None:
         try:
             method(self, event)
         except Exception:
-            logger.exception("an event of Spark's could not be reported; the query goes on")
+            logger.exception("an event of Spark could not be reported; the query continues")
 
     return quiet
 
 
 class FeatureListener(StreamingQueryListener):
-    """What ``spark.streams.addListener`` takes; made by :meth:`featuregate_spark.FeatureSession.listener`.
+    """A listener for ``spark.streams.addListener``; made by :meth:`featuregate_spark.FeatureSession.listener`.
 
-    On Spark Connect it is called in the driver's process, and pins are made in another: it reports what the session's
-    gates are now, and says so (``pinned=False``).
+    On Spark Connect it is called in the driver's process, while batches are pinned in another: it reports the session's
+    gates of now, with ``pinned=False``.
 
     Parameters
     ----------
     look
-        Gives what the session's gates say now.
+        Returns the decisions of the session's gates of now.
     emit
-        Logs and counts, and knows the pins of this process.
+        Emits the events, and keeps the pins of this process.
     """
 
     def __init__(self, look: Callable[[], Snapshot], *, emit: EventEmitter) -> None:
@@ -69,12 +69,12 @@ class FeatureListener(StreamingQueryListener):
 
     @_quietly
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Remember what the query is called, which its end does not tell."""
+        """Keep the name of the query, which the event of its end does not have."""
         self._names[str(event.id)] = event.name
 
     @_quietly
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Report a batch, and the gates that it went by."""
+        """Report a batch and its gates."""
         progress = event.progress
         query_id = str(progress.id)
         self._names[query_id] = progress.name
@@ -95,7 +95,7 @@ class FeatureListener(StreamingQueryListener):
         )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Say nothing: no batch ran."""
+        """Do nothing: no batch ran."""
 
     @_quietly
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
@@ -104,12 +104,12 @@ class FeatureListener(StreamingQueryListener):
         self._emit(StreamEnded(query_id=query_id, name=self._names.pop(query_id, None), error=event.exception))
 
     def _gates(self, query_id: str, batch_id: int) -> tuple[dict[str, bool], tuple[str, ...], int, bool]:
-        """Give the gates of a batch by its pin, or as they are now."""
+        """Return the gates of a batch: those of its pin, or else those of now."""
         pin = self._emit.pin_of(query_id, batch_id)
         if pin is not None:
             return dict(pin.gates), pin.held, pin.epoch, True
         try:
             now = self._look()
         except ClosedError:
-            now = Snapshot()  # the session has ended, and knows nothing of now
+            now = Snapshot()  # the session is closed
         return now.opened, now.held, now.epoch, False

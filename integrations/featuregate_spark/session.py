@@ -1,4 +1,4 @@
-"""The session: one discoverer on the driver, beside its SparkSession and no longer than that."""
+"""The session: one discoverer on the driver, which ends with its SparkSession."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ SINK_SECONDS: Final = 60.0
 
 
 class FeatureSession:
-    """Asks every broker what it can do, on the driver, and gives what executors need of it, as values.
+    """Discovers the cluster on the driver, and gives executors the decisions as values.
 
-    It polls until it is closed, or its SparkSession is stopped.
+    The session polls until it is closed or its SparkSession is stopped.
 
     Parameters
     ----------
@@ -50,25 +50,25 @@ class FeatureSession:
         Where the cluster is: ``host:port``, or properties in any spelling that :class:`featuregate.Discoverer` takes,
         those of Spark's Kafka source (``kafka.bootstrap.servers``) among them.
     gates
-        Gates to begin with: requirement, or its text, by name.
+        The first gates, by name: a requirement, or its text.
     interval
         Seconds between polls of a quiet cluster.
     wait
-        Seconds to wait for the first view, at the most. Without one gates are closed.
+        Maximum seconds to wait for the first view. Without a view gates are closed.
     latch_store
-        Where latches outlive the process, beside those that each query keeps with its checkpoint.
+        Keeps latches beyond the process, in addition to those that each query keeps in its checkpoint.
     metrics
         Called with each event of the core and of this package.
     broker_list, cluster_id, exclude_apis
-        See :class:`featuregate.Discoverer`. Listed brokers tell no cluster id: ``latch_store`` and
-        :meth:`foreach_batch` need ``cluster_id`` there.
+        See :class:`featuregate.Discoverer`. Brokers of a bootstrap list report no cluster id:
+        there ``latch_store`` and :meth:`foreach_batch` need ``cluster_id``.
 
     Raises
     ------
     ConfigError
-        A property that is used here has a value that cannot be used.
+        A property has a value that cannot be used.
     WrongSession
-        This is a task of an executor: brokers are asked by the driver alone.
+        This is a task of an executor; only the driver asks brokers.
     """
 
     def __init__(
@@ -118,14 +118,14 @@ class FeatureSession:
         raise NotPicklable("feature session", "it lives on the driver; send features.snapshot(), or its broadcast()")
 
     def close(self) -> None:
-        """Stop asking. Closing twice is closing once."""
+        """Stop polling. A second call does nothing."""
         self._watch.close()
 
-    # ------------------------------------------------------------------ what is seen
+    # ------------------------------------------------------------------ decisions
 
     @property
     def view(self) -> View | None:
-        """The merged truth of now; None before the first answer."""
+        """The merged view of now; None before the first answer."""
         return self._watch.observe().view
 
     def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
@@ -137,20 +137,20 @@ class FeatureSession:
         return self._watch.features.health()
 
     def snapshot(self) -> Snapshot:
-        """Return what all gates say now, as a value for closures: small, frozen, picklable.
+        """Return the decisions of all gates as a value for closures: small, frozen, picklable.
 
-        Take it where the plan is built, and use it there: a function keeps the snapshot that it closed over.
+        Take it where the plan is built: a function keeps the snapshot that it closed over.
         """
         seen = self._watch.observe()
         return Snapshot.of(seen.view, {gate.name: gate.decision for gate in seen.gates})
 
     def broadcast(self) -> Broadcast[Snapshot]:
-        """Return the snapshot of now as a broadcast, for plans of many tasks.
+        """Return the snapshot as a broadcast, for plans of many tasks.
 
         Raises
         ------
         WrongSession
-            On Spark Connect there are no broadcasts: let functions close over :meth:`snapshot`.
+            Spark Connect has no broadcasts: let functions close over :meth:`snapshot`.
         """
         if not is_classic(self.spark):
             raise WrongSession("Spark Connect has no broadcasts: let the function close over features.snapshot()")
@@ -159,32 +159,32 @@ class FeatureSession:
     # ------------------------------------------------------------------ streams
 
     def foreach_batch(self, function: BatchFunction, *, checkpoint: str) -> Callable[[DataFrame, int], None]:
-        """Give what ``writeStream.foreachBatch`` takes: it pins each micro-batch, then calls ``function``.
+        """Return a function for ``writeStream.foreachBatch`` that pins each micro-batch, then calls ``function``.
 
-        The function is called as ``function(df, batch_id, pin)``. The pin is durable before that, so that a replay of
-        the batch is given the same one, whatever the cluster has become; and no pin is below what the query has had.
+        ``function(df, batch_id, pin)`` is called when the pin is durable. A replay of the batch gets the same pin,
+        whatever the cluster has become, and no pin falls below what the query has latched.
 
         Parameters
         ----------
         function
             The app's code.
         checkpoint
-            The query's ``checkpointLocation``: pins are kept in its folder ``featuregate``.
+            The query's ``checkpointLocation``; its folder ``featuregate`` keeps the pins.
 
         Raises
         ------
         ConfigError
-            Brokers are listed, and ``cluster_id`` was not given: what the pins latch would belong to any cluster.
+            Brokers of a bootstrap list need ``cluster_id``: without it latches would hold for any cluster.
         """
         self._watch.require_cluster_id()
-        return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, beside=files_beside, emit=self._emit)
+        return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, open_files=open_files, emit=self._emit)
 
     def listener(self) -> FeatureListener:
-        """Give what ``spark.streams.addListener`` takes: it reports gates, pins and latches beside Spark's progress.
+        """Return a listener for ``spark.streams.addListener`` that reports gates and pins beside Spark's progress.
 
-        It is told some time after each batch: for logs and metrics, and not for gating.
+        Spark calls it some time after each batch: use it for logs and metrics, not for gating.
         """
-        from featuregate_spark.listener import FeatureListener  # noqa: PLC0415 - it is made of one of PySpark's classes
+        from featuregate_spark.listener import FeatureListener  # noqa: PLC0415 - it subclasses a class of PySpark
 
         return FeatureListener(self.snapshot, emit=self._emit)
 
@@ -201,40 +201,40 @@ class FeatureSession:
         first_batch: int = 0,
         timeout: float = SINK_SECONDS,
     ) -> KafkaSink:
-        """Give an exactly-once Kafka sink for ``writeStream.foreachBatch``, or to be called in an app's own function.
+        """Return an exactly-once Kafka sink for ``writeStream.foreachBatch``, or to call in a function of your own.
 
-        It takes the columns of Spark's Kafka sink: ``value``, and ``key``, ``topic``, ``partition`` and ``headers``.
-        Each shard commits its rows in one transaction, with the number of the batch; what a replay finds committed, it
-        leaves out.
+        It takes the columns of Spark's Kafka sink: ``value``, and optionally ``key``, ``topic``, ``partition`` and
+        ``headers``. One task writes each shard of a batch in one transaction, together with the shard's progress; a
+        replay skips the shards that have committed.
 
         Parameters
         ----------
         query_name
-            Names the transactional ids and the group in which shards note what they have done. One query, one name:
-            keep it over restarts, and give a query with a new checkpoint another one.
+            Names the transactional ids and the consumer group of the progress. Keep it over restarts; a query with a
+            new checkpoint needs a new name.
         topic
-            Where rows go; without one, the column ``topic`` says it.
+            The topic of the rows; without it the column ``topic`` names the topic of each row.
         bootstrap
-            ``host:port`` of brokers; by default those that this session asks.
+            ``host:port`` of brokers; by default those of this session.
         producer
-            librdkafka's properties: security, ``compression.type``, ``transaction.timeout.ms`` and others.
+            Properties of librdkafka: security, ``compression.type``, ``transaction.timeout.ms`` and others.
         shards
-            How many tasks write a batch, at the most as many as ``topic`` has partitions; by default as many as there
-            are cores. It may change between two runs of a query.
+            The number of tasks that write a batch, at most one for each partition of ``topic``; by default one for
+            each core. It may change between two runs of a query.
         shard_by
-            Columns that say which shard a row goes to; by default ``key``, or ``value`` where it is null. A replay of
-            the batch must find the same values there.
+            The columns that choose a row's shard; by default ``key``, or ``value`` where the key is null. Their values
+            must be the same in a replay of the batch.
         progress_topic
-            The topic on whose partitions shards note what they have done, where ``topic`` is not given.
+            The topic whose partitions keep the progress of the shards, where ``topic`` is not given.
         first_batch
-            The first batch that the query gives to this sink: before it, nothing needs to be remembered.
+            The first batch that the query gives to this sink; no progress is expected before it.
         timeout
-            Seconds that any call to Kafka may take.
+            Seconds that a call to Kafka may take.
 
         Raises
         ------
         ConfigError
-            A parameter or property cannot be used.
+            A parameter or a property cannot be used.
 
         Notes
         -----
@@ -264,17 +264,17 @@ class FeatureSession:
     # ------------------------------------------------------------------ the poll loop's side
 
     def _on_event(self, event: Any) -> None:
-        """Hand an event of the core on; and stop asking for a Spark that was stopped."""
+        """Pass on an event of the core; close the session if its Spark is stopped."""
         if is_stopped(self.spark):
             self.close()
         if self._hook is not None:
             self._hook(event)
 
 
-def files_beside(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
-    """Give the files of a checkpoint, by what this session can."""
+def open_files(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
+    """Return the write-once files of a checkpoint, for the kind of this session."""
     if is_classic(spark):
-        from featuregate_spark.pins.hadoop import HadoopFiles  # noqa: PLC0415 - it needs the JVM's bridge
+        from featuregate_spark.pins.hadoop import HadoopFiles  # noqa: PLC0415 - it needs py4j
 
         return HadoopFiles(spark, checkpoint)
     from featuregate_spark.pins.dataframes import DataFrameFiles  # noqa: PLC0415 - only where there is no JVM
@@ -283,7 +283,7 @@ def files_beside(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
 
 
 def _refuse_in_a_task() -> None:
-    from pyspark import TaskContext  # noqa: PLC0415 - pure tools need no PySpark
+    from pyspark import TaskContext  # noqa: PLC0415 - the pure rooms need no PySpark
 
     if TaskContext.get() is not None:
         raise WrongSession(

@@ -1,4 +1,4 @@
-"""Which kind of Spark a session is of, what its workers run, and whether it still runs: PySpark has no public words."""
+"""Whether a session is classic or Spark Connect, what its workers run, and whether it is stopped. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["is_classic", "is_stopped", "python_of_workers"]
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Say whether the JVM is at hand; it is not on Spark Connect."""
+    """Say whether this process has the JVM; on Spark Connect it has none."""
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Say whether a session was stopped."""
+    """Say whether a session is stopped."""
     if is_classic(spark):
-        return spark.sparkContext._jsc is None  # noqa: SLF001 - PySpark has no public word for it
-    return bool(spark.is_stopped)  # type: ignore[attr-defined]  # of Spark Connect's session alone
+        return spark.sparkContext._jsc is None  # noqa: SLF001 - PySpark has no public name for it
+    return bool(spark.is_stopped)  # type: ignore[attr-defined]  # a property of Spark Connect's session
 
 
 def python_of_workers(spark: SparkSession) -> str | None:
-    """Give the interpreter that Spark's workers run, which ``PYSPARK_PYTHON`` names; None on Spark Connect."""
+    """Return the interpreter of Spark's workers (``PYSPARK_PYTHON``); None on Spark Connect, which does not show it."""
     return str(spark.sparkContext.pythonExec) if is_classic(spark) else None

@@ -1,7 +1,7 @@
-"""A snapshot: what the gates of a session say at one moment, as a value. Pure.
+"""A snapshot: the decisions of the gates of a session at one moment, as a value. Pure.
 
-It is small, frozen and picklable, and so the one form in which decisions travel to executors: in the closure of a
-function, as a broadcast, or as the pin of a micro-batch.
+It is small, frozen and picklable. Decisions travel to executors only as snapshots: in the closure of a function, as a
+broadcast, or as the pin of a micro-batch.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ R = TypeVar("R")
 
 SCHEMA_VERSION: Final = 1
 REASONS: Final = 3
-"""So many reasons of a decision travel, the weightiest first: in a large cluster there is one for each broker."""
+"""The number of reasons that a decision keeps, the most important first: a large cluster gives one for each broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The decisions of named gates at one moment, and the levels that the cluster had finalized."""
+    """The decisions of named gates at one moment, and the finalized levels of the cluster."""
 
     gates: Mapping[str, Pin] = FrozenMap()
     """Each gate's decision, by the gate's name."""
     cluster_id: str | None = None
     epoch: int = -1
-    """Of the finalized levels; -1 where no broker has reported any."""
+    """The epoch of the finalized levels; -1 if no broker has reported any."""
     finalized: Mapping[str, int] = FrozenMap()
     """Feature to finalized level."""
     api_ranges: Mapping[int, ApiRange] = FrozenMap()
     """API key to the versions that every broker which answered serves."""
     incomplete: bool = True
-    """Whether a known broker did not answer, or nobody was asked yet."""
+    """Whether a known broker did not answer, or no broker was asked yet."""
     seen_at: float = 0.0
-    """Seconds since the Unix epoch; 0: no broker has answered yet."""
+    """Seconds since the Unix epoch; 0 if no broker has answered yet."""
 
     @classmethod
     def of(cls, view: View | None, decisions: Mapping[str, Decision]) -> Snapshot:
-        """Take what a view and its gates say now."""
+        """Make a snapshot of a view and the decisions of its gates."""
         gates = FrozenMap({name: Pin(gate=name, decision=_brief(decision)) for name, decision in decisions.items()})
         if view is None:
             return cls(gates=gates)
@@ -66,12 +66,12 @@ class Snapshot:
         )
 
     def __getitem__(self, gate: str) -> Pin:
-        """Give what a gate said: ``snapshot["eos"].open``."""
+        """Return the pin of a gate: ``snapshot["eos"].open``."""
         try:
             return self.gates[gate]
         except KeyError:
             known = ", ".join(sorted(self.gates)) or "none"
-            raise KeyError(f"no gate is called {gate!r}; this snapshot has: {known}") from None
+            raise KeyError(f"there is no gate {gate!r}; this snapshot has: {known}") from None
 
     @property
     def opened(self) -> dict[str, bool]:
@@ -84,7 +84,7 @@ class Snapshot:
         return tuple(name for name, pin in self.gates.items() if pin.decision.held is not None)
 
     def level(self, feature: str) -> int | None:
-        """Return the finalized level of a feature: 0 where it is absent, None where that is unknown."""
+        """Return the finalized level of a feature: 0 if it is absent, None if that is unknown."""
         return None if self.epoch < 0 else self.finalized.get(feature, 0)
 
     def api(self, api: str | int) -> ApiRange | None:
@@ -98,17 +98,17 @@ class Snapshot:
         return self.api_ranges.get(api_key(api))
 
     def guard(self, gate: str, *, fallback: Callable[P, R] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Give a decorator that chooses now, once and for all, between a function and its fallback.
+        """Return a decorator that chooses between a function and its fallback when it is applied.
 
-        For udfs, and for the functions of ``mapInPandas`` and ``mapInArrow``: what travels to the executors is the
-        function that was chosen, so all tasks of a job agree, and a row costs what it cost before.
+        For udfs, and for the functions of ``mapInPandas`` and ``mapInArrow``: the chosen function travels to the
+        executors, so that all tasks of a job agree, and a row costs no more than without the guard.
 
         Parameters
         ----------
         gate
             The name of the gate.
         fallback
-            Chosen where the gate is closed. Without one, decorating raises.
+            Used where the gate is closed. Without one the decorator raises.
 
         Raises
         ------
@@ -139,16 +139,16 @@ class Snapshot:
         Raises
         ------
         PinCorrupt
-            It is no such JSON, or of a newer schema.
+            The text is no such JSON, or has a newer schema.
         """
         try:
             return snapshot_from(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PinCorrupt(f"this is no snapshot: {type(error).__name__}: {error}") from error
+            raise PinCorrupt(f"the text is no snapshot: {type(error).__name__}: {error}") from error
 
 
 def document_of(snapshot: Snapshot) -> dict[str, Any]:
-    """Give a snapshot as plain JSON-able values."""
+    """Return a snapshot as JSON-able values."""
     return {
         "schema_version": SCHEMA_VERSION,
         "cluster_id": snapshot.cluster_id,
@@ -180,7 +180,7 @@ def _gate_document(pin: Pin) -> dict[str, Any]:
     decision = pin.decision
     return {
         "gate": pin.gate,
-        "open": pin.open,  # for people; what counts is the verdict, and what holds it
+        "open": pin.open,  # for people; the verdict and `held` count
         "requirement": decision.requirement,
         "policy": decision.policy,
         "verdict": decision.verdict,

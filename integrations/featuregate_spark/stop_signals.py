@@ -1,8 +1,8 @@
-"""Signals that ask a job to stop, wherever they arrive: at the Python driver, or at the JVM that runs it.
+"""Signals that ask a job to stop, at the Python driver or at the JVM that runs it.
 
-Under ``spark-submit`` the JVM is the process that a supervisor sees, and the Python driver is its child. A JVM that
-gets SIGTERM stops Spark in its shutdown hooks, below the running query, and exits with 143 whatever the driver does. So
-the JVM's own handler is fenced by one that tells the driver.
+Under ``spark-submit`` the JVM is the process that a supervisor sees, and the Python driver is its child. At SIGTERM the
+JVM stops Spark in its shutdown hooks, below the running query, and exits with 143 whatever the driver does. So the
+handler of the JVM is replaced by one that calls the driver.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignals:
-    """Notes SIGTERM and SIGINT, so that a job can stop its queries and exit by itself.
+    """Records SIGTERM and SIGINT, so that a job can stop its queries and exit by itself.
 
-    Make it in the main thread, before the SparkSession, and attach the session once it is there. The process is not
-    ended by these signals while the block runs.
+    Make it in the main thread, before the SparkSession, and attach the session as soon as it exists. Within the block
+    these signals do not end the process.
 
     .. code-block:: python
 
@@ -44,7 +44,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: int | None = None
-        """The number of the first signal that arrived, at either process; None before."""
+        """The number of the first signal that either process has received; None before."""
         self._undo: list[Callable[[], object]] = []
 
     def __enter__(self) -> Self:
@@ -56,9 +56,9 @@ class StopSignals:
             self._undo.pop()()
 
     def attach(self, spark: SparkSession) -> None:
-        """Also note signals that are sent to this session's JVM. On Spark Connect there is none at hand.
+        """Also record signals to the JVM of this session. On Spark Connect there is none in reach.
 
-        PySpark takes SIGINT when it begins a SparkContext; it is taken back here.
+        PySpark handles SIGINT from the start of a SparkContext; this takes it back.
         """
         self._listen_in_python()
         if is_classic(spark):
@@ -70,10 +70,10 @@ class StopSignals:
             self._undo.append(lambda number=number, before=before: signal.signal(number, before))  # type: ignore[misc]
 
     def _listen_in_java(self, spark: SparkSession) -> None:
-        from py4j.protocol import Py4JError  # noqa: PLC0415 - Spark Connect needs none
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - not needed on Spark Connect
         from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - see above
 
-        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way to the JVM
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public access to the JVM
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         java = gateway.jvm.sun.misc
         handler = _JavaHandler(self._receive)
@@ -82,7 +82,7 @@ class StopSignals:
             try:
                 java.Signal.handle(name, before)
             except (Py4JError, OSError) as error:
-                logger.debug("the JVM is gone, and its handler of %s with it: %r", name, error)
+                logger.debug("the JVM has ended, and its handler of %s with it: %r", name, error)
 
         for number in _SIGNALS:
             name = java.Signal(number.name.removeprefix("SIG"))
@@ -94,16 +94,16 @@ class StopSignals:
 
 
 class _JavaHandler:
-    """What the JVM calls when it gets a signal, in a thread of its own."""
+    """The JVM calls it at a signal, in a thread of its own."""
 
     def __init__(self, receive: Callable[[int], None]) -> None:
         self._receive = receive
 
     def handle(self, received: Any) -> None:
-        """Note the signal."""
+        """Record the signal."""
         self._receive(received.getNumber())
 
     class Java:
-        """Py4J's way to say which interface this is."""
+        """Tells Py4J which interface this implements."""
 
         implements: Final = ["sun.misc.SignalHandler"]

@@ -1,7 +1,7 @@
-"""What a driver watches: one discoverer and its gates, and how to begin them again in another process.
+"""One discoverer and its gates, and how to start them again in another process.
 
-The driver's own watch is live. On Spark Connect the function of ``foreachBatch`` runs in a process of the server,
-which sees no change of the driver's: there a copy arrives that has only the words, and begins to watch by itself.
+On Spark Connect the function of ``foreachBatch`` runs in a process of the server, which sees no change of the driver's.
+That process gets a copy that holds only the settings, and starts a discoverer of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Observation", "Watch"]
 
 
 class Observation(NamedTuple):
-    """What is seen at one moment."""
+    """The view and the gates at one moment."""
 
     view: View | None
     gates: tuple[Gate, ...]
@@ -33,12 +33,12 @@ class Observation(NamedTuple):
 
 @dataclass(kw_only=True)
 class Watch:
-    """A discoverer that begins at its first use."""
+    """A discoverer that starts at its first use."""
 
     config: Mapping[str, Any] | str
     interval: float
     wait: float
-    """Seconds that the first look waits for a view, at the most."""
+    """Maximum seconds that the first use waits for a view."""
     broker_list: Any = "cluster"
     cluster_id: str | None = None
     exclude_apis: str | None = None
@@ -50,17 +50,17 @@ class Watch:
     _closed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give the words alone: no thread travels, and no hook, which belongs to the driver's process."""
+        """Return the settings alone, without thread and hook, which belong to the driver's process."""
         return {**self.__dict__, "metrics": None, "_gates": {}, "_live": None}
 
     @property
     def features(self) -> Discoverer:
-        """The discoverer, which polls.
+        """The running discoverer.
 
         Raises
         ------
         ClosedError
-            It was closed.
+            The watch was closed.
         """
         if self._closed:
             raise ClosedError("this session's features are closed; make a new FeatureSession")
@@ -80,7 +80,7 @@ class Watch:
         return self._live
 
     def require_cluster_id(self) -> None:
-        """Make sure that what is latched can be told from what another cluster has latched.
+        """Make sure that latches of this cluster can be told from those of another cluster.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class Watch:
 
     @property
     def bootstrap(self) -> str:
-        """The brokers that are asked first, as ``host:port,host:port``."""
+        """The bootstrap brokers, as ``host:port,host:port``."""
         return ",".join(str(address) for address in Settings.parse(self.config).bootstrap)
 
     def gate(self, name: str, requirement: Requirement | str, policy: Policy) -> Gate:
@@ -109,12 +109,12 @@ class Watch:
         return gate
 
     def observe(self) -> Observation:
-        """Return what is seen now. Waits for the first view only."""
+        """Return the view and the gates of now. Waits only for the first view."""
         features = self.features
         return Observation(features.view, tuple(self._gates.values()))
 
     def close(self) -> None:
-        """Stop watching. Closing twice is closing once."""
+        """Stop the discoverer. A second call does nothing."""
         self._closed = True
         if self._live is not None:
             self._live.close()

@@ -1,8 +1,8 @@
-"""kafka_options(), with_kafka_options(): what this cluster allows of Spark's own Kafka source and sink. Pure.
+"""kafka_options(), with_kafka_options(): which options of Spark's own Kafka source and sink this cluster allows. Pure.
 
-An advice joins three facts: what every broker of the cluster proves (a requirement of the core), what Spark really
-does with the option, and what the app's own options say. Nothing is applied that the app has set otherwise, or that
-another of its options excludes; and what Spark refuses, or takes without a use for it, is said before a task fails.
+An advice combines three facts: what every broker of the cluster supports (a requirement of the core), what Spark does
+with the option, and what the app has set. It never overrides the app, nor applies what another option excludes. It
+warns of options that Spark rejects or ignores, before a task fails.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class GateMaker(Protocol):
 
     @property
     def view(self) -> View | None:
-        """What is seen of the cluster now."""
+        """The view of now."""
 
     def gate(self, name: str, requirement: Requirement | str, /) -> Gate:
         """Return the sticky gate of this name."""
 
 
 class OptionState(Enum):
-    """Where a piece of advice stands."""
+    """The state of an advice."""
 
     ON = "already on"
     MAY = "may be switched on"
     NOT_YET = "not yet"
-    """The cluster does not prove it."""
+    """Not every broker is known to support it."""
     NO_EFFECT = "no effect"
-    """Spark takes it, and makes no use of it."""
+    """Spark accepts it and does not use it."""
     FAILS = "fails"
-    """Spark refuses it, or its tasks fail by it."""
+    """Spark rejects it, or its tasks fail with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +56,24 @@ class OptionAdvice:
     """One option, and whether it may be set. Picklable."""
 
     name: str
-    """Ours, such as ``read-committed``; the gate of :func:`with_kafka_options` is called ``option-<name>``."""
+    """Such as ``read-committed``; the gate of :func:`with_kafka_options` is ``option-<name>``."""
     option: str | None
-    """Spark's, such as ``kafka.isolation.level``; None: there is none to set."""
+    """Spark's option, such as ``kafka.isolation.level``; None if there is none to set."""
     value: str | None
-    """What to set it to; None where any value is as good, or as bad."""
+    """The advised value; None if the value makes no difference."""
     requirement: Requirement | None
-    """None: the cluster has no say in it."""
+    """None if it does not depend on the cluster."""
     decision: Decision | None
-    """What the cluster says of the requirement, broker by broker."""
+    """The decision on the requirement, with a reason for each broker."""
     state: OptionState
     reason: str
-    """Why it stands there, and what to know before it is set."""
+    """Why it has this state, and what to know before it is set."""
     used_by_spark: bool
-    """Whether Spark really does it."""
+    """Whether Spark uses the option."""
     conflicts: tuple[str, ...]
-    """The app's options that must go, as it spelled them: this one's other value, and what excludes it."""
+    """The app's options that must be removed, as spelled: another value of this one, or one that excludes it."""
     applies: bool
-    """Whether :func:`with_kafka_options` sets it: it may, and nothing is in its way."""
+    """Whether :func:`with_kafka_options` sets it."""
 
     def __str__(self) -> str:
         what = f"{self.option}={self.value}" if self.option and self.value else self.option or self.name
@@ -84,30 +84,30 @@ class OptionAdvice:
 def kafka_options(
     view: View | None, role: SparkRole, options: Mapping[str, Any] | None = None
 ) -> tuple[OptionAdvice, ...]:
-    """Return what the cluster of this view allows of Spark's Kafka source or sink, and what has no effect there.
+    """Return which options of Spark's Kafka source or sink the cluster of this view allows, and which have no effect.
 
     Parameters
     ----------
     view
-        Such as :attr:`featuregate_spark.FeatureSession.view`; None, where nobody has answered: nothing may be set.
+        A view of the cluster, such as :attr:`featuregate_spark.FeatureSession.view`; None if no broker has answered.
     role
         ``"reader"`` or ``"writer"``.
     options
-        The app's own, as it gives them to ``.options()``; not changed. Spark ignores the case of their names.
+        The app's own options for ``.options()``, which are not changed. Spark ignores the case of their names.
 
     Raises
     ------
     ConfigError
         There is no such role.
     """
-    return tuple(_advices(role, options or {}, view, lambda _name, requirement: _seen(view, requirement)))
+    return tuple(_advices(role, options or {}, view, lambda _name, requirement: _decision(view, requirement)))
 
 
 def with_kafka_options(options: Mapping[str, Any], *, role: SparkRole, features: GateMaker) -> dict[str, Any]:
-    """Return the app's options with all that may be set now, for ``.options(**...)``; each step is logged.
+    """Return the app's options and all that may be set now, for ``.options(**...)``; log each advice.
 
-    Each advice has a sticky gate of ``features``, named ``option-<name>``: what was once set stays so, though a
-    broker is silent meanwhile. What the app has set itself is never overridden, which is also how to turn one off.
+    Each advice has a sticky gate of ``features``, named ``option-<name>``: an option that was set once stays set, even
+    while a broker does not answer. The app's own options are never overridden; set one to turn an advice off.
 
     Raises
     ------
@@ -116,9 +116,9 @@ def with_kafka_options(options: Mapping[str, Any], *, role: SparkRole, features:
     """
     found = dict(options)
     for advice in _advices(role, options, features.view, lambda name, needs: features.gate(name, needs).decision):
-        in_vain = advice.conflicts and advice.state in {OptionState.NO_EFFECT, OptionState.FAILS}
-        level = logging.WARNING if in_vain else logging.INFO
-        logger.log(level, "%s %s: %s", role, "set" if advice.applies else "left as it is", advice)
+        useless = advice.conflicts and advice.state in {OptionState.NO_EFFECT, OptionState.FAILS}
+        level = logging.WARNING if useless else logging.INFO
+        logger.log(level, "%s %s: %s", role, "set" if advice.applies else "not set", advice)
         if advice.applies and advice.option is not None:
             found[advice.option] = advice.value
     return found
@@ -132,20 +132,20 @@ def _advices(
     for item in USABLE_OPTIONS:
         if item.role == role:
             yield _advice(item, decide(f"option-{item.name}", item.requirement), options)
-    for warning in UNUSABLE_OPTIONS:
-        if warning.role == role and (warning.requirement is not None or _given(options, warning.option)):
-            yield _warned(warning, options, view)
+    for unusable in UNUSABLE_OPTIONS:
+        if unusable.role == role and (unusable.requirement is not None or _occurrences(options, unusable.option)):
+            yield _warning(unusable, options, view)
 
 
-def _seen(view: View | None, requirement: Requirement) -> Decision:
+def _decision(view: View | None, requirement: Requirement) -> Decision:
     return Decision.unseen(requirement, policy="live") if view is None else evaluate(view, requirement)
 
 
 def _advice(item: UsableOption, decision: Decision, options: Mapping[str, Any]) -> OptionAdvice:
-    own = _given(options, item.option)
+    own = _occurrences(options, item.option)
     right = {item.value, *item.also}
     excluding = tuple(
-        key for option, excludes in item.excluders for key, value in _given(options, option) if excludes(value)
+        key for option, excludes in item.excluders for key, value in _occurrences(options, option) if excludes(value)
     )
     conflicts = tuple(key for key, value in own if value not in right) + excluding
     on = not conflicts and (bool(own) or item.is_default)
@@ -174,24 +174,24 @@ def _state(decision: Decision, *, on: bool, at_odds: bool) -> OptionState:
     return OptionState.ON if on else OptionState.MAY
 
 
-def _warned(warning: UnusableOption, options: Mapping[str, Any], view: View | None) -> OptionAdvice:
-    needs = warning.requirement
+def _warning(unusable: UnusableOption, options: Mapping[str, Any], view: View | None) -> OptionAdvice:
+    needs = unusable.requirement
     return OptionAdvice(
-        name=warning.name,
-        option=warning.option,
-        value=warning.value,
+        name=unusable.name,
+        option=unusable.option,
+        value=unusable.value,
         requirement=needs,
-        decision=None if needs is None else _seen(view, needs),
-        state=OptionState.FAILS if warning.fails else OptionState.NO_EFFECT,
-        reason=warning.reason,
+        decision=None if needs is None else _decision(view, needs),
+        state=OptionState.FAILS if unusable.fails else OptionState.NO_EFFECT,
+        reason=unusable.reason,
         used_by_spark=False,
-        conflicts=tuple(key for key, _ in _given(options, warning.option)),
+        conflicts=tuple(key for key, _ in _occurrences(options, unusable.option)),
         applies=False,
     )
 
 
-def _given(options: Mapping[str, Any], option: str | None) -> list[tuple[str, str]]:
-    """Return where an option is given, as the app spelled it, with its value as Spark hands it on."""
+def _occurrences(options: Mapping[str, Any], option: str | None) -> list[tuple[str, str]]:
+    """Return each spelling of an option that the app has set, with the value that Spark passes on."""
     return [(key, _text(value)) for key, value in options.items() if key.lower() == option]
 
 

@@ -1,6 +1,6 @@
-"""What Spark's Kafka connector does with which option, and what the app may expect of it. Pure.
+"""What Spark's Kafka connector does with each option: two tables. Pure.
 
-The sources are Spark's Structured Streaming + Kafka integration guide, ``KafkaSourceProvider.scala``, and trial.
+The sources are Spark's Structured Streaming + Kafka integration guide, ``KafkaSourceProvider.scala``, and tests.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SparkRole = Literal["reader", "writer"]
 
 
 class Excluder(NamedTuple):
-    """Another option, which excludes what is advised."""
+    """Another option, some values of which exclude the advised one."""
 
     option: str
     excludes: Callable[[str], bool]
 
 
 class UsableOption(NamedTuple):
-    """What can be advised, because Spark uses it."""
+    """An option that Spark uses, so that it can be advised."""
 
     name: str
     role: SparkRole
@@ -40,21 +40,21 @@ class UsableOption(NamedTuple):
     also: tuple[str, ...] = ()
     """Other spellings of the value."""
     is_default: bool = False
-    """Whether Kafka's Java client does it where nothing is said against it."""
+    """Whether it is the default of Kafka's Java client."""
     excluders: tuple[Excluder, ...] = ()
 
 
 class UnusableOption(NamedTuple):
-    """What an app might expect something of, in vain."""
+    """An option that has no effect in Spark, or fails."""
 
     name: str
     role: SparkRole
     option: str | None
     fails: bool
-    """Whether Spark refuses it, or its tasks fail by it; otherwise it has no effect."""
+    """Whether Spark rejects it or its tasks fail with it; otherwise it has no effect."""
     reason: str
     requirement: Requirement | None = None
-    """Of those that are told of even where they are not set: what the cluster has would tempt one to set them."""
+    """For an option that is warned of even if it is not set, because the cluster supports the feature behind it."""
     value: str | None = None
 
 
@@ -71,8 +71,8 @@ USABLE_OPTIONS: Final = (
         value="read_committed",
         requirement=(Api("Fetch") >= 4) & (Api("ListOffsets") >= 2),  # noqa: PLR2004 - FetchRequest.json, ListOffsetsRequest.json: isolation_level
         note=(
-            "Spark reads what was aborted, too, unless it is told not to. Records of open transactions, and what was "
-            "written after them, arrive once these have ended"
+            "By default Spark also reads the records of aborted transactions. Records of open transactions, and all "
+            "that follow them, arrive when the transactions have ended"
         ),
     ),
     UsableOption(
@@ -82,8 +82,8 @@ USABLE_OPTIONS: Final = (
         value="zstd",
         requirement=presets.zstd,
         note=(
-            "Brokers refuse zstd records to consumers that are too old for them, which no broker tells of: be sure of "
-            "every consumer of the topic"
+            "Brokers do not send zstd records to consumers that are too old for them, and no broker reports these: "
+            "check every consumer of the topic"
         ),
     ),
     UsableOption(
@@ -105,8 +105,8 @@ USABLE_OPTIONS: Final = (
         is_default=True,
         excluders=_EXCLUDE_IDEMPOTENCE,
         note=(
-            "What a producer sends again is written once; what a task or a batch writes again is not: that takes "
-            "FeatureSession.kafka_sink(). Brokers before 2.8 ask for the right IDEMPOTENT_WRITE on the cluster"
+            "A retry of the producer is written once; a retry of a task or a batch is written again: use "
+            "FeatureSession.kafka_sink() for those. Brokers before 2.8 need IDEMPOTENT_WRITE on the cluster"
         ),
     ),
 )
@@ -122,7 +122,7 @@ def _bytes_only(role: SparkRole, option: str) -> UnusableOption:
     )
 
 
-_ASSIGNED: Final = "Spark assigns the partitions of each task by itself, and joins no consumer group"
+_ASSIGNED: Final = "Spark assigns the partitions of each task itself, and joins no consumer group"
 UNUSABLE_OPTIONS: Final = (
     UnusableOption(
         name="group-protocol",
@@ -148,21 +148,21 @@ UNUSABLE_OPTIONS: Final = (
         role="reader",
         option="kafka.auto.offset.reset",
         fails=True,
-        reason="Spark keeps offsets by itself: set startingOffsets",
+        reason="Spark keeps offsets itself: set startingOffsets",
     ),
     UnusableOption(
         name="auto-commit",
         role="reader",
         option="kafka.enable.auto.commit",
         fails=True,
-        reason="Spark keeps offsets by itself, in the checkpoint, and commits none to Kafka",
+        reason="Spark keeps offsets itself, in the checkpoint, and commits none to Kafka",
     ),
     UnusableOption(
         name="interceptors",
         role="reader",
         option="kafka.interceptor.classes",
         fails=True,
-        reason="Spark refuses what might change records behind its back: change them in the DataFrame",
+        reason="Spark rejects interceptors, which might change records: change them in the DataFrame",
     ),
     *(_bytes_only("reader", f"{side}.deserializer") for side in ("key", "value")),
     *(_bytes_only("writer", f"{side}.serializer") for side in ("key", "value")),
@@ -188,7 +188,7 @@ UNUSABLE_OPTIONS: Final = (
         option=None,
         fails=False,
         requirement=presets.kip890,
-        reason="For information: Spark's sink begins no transaction, and that of FeatureSession.kafka_sink() does not "
-        "speak this version",
+        reason="For information: Spark's sink begins no transaction, and FeatureSession.kafka_sink() does not use this "
+        "version",
     ),
 )

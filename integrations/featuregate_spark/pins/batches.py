@@ -1,4 +1,4 @@
-"""Micro-batches, each by one pin: decided once, written before the batch's function runs, the same in each replay."""
+"""Pins micro-batches: a batch is decided once, before its function runs, and a replay uses the same pin."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ _PREFIX: Final = "pin-"
 
 
 class BatchFunction(Protocol):
-    """The app's code: what ``foreachBatch`` takes, and the pin of the batch."""
+    """The app's function, which gets the pin of the batch as a third argument."""
 
     def __call__(self, df: DataFrame, batch_id: int, pin: Snapshot, /) -> object:
         """Process the batch."""
 
 
 class PinnedBatches:
-    """What ``DataStreamWriter.foreachBatch`` is given: it pins the batch, and then calls the app's function.
+    """The function for ``DataStreamWriter.foreachBatch``: it pins the batch, and then calls the app's function.
 
     Parameters
     ----------
     function
-        The app's code.
+        The app's function.
     checkpoint
         The query's ``checkpointLocation``.
     watch
-        What is seen of the cluster.
-    beside
-        Gives the files of a checkpoint.
+        The view of the cluster, and the gates.
+    open_files
+        Returns the write-once files of a checkpoint.
     emit
-        Logs and counts.
+        Logs an event and calls the metrics hook.
     """
 
     def __init__(
@@ -60,19 +60,19 @@ class PinnedBatches:
         *,
         checkpoint: str,
         watch: Watch,
-        beside: Callable[[SparkSession, str], WriteOnceFiles],
+        open_files: Callable[[SparkSession, str], WriteOnceFiles],
         emit: Callable[[SparkEvent], None],
     ) -> None:
         self._function = function
         self._checkpoint = checkpoint
         self._watch = watch
-        self._beside = beside
+        self._open_files = open_files
         self._emit = emit
         self._files: WriteOnceFiles | None = None
         self._newest: BatchPin | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what belongs to the driver's process."""
+        """Drop the state that belongs to the driver's process."""
         return {**self.__dict__, "_files": None, "_newest": None}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -89,9 +89,9 @@ class PinnedBatches:
         self._forget(batch_id - int(str(spark.conf.get("spark.sql.streaming.minBatchesToRetain"))))
 
     def _pin(self, spark: SparkSession, batch_id: int) -> BatchPin:
-        """Give the pin of a batch: what was written for it first, now or before a crash (P4)."""
+        """Return the pin of a batch: the first that was written for it, now or before a crash (P4)."""
         began = time.monotonic()
-        files = self._begun(spark, batch_id)
+        files = self._files_of(spark, batch_id)
         pin, replayed = self._newest, True
         if pin is None or pin.batch_id != batch_id:
             found = files.read(_name(batch_id)) if pin is None or pin.batch_id > batch_id else None
@@ -118,38 +118,38 @@ class PinnedBatches:
         pin = next_pin(self._newest, batch_id, seen.view, seen.gates, datetime.now(UTC).timestamp())
         return _parsed(_name(batch_id), files.write(_name(batch_id), pin.to_json()))
 
-    def _begun(self, spark: SparkSession, batch_id: int) -> WriteOnceFiles:
-        """Give the checkpoint's files; the first time, find the newest pin, which holds the query's latch (P5)."""
+    def _files_of(self, spark: SparkSession, batch_id: int) -> WriteOnceFiles:
+        """Return the checkpoint's files; the first time, read the newest pin, which holds the query's latch (P5)."""
         if self._files is not None:
             return self._files
-        files = self._beside(spark, self._checkpoint)
+        files = self._open_files(spark, self._checkpoint)
         if not files.exists(f"offsets/{batch_id}"):
             raise WrongCheckpoint(
-                f"{self._checkpoint} has no offsets of batch {batch_id}, which runs now: give foreach_batch() the "
-                "checkpointLocation of the query"
+                f"{self._checkpoint} has no offsets of batch {batch_id}, which runs now: pass the checkpointLocation "
+                "of the query to foreach_batch()"
             )
-        there = sorted(number for name in files.names(FOLDER) if (number := _number(name)) is not None)
-        if there:
-            newest = _name(there[-1])
+        pinned = sorted(number for name in files.names(FOLDER) if (number := _number(name)) is not None)
+        if pinned:
+            newest = _name(pinned[-1])
             text = files.read(newest)
             if text is None:
-                raise PinError(f"{self._checkpoint}/{newest} went away: does another query use this checkpoint?")
+                raise PinError(f"{self._checkpoint}/{newest} has disappeared: does another query use this checkpoint?")
             self._newest = _parsed(newest, text)
         self._files = files
         return files
 
     def _forget(self, batch_id: int) -> None:
-        """Delete the pin that left Spark's own retention. The newest holds all that older ones had latched."""
+        """Delete the pin that Spark's own retention has passed. The newest pin holds all latches of older ones."""
         if batch_id < 0 or self._files is None:
             return
         try:
             self._files.delete(_name(batch_id))
         except PinError as error:
-            logger.warning("an old pin stays: %s", error)
+            logger.warning("an old pin was not deleted: %s", error)
 
 
 def _query_id(spark: SparkSession) -> str | None:
-    """Give the id of the query that runs the batch, which Spark tells the batch's thread."""
+    """Return the id of the query that runs the batch, a local property of the batch's thread."""
     context = getattr(spark, "sparkContext", None)  # Spark Connect has none
     return None if context is None else context.getLocalProperty("sql.streaming.queryId")
 
@@ -166,8 +166,8 @@ def _number(name: str) -> int | None:
 def _parsed(name: str, text: str) -> BatchPin:
     try:
         return BatchPin.from_json(text)
-    except PinCorrupt as damage:
+    except PinCorrupt as error:
         raise PinCorrupt(
-            f"{name} beside the checkpoint cannot be read: {damage}. Nothing was processed. If it is lost, delete it "
-            "while the query is stopped: its batch then decides anew, and the query's latch is that of the pin before"
-        ) from damage
+            f"{name} beside the checkpoint cannot be read: {error}. Nothing was processed. If it is lost, delete it "
+            "while the query is stopped: its batch is then decided anew, with the latches of the previous pin"
+        ) from error

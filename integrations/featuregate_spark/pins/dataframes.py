@@ -1,9 +1,8 @@
-"""Write-once files through DataFrames, for Spark Connect, where no file system is at hand.
+"""Write-once files through DataFrames, for Spark Connect, which gives no access to file systems.
 
-Each is a folder with one text file in it, which Spark's own committer makes visible at once, or not at all. That two
-drivers write the same one in the same moment is not excluded, as it is by a rename: Spark allows one driver for a
-checkpoint, and that is relied upon here. A driver that dies while it writes leaves a folder without a text, which the
-next one writes again.
+Each file is a folder with one text file, which Spark's own committer makes visible as a whole. Unlike a rename this
+does not keep two drivers apart that write the same file at the same moment: it relies on Spark's rule of one driver for
+a checkpoint. A driver that dies while it writes leaves an empty folder, which the next driver writes again.
 """
 
 from __future__ import annotations
@@ -22,43 +21,45 @@ _END: Final = "\u001e"
 
 
 class DataFrameFiles:
-    """Files of whatever file system the server of a session reaches."""
+    """Files of any file system that the server of the session reaches."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         self.checkpoint = checkpoint.rstrip("/")
         self._spark = spark
 
     def read(self, name: str) -> str | None:
-        """Return what is there, None where nothing is."""
+        """Return the text of a file; None if there is no such file."""
         rows = self._texts(name)
         return rows[0][0] if rows else None
 
     def write(self, name: str, text: str) -> str:
-        """Write it where nothing is there yet; return what is there then."""
-        there = self.read(name)
-        if there is not None:
-            return there
+        """Write a file unless it exists; return the text that it has then."""
+        found = self.read(name)
+        if found is not None:
+            return found
         frame = self._spark.createDataFrame([(text,)], ["value"])
-        # A line would be one record: the text keeps its own ends of lines.
+        # Each line would be a record otherwise, and lose its own line ending.
         frame.coalesce(1).write.mode("overwrite").option("lineSep", _END).text(self._path(name))
-        there = self.read(name)
-        if there is None:
-            raise PinError(f"{self._path(name)} was written, and is not there: does somebody clean the folder?")
-        return there
+        found = self.read(name)
+        if found is None:
+            raise PinError(
+                f"{self._path(name)} was written, and has disappeared: does another process clean the folder?"
+            )
+        return found
 
     def names(self, folder: str) -> list[str]:
-        """Name the files of a folder; none where there is no such folder."""
+        """Return the names of the files of a folder; none if there is no such folder."""
         return sorted({path.rpartition("/")[0].rpartition("/")[2] for _, path in self._texts(f"{folder}/*")})
 
     def exists(self, name: str) -> bool:
-        """Say whether there is such a file."""
+        """Return whether there is such a file."""
         return bool(self._texts(name))
 
     def delete(self, name: str) -> None:
-        """Leave it: without a file system at hand nothing can be deleted, and a pin takes some kilobytes."""
+        """Do nothing: a DataFrame cannot delete files, and a pin takes some kilobytes."""
 
     def _texts(self, name: str) -> list[tuple[str, str]]:
-        """Read all files of a name, which may be a pattern: text, and path."""
+        """Read all files that match a name or a pattern; return text and path of each."""
         from pyspark.errors import AnalysisException  # noqa: PLC0415 - executors load this module without a session
         from pyspark.sql import functions  # noqa: PLC0415 - see above
 

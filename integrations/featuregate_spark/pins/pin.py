@@ -1,7 +1,7 @@
-"""The pin of a micro-batch: what its gates say, and what the query has latched so far. Pure.
+"""The pin of a micro-batch: the decisions of its gates, and what the query has latched so far. Pure.
 
-Pins are the latch, too: each carries what the pins before it had latched, so that the newest one is all that has to
-be found after a restart, and no second file can disagree with it (P5).
+Pins are also the latch: each carries what earlier pins had latched. After a restart the newest pin is all that has to
+be found, and no second file can disagree with it (P5).
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["BatchPin", "next_pin"]
 
 SCHEMA_VERSION: Final = 1
 ABOUT: Final = (
-    "What featuregate decided for one micro-batch, and what the query has latched. A replay of the batch reads it: "
-    "delete it only with the whole checkpoint."
+    "The decisions of featuregate for one micro-batch, and what the query has latched. A replay of the batch reads "
+    "them: delete this file only with the whole checkpoint."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPin:
-    """What is written once for a batch, before its first side effect."""
+    """The pin of a batch, written once before its first side effect."""
 
     batch_id: int
     snapshot: Snapshot
-    """What the batch's function is given."""
+    """The snapshot that the batch's function gets."""
     kept: Mapping[str, LatchState] = FrozenMap()
-    """What the query has latched, by cluster id."""
+    """The latches of the query, by cluster id."""
 
     def to_json(self) -> str:
-        """Return it as JSON, by schema version 1."""
+        """Return the pin as JSON of schema version 1."""
         document = {
             "about": ABOUT,
             "schema_version": SCHEMA_VERSION,
@@ -62,7 +62,7 @@ class BatchPin:
         Raises
         ------
         PinCorrupt
-            It is no such JSON, or of a newer schema.
+            The text is no such JSON, or has a newer schema.
         """
         try:
             return _pin_from(json.loads(text))
@@ -72,7 +72,7 @@ class BatchPin:
 
 def _pin_from(document: Any) -> BatchPin:
     if document["schema_version"] != SCHEMA_VERSION:
-        raise ValueError(f"schema version {document['schema_version']!r} is not known: upgrade featuregate")
+        raise ValueError(f"schema version {document['schema_version']!r} is unknown: upgrade featuregate")
     return BatchPin(
         batch_id=int(document["batch_id"]),
         snapshot=snapshot_from(document["snapshot"]),
@@ -81,23 +81,23 @@ def _pin_from(document: Any) -> BatchPin:
 
 
 def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: Iterable[Gate], at: float) -> BatchPin:
-    """Decide for a batch, by what is seen now and by what the query has latched.
+    """Decide the gates of a batch by the view of now and the latches of the query.
 
     Parameters
     ----------
     before
-        The newest pin of the query, None for its first.
+        The newest pin of the query; None for its first batch.
     view
-        What the session sees now; None: no broker has answered since it began. Then a gate stays as it was.
+        The view of now; None if no broker has answered since the session started. Gates then stay as they were.
     gates
-        Those of the session, with their decisions of now.
+        The gates of the session, with their decisions of now.
     at
         Seconds since the Unix epoch, for people.
 
     Raises
     ------
     ConfigError
-        The cluster tells no id, so that a latch would hold for any cluster.
+        The cluster reports no id, so that a latch would hold for any cluster.
     """
     gates = list(gates)
     if view is None:
@@ -105,7 +105,7 @@ def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: I
     if view.cluster_id is None:
         raise ConfigError(
             "cluster_id",
-            "is missing: the brokers tell no cluster id, and the latches in the pins of foreach_batch() belong to one; "
+            "is missing: the brokers report no cluster id, to which the latches in the pins of foreach_batch() belong; "
             "name the cluster by FeatureSession(..., cluster_id=...)",
         )
     kept = before.kept if before else FrozenMap()
@@ -128,7 +128,7 @@ def _opening(known: LatchState, view: View, gates: Iterable[Gate], at: float) ->
 
 
 def _decide(kept: LatchState, view: View, gate: Gate) -> Decision:
-    """Go by the gate, which knows how old the view is; and where that does not prove it, by what the query latched."""
+    """Use the gate's decision, which knows the age of the view; if it is not open, the latch of the query."""
     now = gate.decision
     if gate.policy == "live":
         return now
@@ -138,12 +138,12 @@ def _decide(kept: LatchState, view: View, gate: Gate) -> Decision:
     decision = decide(kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
     if latched is None or decision.held is not None or now.cluster_id != view.cluster_id:
         return decision
-    # The view alone would prove it, and is too old for that.
+    # The view alone proves the requirement, and is too old to open the gate.
     return replace(now, held=f"held open: latched at epoch {latched.epoch}, and not proved now")
 
 
 def _unseen(before: BatchPin | None, gates: Iterable[Gate]) -> Snapshot:
-    """Go on as before where nobody has answered yet; what was not decided before stays closed."""
+    """Keep the earlier decisions while no broker has answered; a gate without one stays closed."""
     snapshot = before.snapshot if before is not None else Snapshot()
     decisions = {gate.name: _as_before(snapshot, gate) for gate in gates}
     return replace(snapshot, gates=Snapshot.of(None, decisions).gates)

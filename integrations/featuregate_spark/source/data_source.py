@@ -1,186 +1,90 @@
 """The data source ``kafka_features``: what every broker of a cluster can do, as a table and as a stream of changes.
 
-The driver alone asks brokers: a batch when its query is planned, a stream when Spark asks for the latest offset.
-Executors are given what was answered as a value, so a task that is tried again gives the same rows.
+Only the driver asks brokers: for a batch when its query is planned, for a stream when Spark asks for the latest offset.
+Executors get the answers as a value, so that a task that is retried gives the same rows.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from featuregate import discover
-from featuregate.errors import ConfigError, DiscoveryError
-from featuregate_spark.source.feature_state import document_of, latched_levels, next_state, seen_levels, state_from
-from featuregate_spark.source.rows import KINDS, SCHEMA, pushed, rows_of
+from featuregate.errors import DiscoveryError
+from featuregate_spark.source.feature_state import document_of, next_state, state_from
+from featuregate_spark.source.reader_options import ReaderOptions
+from featuregate_spark.source.rows import SCHEMA, pushed, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql.types import StructType
 
     from featuregate import View
-    from featuregate_spark.source.feature_state import FeatureState, Levels
-    from featuregate_spark.source.rows import FeatureRow, Only
+    from featuregate_spark.source.feature_state import FeatureState
+    from featuregate_spark.source.rows import FeatureRow
 
 __all__ = ["FeatureReader", "FeatureStream", "KafkaFeatures", "PushedReader"]
 
 logger = logging.getLogger("featuregate.spark")
 
-_KAFKA: Final = "kafka."
-_WHERE: Final = ("kafka.bootstrap.servers", "kafka.bootstrap.controllers")
-_NOTHING_YET: Final = {"n": 0}
-"""The offset of a stream before anybody has answered."""
+_INITIAL_OFFSET: Final = {"n": 0}
+"""The offset of a stream before any broker has answered."""
 
 
 class KafkaFeatures(DataSource):
     """What every broker of a Kafka cluster can do: ``spark.read.format("kafka_features")``.
 
-    Register it once for each session: ``spark.dataSource.register(KafkaFeatures)``. The columns, the options and what
-    it is for are in *Features as a table*.
+    Register it once in each session: ``spark.dataSource.register(KafkaFeatures)``. *Features as a table* describes the
+    columns and the options.
     """
 
     @classmethod
     def name(cls) -> str:
-        """Give the name of the format."""
+        """Return the name of the format."""
         return "kafka_features"
 
     def schema(self) -> str:
-        """Give the columns, once the options are known to be right.
+        """Check the options, and return the columns.
 
         Raises
         ------
         ConfigError
             An option is not known, is missing or has a value that cannot be used.
         """
-        ReaderOptions.of(self.options)
+        ReaderOptions.parse(self.options)
         return SCHEMA
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the columns are always ours
-        """Give what reads once."""
-        wanted = ReaderOptions.of(self.options)
-        return PushedReader(wanted) if wanted.pushdown else FeatureReader(wanted)
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the columns are always the same
+        """Return the reader of a batch."""
+        options = ReaderOptions.parse(self.options)
+        return PushedReader(options) if options.pushdown else FeatureReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - PySpark's name
-        """Give what reads each change."""
-        return FeatureStream(ReaderOptions.of(self.options))
+        """Return the reader of a stream."""
+        return FeatureStream(ReaderOptions.parse(self.options))
 
 
-# ---------------------------------------------------------------------- options
+def _discover(options: ReaderOptions) -> View:
+    """Ask every broker once."""
+    return discover(options.kafka, timeout=options.timeout, broker_list=options.broker_list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReaderOptions:
-    """What the options say, checked."""
-
-    kafka: Mapping[str, str] = field(repr=False)
-    """Properties of the cluster, with ``kafka.`` in front. Some are secret."""
-    broker_list: Any = "cluster"
-    timeout: float = 15.0
-    interval: float = 30.0
-    levels: Callable[[FeatureState], Levels] = latched_levels
-    only: Only = field(default_factory=dict)
-    pushdown: bool = False
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> ReaderOptions:
-        """Read the options of a reader, which are all text.
-
-        Raises
-        ------
-        ConfigError
-            An option is not known, is missing or has a value that cannot be used.
-        """
-        kafka = {name: value for name, value in options.items() if name.startswith(_KAFKA)}
-        own = {name: value for name, value in options.items() if name not in kafka}
-        for name in own:
-            if name not in _READS:
-                raise ConfigError(
-                    name,
-                    f"kafka_features has no such option; it has {', '.join(_READS)}, and properties of Kafka clients "
-                    f"with {_KAFKA} in front",
-                )
-        if not any(where in kafka for where in _WHERE):
-            raise ConfigError(_WHERE[0], "is missing: it says where the cluster is, as host:port")
-        said = {name: _READS[name](name, value) for name, value in own.items()}
-        only: Only = {name: said.pop(name) for name in ("broker", "kind", "feature") if name in said}
-        return cls(kafka=kafka, only=only, **said)
-
-    def discover(self) -> View:
-        """Ask every broker once."""
-        return discover(self.kafka, timeout=self.timeout, broker_list=self.broker_list)
-
-
-def _seconds(name: str, value: str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ConfigError(name, f"{value!r} is no number of seconds above 0")
-    return seconds
-
-
-def _one_of(choices: Mapping[str, Any]) -> Callable[[str, str], Any]:
-    def read(name: str, value: str) -> Any:
-        if value.strip().lower() not in choices:
-            raise ConfigError(name, f"{value!r} is none of: {', '.join(choices)}")
-        return choices[value.strip().lower()]
-
-    return read
-
-
-def _list(name: str, value: str) -> frozenset[Any]:
-    items = frozenset(item.strip() for item in value.split(",") if item.strip())
-    if not items:
-        raise ConfigError(name, "is empty: leave it out to have all")
-    return items
-
-
-def _brokers(name: str, value: str) -> frozenset[Any]:
-    try:
-        return frozenset(int(item) for item in _list(name, value))
-    except ValueError:
-        raise ConfigError(name, f"{value!r} is no list of broker ids, with commas between") from None
-
-
-def _kinds(name: str, value: str) -> frozenset[Any]:
-    items = _list(name, value)
-    if not items <= set(KINDS):
-        raise ConfigError(name, f"{value!r} has some that are none of: {', '.join(KINDS)}")
-    return items
-
-
-_READS: Final[dict[str, Callable[[str, str], Any]]] = {
-    "broker": _brokers,
-    "feature": _list,
-    "interval": _seconds,
-    "kind": _kinds,
-    "levels": _one_of({"latched": latched_levels, "latest": seen_levels}),
-    "pushdown": _one_of({"true": True, "false": False}),
-    "broker_list": _one_of({"cluster": "cluster", "bootstrap": "bootstrap"}),
-    "timeout": _seconds,
-}
-
-
-# ---------------------------------------------------------------------- readers
-
-
-def _rows(wanted: ReaderOptions, partition: InputPartition) -> Iterator[FeatureRow]:
-    """Give the rows of what was answered; this is what a task does."""
-    step = state_from(partition.value)
-    return rows_of(step.view, wanted.levels(step), wanted.only)
+def _rows(options: ReaderOptions, partition: InputPartition) -> Iterator[FeatureRow]:
+    """Return the rows of a document; tasks run this."""
+    state = state_from(partition.value)
+    return rows_of(state.view, options.levels(state), options.only)
 
 
 class FeatureReader(DataSourceReader):
-    """One look at a cluster, as rows."""
+    """Reads the state of a cluster once."""
 
-    def __init__(self, wanted: ReaderOptions) -> None:
-        self._wanted = wanted
+    def __init__(self, options: ReaderOptions) -> None:
+        self._options = options
 
     def partitions(self) -> list[InputPartition]:
         """Ask every broker, on the driver, while the query is planned.
@@ -188,72 +92,72 @@ class FeatureReader(DataSourceReader):
         Raises
         ------
         DiscoveryError
-            Nobody answered; the error names each broker. One that is silent among others is a row.
+            No broker answered; the error names each. A single broker that does not answer is a row.
         """
-        return [InputPartition(document_of(next_state(None, self._wanted.discover())))]
+        return [InputPartition(document_of(next_state(None, _discover(self._options))))]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
-        """Give the rows of what was answered."""
-        return _rows(self._wanted, partition)
+        """Return the rows of the answers."""
+        return _rows(self._options, partition)
 
 
 class PushedReader(FeatureReader):
-    """One look, with the filters that Spark hands down, which PySpark 4.1 and newer do.
+    """Reads once, and applies the filters that Spark pushes down, as PySpark 4.1 and newer do.
 
     A class of its own, because PySpark refuses to plan with such a reader while its push-down is switched off.
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - PySpark's name
-        """Take over what is handled here, and return the rest."""
-        only, rest = pushed(self._wanted.only, filters)
-        self._wanted = replace(self._wanted, only=only)
+        """Keep the filters that this reader applies, and return the others to Spark."""
+        only, rest = pushed(self._options.only, filters)
+        self._options = replace(self._options, only=only)
         return rest
 
 
 class FeatureStream(DataSourceStreamReader):
-    """The changes of a cluster, each as the rows of all that is known then.
+    """Reads the changes of a cluster, each as the rows of the whole state.
 
-    An offset holds the content that its rows are made of, and the levels that were latched by then: Spark's own log of
-    offsets is what a replay reads, and what a restart goes on from.
+    An offset holds the content of its rows and the levels that were latched by then. A replay and a restart read it
+    from Spark's own offset log.
     """
 
-    def __init__(self, wanted: ReaderOptions, clock: Callable[[], float] = time.monotonic) -> None:
-        self._wanted = wanted
+    def __init__(self, options: ReaderOptions, clock: Callable[[], float] = time.monotonic) -> None:
+        self._options = options
         self._clock = clock
         self._due = clock()
-        self._step: FeatureState | None = None
-        self._offset: dict[str, Any] = _NOTHING_YET
+        self._state: FeatureState | None = None
+        self._offset: dict[str, Any] = _INITIAL_OFFSET
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Give the offset before the first rows."""
-        return _NOTHING_YET
+        """Return the offset before the first rows."""
+        return _INITIAL_OFFSET
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Give the newest offset: another one only if the cluster's content has changed."""
+        """Return the newest offset, which changes only with the content of the cluster."""
         if self._clock() >= self._due:
             self._poll()
-            self._due = self._clock() + self._wanted.interval
+            self._due = self._clock() + self._options.interval
         return self._offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Plan what lies between two offsets: all that is known at the second.
+        """Plan the rows between two offsets: the whole state at the second.
 
-        With twice the same, Spark tells where a restarted query goes on.
+        Spark passes the same offset twice to tell where a restarted query continues.
         """
-        if self._step is None and end != _NOTHING_YET:
-            self._step, self._offset = state_from(end), end
+        if self._state is None and end != _INITIAL_OFFSET:
+            self._state, self._offset = state_from(end), end
         return [] if start == end else [InputPartition(end)]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
-        """Give the rows of an offset, without asking anybody."""
-        return _rows(self._wanted, partition)
+        """Return the rows of an offset, without asking a broker."""
+        return _rows(self._options, partition)
 
     def _poll(self) -> None:
         try:
-            seen = self._wanted.discover()
+            view = _discover(self._options)
         except DiscoveryError as error:
-            logger.warning("kafka_features goes on with what it knew: %s", error)
+            logger.warning("kafka_features keeps its last state: %s", error)
             return
-        before, self._step = self._step, next_state(self._step, seen)
-        if before is None or before.number != self._step.number:
-            self._offset = document_of(self._step)
+        before, self._state = self._state, next_state(self._state, view)
+        if before is None or before.number != self._state.number:
+            self._offset = document_of(self._state)

@@ -1,7 +1,7 @@
-"""What a reader of features shows at one moment, and the document that it can be read from again. Pure.
+"""What a reader of features shows at one moment, and its JSON document. Pure.
 
-Both ways of reading give their rows from such a document: a batch from that of its one step, a stream from its offset.
-So what is read again, from Spark's log of offsets or by a task that is tried again, is the same to the last row.
+Both readers make their rows from such a document: a batch from its input partition, a stream from its offset. So a
+replay from Spark's offset log and a task that is retried give the same rows.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
 
     from featuregate import View
 
-    Said = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
+    Answer = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
 
 __all__ = ["FeatureState", "Levels", "document_of", "latched_levels", "next_state", "seen_levels", "state_from"]
 
 SCHEMA_VERSION: Final = 1
 LONGEST_TEXT: Final = 300
-"""So many characters of a broker's error are kept: Spark writes the offset to its log with each batch."""
+"""Maximum characters of a broker's error: Spark writes the offset to its log with each batch."""
 
 Levels = dict[str, int | None]
-"""Feature to the level to go by: 0 where it is absent, None where that is unknown."""
+"""Feature to its level: 0 if it is absent, None if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureState:
-    """What a reader shows from one change of the cluster to the next."""
+    """The state that a reader shows from one change of the cluster to the next."""
 
     number: int
-    """How many changes there were."""
+    """The number of changes so far."""
     view: View
     latched: Mapping[str, int]
-    """The highest finalized level that was ever seen of each feature."""
+    """The highest finalized level of each feature that was ever seen."""
 
 
-def next_state(before: FeatureState | None, seen: View) -> FeatureState:
-    """Go on with what was seen now; the number rises only where the content changed.
+def next_state(before: FeatureState | None, now: View) -> FeatureState:
+    """Return the state after a view; the number rises only if the content changed.
 
-    A broker that lags behind what was seen before does not move a level, and a level that really fell stays latched.
-    Another cluster id starts afresh.
+    A broker that lags behind an earlier view moves no level, and a level that really fell stays latched. Another
+    cluster id starts afresh.
     """
     view = merge(
-        seen.brokers,
-        cluster_id=seen.cluster_id,
-        controller_id=seen.controller_id,
-        broker_list=seen.broker_list,
-        role=seen.role,
+        now.brokers,
+        cluster_id=now.cluster_id,
+        controller_id=now.controller_id,
+        broker_list=now.broker_list,
+        role=now.role,
         previous=before.view if before is not None else None,
-        seen_at=seen.seen_at,
+        seen_at=now.seen_at,
     )
     held = LatchState() if before is None else LatchState(cluster_id=before.view.cluster_id, levels=before.latched)
     same = before is not None and before.view.same_content(view)
@@ -66,64 +66,64 @@ def next_state(before: FeatureState | None, seen: View) -> FeatureState:
 # ---------------------------------------------------------------------- levels
 
 
-def seen_levels(step: FeatureState) -> Levels:
-    """Give the levels that the newest epoch has, whatever was seen before."""
-    return {feature: step.view.level(feature) for feature in _features(step)}
+def seen_levels(state: FeatureState) -> Levels:
+    """Return the levels of the newest epoch."""
+    return {feature: state.view.level(feature) for feature in _features(state)}
 
 
-def latched_levels(step: FeatureState) -> Levels:
-    """Give the levels that never fall."""
+def latched_levels(state: FeatureState) -> Levels:
+    """Return the levels that never fall."""
     return {
-        feature: max(level or 0, step.latched[feature]) if feature in step.latched else level
-        for feature, level in seen_levels(step).items()
+        feature: max(level or 0, state.latched[feature]) if feature in state.latched else level
+        for feature, level in seen_levels(state).items()
     }
 
 
-def _features(step: FeatureState) -> list[str]:
-    """Name all that anybody reports, and all that is latched."""
-    said = [name for broker in step.view.answering for name in (*broker.supported, *broker.finalized)]
-    return sorted({*said, *step.view.finalized, *step.latched})
+def _features(state: FeatureState) -> list[str]:
+    """Return all features that a broker reports, or that are latched."""
+    named = [name for broker in state.view.answering for name in (*broker.supported, *broker.finalized)]
+    return sorted({*named, *state.view.finalized, *state.latched})
 
 
-# ---------------------------------------------------------------------- a step as a document, and back
+# ---------------------------------------------------------------------- the document
 
 
-def document_of(step: FeatureState) -> dict[str, Any]:
-    """Give a step as JSON-able values. What many brokers say alike is there once."""
-    said: dict[Said, int] = {}
-    brokers = [_broker_document(broker, said) for broker in step.view.brokers]
+def document_of(state: FeatureState) -> dict[str, Any]:
+    """Return a state as JSON-able values. Equal answers of many brokers are stored once."""
+    answers: dict[Answer, int] = {}
+    brokers = [_broker_document(broker, answers) for broker in state.view.brokers]
     return {
         "v": SCHEMA_VERSION,
-        "n": step.number,
-        "cluster_id": step.view.cluster_id,
-        "role": step.view.role,
-        "broker_list": step.view.broker_list,
-        "seen_at": step.view.seen_at,
-        "epoch": step.view.epoch,
-        "finalized": dict(step.view.finalized),
-        "finalized_min": dict(step.view.finalized_min),
-        "latched": dict(step.latched),
+        "n": state.number,
+        "cluster_id": state.view.cluster_id,
+        "role": state.view.role,
+        "broker_list": state.view.broker_list,
+        "seen_at": state.view.seen_at,
+        "epoch": state.view.epoch,
+        "finalized": dict(state.view.finalized),
+        "finalized_min": dict(state.view.finalized_min),
+        "latched": dict(state.latched),
         "brokers": brokers,
-        "said": [
+        "answers": [
             {
                 "apis": {str(key): list(versions) for key, versions in apis.items()},
                 "supported": {name: list(levels) for name, levels in supported.items()},
                 "finalized": dict(finalized),
                 "finalized_min": dict(finalized_min),
             }
-            for apis, supported, finalized, finalized_min in said
+            for apis, supported, finalized, finalized_min in answers
         ],
     }
 
 
-def _broker_document(broker: BrokerAnswer, said: dict[Said, int]) -> dict[str, Any]:
+def _broker_document(broker: BrokerAnswer, answers: dict[Answer, int]) -> dict[str, Any]:
     place = {"id": broker.node_id, "host": broker.host, "port": broker.port}
     if broker.failure is not None:
         return {**place, "failure": [broker.failure.kind, broker.failure.text[:LONGEST_TEXT]]}
     content = (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min)
     return {
         **place,
-        "said": said.setdefault(content, len(said)),
+        "answer": answers.setdefault(content, len(answers)),
         "epoch": broker.epoch,
         "asked_version": broker.asked_version,
     }
@@ -135,36 +135,36 @@ def state_from(document: Any) -> FeatureState:
     Raises
     ------
     OffsetCorrupt
-        It is no such document, or of a newer release.
+        It is no such document, or a newer release wrote it.
     """
     try:
         version = document["v"]
         if version != SCHEMA_VERSION:
-            raise OffsetCorrupt(f"an offset of version {version!r} is not known here: upgrade featuregate")
+            raise OffsetCorrupt(f"an offset of version {version!r} is unknown: upgrade featuregate")
         return _step_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise OffsetCorrupt(f"this is no offset of kafka_features: {type(error).__name__}: {error}") from error
+        raise OffsetCorrupt(f"this is not an offset of kafka_features: {type(error).__name__}: {error}") from error
 
 
 def _step_from(document: Any) -> FeatureState:
-    said = [
+    answers = [
         (
             FrozenMap({int(key): ApiRange(*versions) for key, versions in each["apis"].items()}),
             FrozenMap({name: SupportedRange(*levels) for name, levels in each["supported"].items()}),
             FrozenMap(each["finalized"]),
             FrozenMap(each.get("finalized_min", {})),
         )
-        for each in document["said"]
+        for each in document["answers"]
     ]
     role, seen_at = document["role"], float(document["seen_at"])
     merged = merge(
-        [_answer(each, said, role=role, seen_at=seen_at) for each in document["brokers"]],
+        [_answer(each, answers, role=role, seen_at=seen_at) for each in document["brokers"]],
         cluster_id=document["cluster_id"],
         role=role,
         broker_list=document["broker_list"],
         seen_at=seen_at,
     )
-    # What was finalized is told by the newest epoch ever seen, which may be of a broker that is silent now.
+    # The finalized levels are those of the newest epoch ever seen, whose broker may not answer now.
     view = replace(
         merged,
         epoch=int(document["epoch"]),
@@ -174,7 +174,7 @@ def _step_from(document: Any) -> FeatureState:
     return FeatureState(number=int(document["n"]), view=view, latched=FrozenMap(document["latched"]))
 
 
-def _answer(document: Any, said: Sequence[Said], *, role: Any, seen_at: float) -> BrokerAnswer:
+def _answer(document: Any, answers: Sequence[Answer], *, role: Any, seen_at: float) -> BrokerAnswer:
     place: dict[str, Any] = {
         "node_id": document["id"],
         "host": document["host"],
@@ -184,7 +184,7 @@ def _answer(document: Any, said: Sequence[Said], *, role: Any, seen_at: float) -
     }
     if "failure" in document:
         return BrokerAnswer(**place, failure=Failure(*document["failure"]))
-    apis, supported, finalized, finalized_min = said[document["said"]]
+    apis, supported, finalized, finalized_min = answers[document["answer"]]
     return BrokerAnswer(
         **place,
         api_ranges=apis,

@@ -1,4 +1,4 @@
-"""A step as rows: what each broker, and all of them together, say of APIs and features. Pure."""
+"""A view as rows: the APIs and features of each broker, and of the whole cluster. Pure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SCHEMA: Final = (
 """The columns of :class:`FeatureRow`, as Spark spells them."""
 
 PUSHED: Final = frozenset({"broker", "feature", "kind", "scope"})
-"""The columns whose filters are handled here, when Spark hands them down."""
+"""The columns whose filters are applied here if Spark pushes them down."""
 
 Only = dict[str, frozenset[Any]]
-"""Column to the values that are wanted; a column that is not named may have any."""
+"""Column to the wanted values; a column that is not named may have any."""
 
 
 class FeatureRow(NamedTuple):
-    """What one broker, or all of them together, say of one API or of one feature; or why a broker says nothing."""
+    """One API or one feature of a broker or of the whole cluster; or the error of a broker."""
 
     cluster_id: str | None
     role: str
@@ -56,10 +56,10 @@ class FeatureRow(NamedTuple):
 
 
 def rows_of(view: View, levels: Levels, only: Only) -> Iterator[FeatureRow]:
-    """Give the rows of a view: first those of the cluster, then those of each broker.
+    """Return the rows of a view: first those of the cluster, then those of each broker.
 
-    Each that answered has a row for every API and feature that anybody names: what it lacks has no ``min`` and
-    ``max``, and so is seen to be missing.
+    Each broker that answered has a row for every API and feature that any broker names. ``min`` and ``max`` are null
+    where the broker lacks it.
     """
     for row in _all_rows(view, levels):
         if all(getattr(row, column) in values for column, values in only.items()):
@@ -81,7 +81,7 @@ def _all_rows(view: View, levels: Levels) -> Iterator[FeatureRow]:
 
 
 def _blank(view: View) -> FeatureRow:
-    """Give what all rows of the cluster have in common."""
+    """Return what all rows of the cluster have in common."""
     return FeatureRow(
         cluster_id=view.cluster_id,
         role=view.role,
@@ -104,7 +104,7 @@ def _blank(view: View) -> FeatureRow:
 
 
 def _about(cluster: FeatureRow, broker: BrokerAnswer) -> FeatureRow:
-    """Give what all rows of one broker have in common."""
+    """Return what all rows of one broker have in common."""
     epoch = broker.epoch if broker.epoch >= 0 else None
     return cluster._replace(scope="broker", broker=broker.node_id, host=broker.host, port=broker.port, epoch=epoch)
 
@@ -133,10 +133,10 @@ def _reported(broker: BrokerAnswer, feature: str) -> int | None:
 
 
 def pushed(only: Only, filters: Sequence[Any]) -> tuple[Only, list[Any]]:
-    """Take over the filters that Spark hands down, as far as they are handled here; return the rest for Spark.
+    """Split the filters that Spark pushes down into those that are applied here, and the rest for Spark.
 
-    ``column = value`` and ``column IN (values)`` are, of the columns in :data:`PUSHED`. They are told by their names,
-    as PySpark 4.0 has no such classes.
+    ``column = value`` and ``column IN (values)`` are applied here, for the columns in :data:`PUSHED`. The classes of
+    filters are known by name, because PySpark 4.0 does not have them.
     """
     narrowed, rest = dict(only), []
     for each in filters:

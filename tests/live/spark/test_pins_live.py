@@ -160,7 +160,7 @@ def test_another_folder_than_the_querys_checkpoint_is_refused(spark: SparkSessio
         batch = features.foreach_batch(query.function, checkpoint=str(query.inputs))
         with pytest.raises(Exception, match=WrongCheckpoint.__name__) as raised:
             query.run(batch)
-    assert "give foreach_batch() the checkpointLocation of the query" in str(raised.value)
+    assert "pass the checkpointLocation of the query to foreach_batch()" in str(raised.value)
     assert query.seen == []
 
 

@@ -69,7 +69,7 @@ def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: t
         ("PySparkImportError: [X] PyArrow >= 11.0.0 must be installed; it was not found", "has no pyarrow that is new"),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
-            f"is Python 3.9, and this driver is Python {platform.python_version()}",
+            f"is Python 3.9, while this driver is Python {platform.python_version()}",
         ),
     ],
 )

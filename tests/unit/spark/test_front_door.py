@@ -24,6 +24,7 @@ PURE = (
     "sink.shards",
     "snapshot",
     "source.feature_state",
+    "source.reader_options",
     "source.rows",
 )
 FRAMEWORKS = {"pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka"}

@@ -139,5 +139,5 @@ def test_nothing_is_raised_into_spark(caplog: pytest.LogCaptureFixture) -> None:
     listener.onQueryProgress(progressed(3))
     for method in (listener.onQueryStarted, listener.onQueryProgress, listener.onQueryTerminated):
         method(None)  # type: ignore[arg-type]
-    assert caplog.text.count("could not be reported; the query goes on") == 4
+    assert caplog.text.count("could not be reported; the query continues") == 4
     assert "out of order" in caplog.text

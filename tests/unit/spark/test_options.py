@@ -176,7 +176,7 @@ def test_what_was_set_in_vain_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
     told = {record.getMessage().partition(":")[0]: record.levelno for record in caplog.records}
     assert told == {
         "reader set": logging.INFO,
-        "reader left as it is": logging.WARNING,
+        "reader not set": logging.WARNING,
     }
 
 

@@ -284,5 +284,5 @@ def test_a_latch_without_a_cluster_is_damage() -> None:
 def test_a_pin_says_what_it_is() -> None:
     """For the operator who finds it."""
     document = json.loads(after(HIGH).to_json())
-    assert "delete it only with the whole checkpoint" in document["about"]
+    assert "delete this file only with the whole checkpoint" in document["about"]
     assert document["snapshot"]["gates"][0]["open"] is True

@@ -86,7 +86,7 @@ def test_what_is_cut_off_is_damaged_and_nothing_else(snapshot: Snapshot, data: s
 def test_what_has_another_shape_is_damaged(key: str, value: object) -> None:
     """A newer schema among it: the text says what to do."""
     document = {**json.loads(Snapshot().to_json()), key: value}
-    with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "this is no snapshot"):
+    with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "is no snapshot"):
         Snapshot.from_json(json.dumps(document))
 
 
@@ -111,9 +111,9 @@ def test_an_api_is_asked_for_by_name_or_key() -> None:
 def test_a_gate_that_is_not_there_is_named_with_those_that_are() -> None:
     """A slip of the pen is seen where the plan is built."""
     snapshot = taken(StaticFeatures(NEW), tv2=TV2, zstd="Produce>=7")
-    with pytest.raises(KeyError, match="no gate is called 'tv'; this snapshot has: tv2, zstd"):
+    with pytest.raises(KeyError, match="there is no gate 'tv'; this snapshot has: tv2, zstd"):
         _ = snapshot["tv"]
-    with pytest.raises(KeyError, match="no gate is called 'tv'"):
+    with pytest.raises(KeyError, match="there is no gate 'tv'"):
         snapshot.guard("tv")
 
 

@@ -12,7 +12,8 @@ import pytest
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.testing import FakeCluster
 from featuregate_spark import KafkaFeatures
-from featuregate_spark.source.data_source import FeatureReader, FeatureStream, PushedReader, ReaderOptions
+from featuregate_spark.source.data_source import FeatureReader, FeatureStream, PushedReader
+from featuregate_spark.source.reader_options import ReaderOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ class Stream:
 
     def __init__(self, options: dict[str, str], goes_on_from: dict[str, Any] | None = None) -> None:
         self.clock = Clock()
-        self.reader = FeatureStream(ReaderOptions.of(options), self.clock)
+        self.reader = FeatureStream(ReaderOptions.parse(options), self.clock)
         self.at = goes_on_from or self.reader.initialOffset()
         if goes_on_from is not None:
             assert self.reader.partitions(goes_on_from, goes_on_from) == []
@@ -71,14 +72,14 @@ def levels(rows: list[FeatureRow]) -> list[tuple[int | None, int | None]]:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "kafka.bootstrap.servers: is missing: it says where the cluster is, as host:port"),
-        ({"bootstrap.servers": "b:9092"}, "bootstrap.servers: kafka_features has no such option; it has broker, "),
-        ({"path": "x"}, "path: kafka_features has no such option"),
-        ({BOOTSTRAP: "b:9092", "broker": "1,b"}, "broker: '1,b' is no list of broker ids"),
-        ({BOOTSTRAP: "b:9092", "kind": "api, apis"}, "kind: 'api, apis' has some that are none of: api, feature"),
-        ({BOOTSTRAP: "b:9092", "feature": " ,"}, "feature: is empty: leave it out to have all"),
-        ({BOOTSTRAP: "b:9092", "timeout": "0"}, "timeout: '0' is no number of seconds above 0"),
-        ({BOOTSTRAP: "b:9092", "interval": "nan"}, "interval: 'nan' is no number of seconds above 0"),
+        ({}, "kafka.bootstrap.servers: is missing: the bootstrap brokers, as host:port"),
+        ({"bootstrap.servers": "b:9092"}, "bootstrap.servers: is no option of kafka_features, which has broker, "),
+        ({"path": "x"}, "path: is no option of kafka_features"),
+        ({BOOTSTRAP: "b:9092", "broker": "1,b"}, "broker: '1,b' is not a comma-separated list of broker ids"),
+        ({BOOTSTRAP: "b:9092", "kind": "api, apis"}, "kind: 'api, apis' has items that are none of: api, feature"),
+        ({BOOTSTRAP: "b:9092", "feature": " ,"}, "feature: is empty: omit it to get all"),
+        ({BOOTSTRAP: "b:9092", "timeout": "0"}, "timeout: '0' is not a number of seconds above 0"),
+        ({BOOTSTRAP: "b:9092", "interval": "nan"}, "interval: 'nan' is not a number of seconds above 0"),
         ({BOOTSTRAP: "b:9092", "levels": "newest"}, "levels: 'newest' is none of: latched, latest"),
         ({BOOTSTRAP: "b:9092", "broker_list": "none"}, "broker_list: 'none' is none of: cluster, bootstrap"),
         ({BOOTSTRAP: "b:9092", "pushdown": "1"}, "pushdown: '1' is none of: true, false"),
@@ -103,12 +104,12 @@ def test_a_misspelled_secret_is_not_shown():
 
 def test_what_the_options_say_does_not_show_secrets():
     """Not even where somebody prints it."""
-    assert "hush" not in repr(ReaderOptions.of({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
+    assert "hush" not in repr(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
 
 
 def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
     """The core's own error, with Spark's prefix."""
-    reader = FeatureReader(ReaderOptions.of({BOOTSTRAP: "b:9092", "kafka.security.protocol": "TLS"}))
+    reader = FeatureReader(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.security.protocol": "TLS"}))
     with pytest.raises(ConfigError, match=r"^kafka.security.protocol: its value is none of: PLAINTEXT"):
         reader.partitions()
 
@@ -118,7 +119,7 @@ def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
 
 def test_a_batch_is_asked_for_once_and_read_as_often_as_it_takes(kafka: FakeCluster):
     """A task that is tried again gives the same rows, though the cluster has changed."""
-    reader = FeatureReader(ReaderOptions.of({BOOTSTRAP: kafka.bootstrap}))
+    reader = FeatureReader(ReaderOptions.parse({BOOTSTRAP: kafka.bootstrap}))
     (part,) = reader.partitions()
     first = list(reader.read(part))
     kafka.finalize({TV: 1})
@@ -132,7 +133,7 @@ def test_a_batch_is_asked_for_once_and_read_as_often_as_it_takes(kafka: FakeClus
 def test_options_narrow_the_rows(kafka: FakeCluster):
     """Lists, with commas between."""
     options = {BOOTSTRAP: kafka.bootstrap, "broker": "1, 3", "kind": "api", "feature": "Fetch,Produce"}
-    reader = FeatureReader(ReaderOptions.of(options))
+    reader = FeatureReader(ReaderOptions.parse(options))
     (part,) = reader.partitions()
     assert [(row.broker, row.feature) for row in reader.read(part)] == [
         (1, "Produce"),
@@ -146,7 +147,7 @@ def test_a_silent_broker_is_a_row_and_a_silent_cluster_an_error(kafka: FakeClust
     """The error names each broker."""
     options = {BOOTSTRAP: kafka.bootstrap, "kind": "error", "timeout": "5"}
     addresses = kafka.bootstrap.split(",")
-    reader = FeatureReader(ReaderOptions.of(options))
+    reader = FeatureReader(ReaderOptions.parse(options))
     kafka.broker(2).stop()
     (part,) = reader.partitions()
     assert [(row.broker, row.error) for row in reader.read(part)] == [(2, "ConnectFailed")]
@@ -161,7 +162,7 @@ def test_controllers_are_asked_where_they_are_named():
     """Their rows say so."""
     with FakeCluster(controllers=1) as cluster:
         options = {"kafka.bootstrap.controllers": cluster.bootstrap_controllers, "feature": TV}
-        reader = FeatureReader(ReaderOptions.of(options))
+        reader = FeatureReader(ReaderOptions.parse(options))
         (part,) = reader.partitions()
         (controller,) = cluster.controllers
         rows = list(reader.read(part))
@@ -255,7 +256,7 @@ def test_a_silent_cluster_is_a_line_in_the_log_and_no_news(kafka: FakeCluster, c
         stream = Stream(SILENT)
         assert stream.next() == []
         assert stream.at == {"n": 0}
-    assert "goes on with what it knew: no broker answered: 127.0.0.1:1" in caplog.text
+    assert "keeps its last state: no broker answered: 127.0.0.1:1" in caplog.text
     assert Stream(SILENT, goes_on_from=stream.at).next() == []
     alive = Stream({BOOTSTRAP: kafka.bootstrap}, goes_on_from=stream.at)
     assert levels(alive.next()) == [(2, 2)]
