@@ -14,10 +14,10 @@ from featuregate.testing.simulator import (
     KRaft,
     Roll,
     Script,
-    Vocabulary,
+    ScriptChoices,
     apply,
-    check,
-    make_up,
+    check_invariants,
+    random_script,
     view_of,
 )
 from featuregate.testing.simulator import (
@@ -34,8 +34,8 @@ EVENTS, BROKERS, SEED = 1000, 1000, 7
 
 def script_of(events: int) -> Script:
     start = KRaft("3.9")
-    words = Vocabulary(binaries=start.usual_binaries, levels=start.usual_levels)
-    return make_up(start, words, random.Random(SEED), events)
+    words = ScriptChoices(builds=start.default_builds, levels=start.default_levels)
+    return random_script(start, words, random.Random(SEED), events)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -45,17 +45,17 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def roll() -> None:
-    cluster = KRaft("3.9", brokers=BROKERS).begin()
+    cluster = KRaft("3.9", brokers=BROKERS).create()
     for node_id in cluster.nodes:
         cluster = apply(cluster, Roll(node_id, "4.2")).cluster
-    assert all(node.binary == "4.2" and node.state == "running" for node in cluster.nodes.values())
+    assert all(node.build == "4.2" and node.status == "running" for node in cluster.nodes.values())
 
 
 def run(rounds: int) -> Section:
     script = script_of(EVENTS)
     clusters = [event for event in script.events if isinstance(event, ClusterEvent)]
-    alone = Script(script.start, tuple(clusters))
-    large = KRaft("3.9", brokers=BROKERS).begin()
+    alone = Script(script.spec, tuple(clusters))
+    large = KRaft("3.9", brokers=BROKERS).create()
     logging.disable(logging.WARNING)  # gates that are held open say so, thousands of times
     try:
         took = take_turns(
@@ -63,7 +63,7 @@ def run(rounds: int) -> Section:
             rounds,
             {
                 "event": lambda: seconds(lambda: run_script(alone)) / len(clusters) * 1e6,
-                "checked": lambda: seconds(lambda: check(script)) / len(script.events) * 1e6,
+                "checked": lambda: seconds(lambda: check_invariants(script)) / len(script.events) * 1e6,
             },
             "us",
         )

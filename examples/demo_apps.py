@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from featuregate.testing.local_kafka.processes import Child, Family
+    from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 __all__ = ["Group", "Instance", "wait_for"]
 
@@ -50,7 +50,7 @@ def wait_for(what: str, ask: Callable[[], _T], seconds: float) -> _T:
 class Instance:
     """One process of an app."""
 
-    def __init__(self, name: str, child: Child, status_file: Path) -> None:
+    def __init__(self, name: str, child: ChildProcess, status_file: Path) -> None:
         self.name = name
         self.child = child
         self._status_file = status_file
@@ -91,7 +91,7 @@ class Group:
         self._admin = AdminClient({"bootstrap.servers": bootstrap}, logger=log)
         self._observer = Consumer({"bootstrap.servers": bootstrap, "group.id": name}, logger=log)
 
-    def start(self, script: Path, family: Family, options: Sequence[str], *, count: int = 2) -> None:
+    def start(self, script: Path, family: ProcessGroup, options: Sequence[str], *, count: int = 2) -> None:
         """Start the instances."""
         for number in range(1, count + 1):
             name = f"{self.name}-{number}"
@@ -116,7 +116,7 @@ class Group:
         """Ask all instances to end, and wait; one that does not is killed."""
         self._observer.close()
         for instance in self.instances:
-            instance.child.ask_to_end()
+            instance.child.terminate()
         for instance in self.instances:
             if not instance.child.wait(STOP_SECONDS):
                 instance.child.kill()

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.processes import Family
+from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ def run(old: str, new: str, *, quick: bool) -> Outcome:
         groups = [Group(name, kafka.bootstrap, partitions=PARTITIONS) for name in SCRIPTS]
         inputs, outputs = [group.input for group in groups], [group.output for group in groups]
         create_topics(kafka.bootstrap, [*inputs, *outputs])
-        family = Family("demo")
+        family = ProcessGroup("demo")
         stack.callback(family.close)
         timeline = Timeline()
         reader = Reader(kafka.bootstrap, outputs, partitions=PARTITIONS, clock=timeline.now)
@@ -116,7 +116,7 @@ def create_topics(bootstrap: str, names: list[str]) -> None:
         future.result(BOUND)
 
 
-def start(groups: Iterable[Group], family: Family) -> None:
+def start(groups: Iterable[Group], family: ProcessGroup) -> None:
     """Start two instances of each app, with the same options; only one has a state to keep, and polls the brokers."""
     for group in groups:
         options = ["--work-ms", str(WORK_MS), *CLIENTS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from featuregate.testing.fakes.listener import HOST, Deal, Listener, LoopThread
+from featuregate.testing.fakes.listener import HOST, Listener, LoopThread, Transmission
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
@@ -14,7 +14,7 @@ from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeatur
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate.testing.fakes.answers import Conversation
+    from featuregate.testing.fakes.answers import ServerSession
 
 APIS = {request.API_KEY: request for request in (ApiVersionsRequest, DescribeClusterRequest, UpdateFeaturesRequest)}
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
@@ -48,7 +48,7 @@ class ScriptedNode:
     def address(self) -> str:
         return f"{HOST}:{self.listener.port}"
 
-    def deal(self, _: Conversation, payload: bytes) -> Deal | None:
+    def receive(self, _: ServerSession, payload: bytes) -> Transmission | None:
         """Answer one request."""
         header, body = read_request_header(payload, APIS)
         request = APIS[header.api_key].decode(min(header.api_version, APIS[header.api_key].VERSIONS[1]), body)
@@ -56,10 +56,10 @@ class ScriptedNode:
         if answer == SILENCE:
             return None
         if answer == HANG_UP:
-            return Deal(b"", close=True)
+            return Transmission(b"", close=True)
         if isinstance(answer, ApiVersionsResponse) and answer.error_code:
             version = 0
-        return Deal(write_response(answer, version, header.correlation_id))
+        return Transmission(write_response(answer, version, header.correlation_id))
 
     def _answer(self, request: Any, version: int) -> Any:
         if isinstance(request, ApiVersionsRequest):

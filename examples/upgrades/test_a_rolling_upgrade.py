@@ -28,7 +28,7 @@ class Worker:
 
 def test_the_upgrade_from_3_9_to_4_2() -> None:
     """The worker switches when the last broker is rolled and the level is finalized, and not before."""
-    cluster = KRaft("3.9").begin()
+    cluster = KRaft("3.9").create()
     features = StaticFeatures(view_of(cluster))
     worker = Worker(features)
     for node_id in (3000, 3001, 3002, 1, 2, 3):
@@ -43,7 +43,7 @@ def test_the_upgrade_from_3_9_to_4_2() -> None:
 
 def test_a_broker_is_down_while_the_others_are_rolled() -> None:
     """It is registered and may come back as it was, so the worker waits; and so must the operator."""
-    cluster = KRaft("3.9").begin()
+    cluster = KRaft("3.9").create()
     features = StaticFeatures(view_of(cluster))
     worker = Worker(features)
     for event in (Kill(2), Tick(20), *(Roll(node_id, "4.2") for node_id in (3000, 3001, 3002, 1, 3))):

@@ -39,7 +39,7 @@ def test_a_downgrade_in_the_middle_of_a_batch(simulated_kafka: MakeSimulatedClus
     kafka = simulated_kafka(KRaft("4.2"))
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
-        assert worker.batch(lambda: kafka.happen(downgrade({"group.version": 0}), Tick(10))) == (True, True)
+        assert worker.batch(lambda: kafka.apply(downgrade({"group.version": 0}), Tick(10))) == (True, True)
         assert worker.features.view.level("group.version") == 0
         assert worker.batch() == (True, True)
         assert "fell to 0" in str(worker.gate.decision)
@@ -54,7 +54,7 @@ def test_a_broker_that_has_not_heard_of_the_upgrade_yet(simulated_kafka: MakeSim
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
         assert worker.batch() == (False, False)
-        assert kafka.happen(Lag(1), upgrade({"group.version": 1})).error_code == 0
+        assert kafka.apply(Lag(1), upgrade({"group.version": 1})).error_code == 0
         worker.features.refresh()
         assert worker.batch() == (True, True)
 
@@ -66,7 +66,7 @@ def test_the_binaries_go_back_before_anything_was_finalized(
     kafka = simulated_kafka(KRaft("3.9", brokers=2, controllers=1))
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
-        for binary in ("4.2", "3.9"):
+        for build in ("4.2", "3.9"):
             for node_id in (3000, 1, 2):
-                kafka.happen(Roll(node_id, binary))
+                kafka.apply(Roll(node_id, build))
                 assert worker.batch() == (False, False)

@@ -1,4 +1,4 @@
-"""Does my app survive any upgrade? Let scripts be made up, until one is found that it does not.
+"""Does my app survive any upgrade? Generate random scripts until one fails.
 
 ``python -m pytest examples/upgrades`` runs it.
 """
@@ -9,7 +9,17 @@ import pytest
 
 import featuregate as fg
 from featuregate.testing import StaticFeatures
-from featuregate.testing.simulator import Cluster, ClusterEvent, KRaft, Script, ScriptFailed, ask, explore, run, view_of
+from featuregate.testing.simulator import (
+    Cluster,
+    ClusterEvent,
+    KRaft,
+    Script,
+    ScriptFailed,
+    explore,
+    probe,
+    run,
+    view_of,
+)
 
 TXN_OFFSET_COMMIT, WANTED = 28, 5
 
@@ -22,7 +32,7 @@ class HastyWorker:
 
     def poll(self, cluster: Cluster) -> None:
         """Ask the first broker that answers."""
-        answers = (ask(cluster, node_id) for node_id in cluster.known)
+        answers = (probe(cluster, node_id) for node_id in cluster.listed_brokers)
         first = next((answer for answer in answers if answer.answered), None)
         serves = first.serves(TXN_OFFSET_COMMIT) if first is not None else None
         self.new = self.new or (serves is not None and serves.max >= WANTED)
@@ -41,11 +51,11 @@ class GatedWorker:
         return self.gate.open
 
     def poll(self, cluster: Cluster) -> None:
-        """Look at every broker."""
+        """Poll every broker."""
         self.features.show(view_of(cluster, previous=self.features.view))
 
 
-def survives(script: Script, worker: HastyWorker | GatedWorker) -> None:
+def check_worker(script: Script, worker: HastyWorker | GatedWorker) -> None:
     """Fail if the worker switches while a registered broker cannot serve it."""
     for step in run(script):
         if not isinstance(step.event, ClusterEvent):
@@ -53,30 +63,30 @@ def survives(script: Script, worker: HastyWorker | GatedWorker) -> None:
         before = worker.new
         worker.poll(step.cluster)
         if worker.new and not before:
-            for node_id in step.cluster.known:
-                able = step.cluster.tells(node_id).api_ranges[TXN_OFFSET_COMMIT][1] >= WANTED
+            for node_id in step.cluster.listed_brokers:
+                able = step.cluster.node_state(node_id).api_ranges[TXN_OFFSET_COMMIT][1] >= WANTED
                 assert able, f"switched while broker {node_id} cannot"
 
 
-def hasty_survives(script: Script) -> None:
-    """Hold the hasty worker to it."""
-    survives(script, HastyWorker())
+def hasty_worker_waits(script: Script) -> None:
+    """Check the hasty worker."""
+    check_worker(script, HastyWorker())
 
 
-def gated_survives(script: Script) -> None:
-    """Hold the gated worker to it."""
-    survives(script, GatedWorker())
+def gated_worker_waits(script: Script) -> None:
+    """Check the gated worker."""
+    check_worker(script, GatedWorker())
 
 
 def test_the_hasty_worker_fails_and_the_script_is_printed() -> None:
-    """No event can be left out of it: here a broker hangs, one is rolled, and one is stopped."""
+    """The script passes without any one of its events: a broker is paused, one is rolled, and one is stopped."""
     with pytest.raises(ScriptFailed, match=r"Roll\(\d, '4\.\d'\)") as failed:
-        explore(KRaft("3.9"), seed=1, survives=hasty_survives)
+        explore(KRaft("3.9"), seed=1, check=hasty_worker_waits)
     print(failed.value)
     with pytest.raises(AssertionError, match="switched while broker"):
-        hasty_survives(failed.value.script)
+        hasty_worker_waits(failed.value.script)
 
 
 def test_the_gated_worker_survives_all_scripts() -> None:
     """Whatever happens to the cluster."""
-    explore(KRaft("3.9"), seed=1, scripts=20, survives=gated_survives)
+    explore(KRaft("3.9"), seed=1, scripts=20, check=gated_worker_waits)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.local_kafka.cluster import LocalKafka
-    from featuregate.testing.simulator.cluster import Beginning
+    from featuregate.testing.simulator.cluster import ClusterSpec
     from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
 
 __all__ = [
@@ -41,7 +41,7 @@ class MakeFakeCluster(Protocol):
 class MakeSimulatedCluster(Protocol):
     """What the fixture ``simulated_kafka`` is: call it as :class:`SimulatedCluster`."""
 
-    def __call__(self, start: Beginning, **options: Any) -> SimulatedCluster:
+    def __call__(self, start: ClusterSpec, **options: Any) -> SimulatedCluster:
         """Serve a simulated cluster, which is closed when the test ends."""
         ...
 
@@ -88,7 +88,7 @@ def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
 
     with ExitStack() as stack:
 
-        def make(start: Beginning, **options: Any) -> SimulatedCluster:
+        def make(start: ClusterSpec, **options: Any) -> SimulatedCluster:
             return stack.enter_context(SimulatedCluster(start, **options))
 
         yield make

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from eos.pipes import BOUND
-from featuregate.testing.local_kafka.processes import Family
+from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eos.pipes import Pipe
-    from featuregate.testing.local_kafka.processes import Child
+    from featuregate.testing.local_kafka.processes import ChildProcess
 
 __all__ = ["APP", "App", "Fleet", "Status", "Term", "now"]
 
@@ -43,7 +43,7 @@ def now() -> datetime:
 class Term:
     """One life of an app, from a start to its end."""
 
-    child: Child
+    child: ChildProcess
     status_file: Path
     began: datetime = field(default_factory=now)
 
@@ -64,10 +64,10 @@ class Term:
 class App:
     """One member of a fleet, over all its lives; its name, its slot and its settings stay."""
 
-    def __init__(self, family: Family, name: str, command: list[str]) -> None:
+    def __init__(self, family: ProcessGroup, name: str, command: list[str]) -> None:
         self.name = name
         self.terms: list[Term] = []
-        self._family = family
+        self._processes = family
         self._command = command
         self.start()
 
@@ -75,7 +75,7 @@ class App:
         return f"<{self.name}, life {len(self.terms)}, {self.child.state}>"
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildProcess:
         """Its process now."""
         return self.terms[-1].child
 
@@ -86,15 +86,15 @@ class App:
 
     def start(self) -> None:
         """Begin a life."""
-        stem = self._family.folder / f"{self.name}.{len(self.terms) + 1}"
+        stem = self._processes.folder / f"{self.name}.{len(self.terms) + 1}"
         status_file = stem.with_name(f"{stem.name}.status")
         command = [*self._command, "--status-file", str(status_file)]
-        self.terms.append(Term(self._family.start(command, log=self.log), status_file))
+        self.terms.append(Term(self._processes.start(command, log=self.log), status_file))
 
     @property
     def log(self) -> Path:
         """What it printed, over all lives."""
-        return self._family.folder / f"{self.name}.log"
+        return self._processes.folder / f"{self.name}.log"
 
     def kill(self) -> None:
         """End it now, with SIGKILL."""
@@ -108,17 +108,17 @@ class App:
         """Let it go on; it knows nothing of what has happened since."""
         self.child.resume()
 
-    def ask_to_end(self, timeout: float = BOUND) -> None:
+    def terminate(self, timeout: float = BOUND) -> None:
         """Ask it to end, once it is there to hear it."""
         end = time.monotonic() + timeout
         while self.status is None and self.child.state == "running":
             assert time.monotonic() < end, f"{self!r} did not begin within {timeout:.0f} s"
             time.sleep(0.05)
-        self.child.ask_to_end()
+        self.child.terminate()
 
     def stop(self, timeout: float = BOUND) -> None:
         """Ask it to end, and see that it does so by itself and without a complaint."""
-        self.ask_to_end(timeout)
+        self.terminate(timeout)
         self.see_the_end(timeout)
 
     def see_the_end(self, timeout: float = BOUND) -> None:
@@ -147,7 +147,7 @@ class Fleet:
         self.pipe = pipe
         self.apps: list[App] = []
         self._script = script
-        self._family = Family("fleet")
+        self._processes = ProcessGroup("fleet")
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +157,7 @@ class Fleet:
             for app in self.running:
                 app.abort()
             failure.add_note(self.tell())
-        self._family.close()
+        self._processes.close()
 
     def start(
         self,
@@ -179,7 +179,7 @@ class Fleet:
             "--app-id": pipe.group,
             "--instance-id": name,
             "--model": model,
-            "--state-dir": self._family.folder / "state",
+            "--state-dir": self._processes.folder / "state",
             "--work-ms": work_ms,
             "--interval": 1,
         }
@@ -189,7 +189,7 @@ class Fleet:
             command += ["--consumer", f"{key}={value}"]
         for key, value in (producer or {}).items():
             command += ["--producer", f"{key}={value}"]
-        app = App(self._family, name, command)
+        app = App(self._processes, name, command)
         self.apps.append(app)
         return app
 
@@ -207,7 +207,7 @@ class Fleet:
         """Stop all members that run, side by side."""
         running = self.running
         for app in running:
-            app.ask_to_end()  # once: a second SIGTERM may find Python at its end, with no handler any more
+            app.terminate()  # once: a second SIGTERM may find Python at its end, with no handler any more
         for app in running:
             app.see_the_end()
 

@@ -171,11 +171,11 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
                 said = served(**wanted_by(event))
                 assert said == real(**wanted_by(event)), event
                 assert (said["version"], said["results"]) == (2, [])
-            told = described(served, simulated.now.levels)
-            found = described(real, simulated.now.levels)
+            told = described(served, simulated.current.levels)
+            found = described(real, simulated.current.levels)
             assert what_does_not_move(told) == what_does_not_move(found), event
             epochs.append((told["1"]["epoch"], found["1"]["epoch"]))
-        assert simulated.now.levels == {"metadata.version": 23, "transaction.version": 1}
+        assert simulated.current.levels == {"metadata.version": 23, "transaction.version": 1}
         for side in zip(*epochs, strict=True):
             assert sorted(side) == list(side)
             assert side[0] < side[-1]
@@ -184,13 +184,13 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
         assert served(**together) == real(**together)
         # What is asked of a process that is stopped is answered when it goes on.
         asked = len(simulated.requests)
-        simulated.happen(Pause(1))
+        simulated.apply(Pause(1))
         kafka.pause(1)
         with ThreadPoolExecutor(2) as pool:
             answers = pool.submit(served), pool.submit(real)
             assert simulated.wait_for(lambda requests: len(requests) > asked, BOUND)
             assert not any(answer.done() for answer in answers)
-            simulated.happen(Resume(1))
+            simulated.apply(Resume(1))
             kafka.resume(1)
             told, found = (what_does_not_move(answer.result(BOUND)["brokers"]) for answer in answers)
         assert told == found
@@ -226,10 +226,10 @@ def test_franz_go_updates_a_simulated_cluster_with_zookeeper(
         } == {node_id: ({"group_coordinator": [1, 2]}, {"group_coordinator": [1, 2]}, 0) for node_id in ("1", "2", "3")}
         refused = ask(**wanted_by(upgrade({"group_coordinator": 1})))
         assert (refused["version"], refused["results"][0]["code"]) == (0, 42)
-        cluster.happen(Stop(1))
+        cluster.apply(Stop(1))
         done = ask(**wanted_by(downgrade({"group_coordinator": 1})))
         assert done["results"] == [{"feature": "group_coordinator", "code": 0, "message": "NONE"}]
-        told = described(ask, cluster.now.levels)
+        told = described(ask, cluster.current.levels)
         assert sorted(told) == ["2", "3"]
         assert {broker["epoch"] for broker in told.values()} == {1}
 
@@ -240,19 +240,19 @@ def test_franz_go_goes_along_with_a_simulated_rolling_upgrade(
     """One client all the way: it connects again to what was rolled, and sees who is down."""
     cluster = simulated_kafka(KRaft("4.2", levels={"metadata.version": 25}))
     with franz(cluster.bootstrap) as ask:
-        before = described(ask, dict(cluster.now.levels))
+        before = described(ask, dict(cluster.current.levels))
         assert {broker["address"] for broker in before.values()} == set(cluster.bootstrap.split(","))
         for node in (3000, 3001, 3002, 1, 2, 3):
-            cluster.happen(Roll(node, "4.3"))
-            rolled = described(ask, dict(cluster.now.levels))
+            cluster.apply(Roll(node, "4.3"))
+            rolled = described(ask, dict(cluster.current.levels))
             newest = {node_id: broker["supported"]["metadata.version"][1] for node_id, broker in rolled.items()}
             assert newest == {str(n): 30 if n <= node < 3000 else 29 for n in (1, 2, 3)}
         assert ask(**wanted_by(upgrade({"metadata.version": 30})))["code"] == 0
-        described(ask, dict(cluster.now.levels))
-        cluster.happen(Stop(2))
-        assert sorted(described(ask, dict(cluster.now.levels))) == ["1", "3"]
-        cluster.happen(Start(2))
-        assert sorted(described(ask, dict(cluster.now.levels))) == ["1", "2", "3"]
+        described(ask, dict(cluster.current.levels))
+        cluster.apply(Stop(2))
+        assert sorted(described(ask, dict(cluster.current.levels))) == ["1", "3"]
+        cluster.apply(Start(2))
+        assert sorted(described(ask, dict(cluster.current.levels))) == ["1", "2", "3"]
 
 
 def test_franz_go_notices_that_a_simulated_4_4_was_rebuilt(
@@ -261,8 +261,8 @@ def test_franz_go_notices_that_a_simulated_4_4_was_rebuilt(
     """It names the cluster and the node that it expects (KIP-1242), is told better, and starts anew."""
     cluster = simulated_kafka(KRaft("4.4"))
     with franz(cluster.bootstrap) as ask:
-        told = described(ask, dict(cluster.now.levels))
+        told = described(ask, dict(cluster.current.levels))
         assert {broker["version"] for broker in told.values()} == {5}
-        cluster.happen(Rebuild())
-        described(ask, dict(cluster.now.levels))
-        assert ask()["clusterId"] == cluster.now.cluster_id
+        cluster.apply(Rebuild())
+        described(ask, dict(cluster.current.levels))
+        assert ask()["clusterId"] == cluster.current.cluster_id

@@ -50,18 +50,18 @@ def one_of(rng: random.Random, name: str, current: int) -> Update:
     return Update(name, max(level, int(kind == "upgrade")), kind)  # type: ignore[arg-type]  # one of three
 
 
-def look(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
+def poll(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
     """Ask brokers and controllers, the latter where clients may; wait until they show what the simulated ones show."""
     lists = cluster.levels["metadata.version"] >= CONTROLLERS_ARE_LISTED_FROM
-    brokers = eventually(lambda: fg.discover(kafka.client_config()), cluster.tells(1).finalized)
+    brokers = eventually(lambda: fg.discover(kafka.client_config()), cluster.node_state(1).finalized)
     if not lists:
         return brokers, None
     there = {"bootstrap.controllers": kafka.controller_bootstrap}
-    return brokers, eventually(lambda: fg.discover(there), cluster.tells(1, "controller").finalized)
+    return brokers, eventually(lambda: fg.discover(there), cluster.node_state(1, "controller").finalized)
 
 
 def eventually(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
-    """Look until the levels are there; a node that has just started may not know of any other."""
+    """Poll until the levels are there; a node that has just started may not know of any other."""
     end = time.monotonic() + BOUND
     while True:
         seen: View | fg.FeatureGateError
@@ -80,9 +80,9 @@ def test_a_plan_and_the_simulator_say_what_a_real_controller_says(version: str, 
     """Decision, error code, words and the levels that come of it, request by request."""
     rng = random.Random(f"{version} {request.config.option.hypothesis_seed}")
     with LocalKafka(version, nodes=1) as kafka:
-        cluster = KRaft(version.rpartition(".")[0], brokers=1, controllers=0).begin()
+        cluster = KRaft(version.rpartition(".")[0], brokers=1, controllers=0).create()
         for at in range(ROUNDS):
-            brokers, controllers = look(kafka, cluster)
+            brokers, controllers = poll(kafka, cluster)
             updates, dry_run = made_up(rng, cluster.levels), rng.random() < 0.3
             where = f"{version}, request {at}: {updates}, dry run {dry_run}, from {dict(cluster.levels)}"
             made = plan(brokers, updates, controllers=controllers)

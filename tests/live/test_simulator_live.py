@@ -139,8 +139,8 @@ def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> 
     said = happened.response
     assert (real.error_code, real.error_message) == (said.error_code, said.error_message), event
     assert real.results == said.results, event
-    eventually(lambda: levels_of(kafka), dict(happened.cluster.tells(1).finalized))
-    eventually(lambda: controllers_levels_of(kafka), dict(happened.cluster.tells(1, "controller").finalized))
+    eventually(lambda: levels_of(kafka), dict(happened.cluster.node_state(1).finalized))
+    eventually(lambda: controllers_levels_of(kafka), dict(happened.cluster.node_state(1, "controller").finalized))
     return happened.cluster
 
 
@@ -149,8 +149,8 @@ def test_a_real_controller_says_the_same(version: str, events: list[UpdateFeatur
     """Error codes, messages, results and the levels that come of it, update by update."""
     release = version.rpartition(".")[0]
     with LocalKafka(version, nodes=1, release_version="3.9") as kafka:
-        cluster = KRaft(release, brokers=1, controllers=0, levels={"metadata.version": 21}).begin()
-        assert levels_of(kafka) == cluster.tells(1).finalized
+        cluster = KRaft(release, brokers=1, controllers=0, levels={"metadata.version": 21}).create()
+        assert levels_of(kafka) == cluster.node_state(1).finalized
         for event in events:
             cluster = compare(kafka, cluster, event)
 
@@ -158,10 +158,10 @@ def test_a_real_controller_says_the_same(version: str, events: list[UpdateFeatur
 def test_what_3_9_wrote_of_kraft_version_means_nothing_to_4_2() -> None:
     """A record says 1, the quorum is at 0, and the newer build tells what is."""
     with LocalKafka("3.9.2", nodes=1) as kafka:
-        cluster = compare(kafka, KRaft("3.9", brokers=1, controllers=0).begin(), upgrade({"kraft.version": 1}))
+        cluster = compare(kafka, KRaft("3.9", brokers=1, controllers=0).create(), upgrade({"kraft.version": 1}))
         kafka.roll(1, "4.2.0")
         cluster = apply(cluster, Roll(1, "4.2")).cluster
-        eventually(lambda: levels_of(kafka), dict(cluster.tells(1).finalized))
+        eventually(lambda: levels_of(kafka), dict(cluster.node_state(1).finalized))
         for event in (downgrade({"kraft.version": 0}), upgrade({"kraft.version": 1}), upgrade({"group.version": 1})):
             cluster = compare(kafka, cluster, event)
 
@@ -184,7 +184,7 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
     """Nodes of both releases, one of them down: the same node is named; afterwards all is made."""
     updates = [upgrade({"metadata.version": 25}), upgrade({"group.version": 1}), upgrade({"metadata.version": 21})]
     with LocalKafka("3.9.2", nodes=3) as kafka:
-        cluster = KRaft("3.9", brokers=3, controllers=0).begin()
+        cluster = KRaft("3.9", brokers=3, controllers=0).create()
         for node in kafka.nodes:
             kafka.roll(node, "4.2.0")
             cluster = apply(cluster, Roll(node, "4.2")).cluster
@@ -207,12 +207,12 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
         with pytest.raises(LocalKafkaError):
             kafka.roll(gone, "3.9.2")
         cluster = apply(cluster, Roll(gone, "3.9")).cluster
-        assert cluster.nodes[gone].state == "died"
+        assert cluster.nodes[gone].status == "died"
         # Its controller and its broker both stumble over a record, of 25 or of 29 already: either may end the process.
         ends = ("Tried to apply FeatureLevelRecord", "No MetadataVersion with feature level")
         said = kafka.logs(gone, last=400)
         assert any(text in said for text in ends), said
-        expected = {node_id: cluster.nodes[node_id].listens("broker") for node_id in cluster.known}
+        expected = {node_id: cluster.nodes[node_id].accepts_connections("broker") for node_id in cluster.listed_brokers}
         eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, expected)
 
 
@@ -220,8 +220,10 @@ def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
     """Wait until brokers listen and are fenced as in the simulation."""
     there = kafka.bootstrap.split(",")[0]
     request = DescribeClusterRequest(include_fenced_brokers=True)
-    eventually(lambda: {n.node_id: n.is_fenced for n in ask(there, request, seconds=BOUND).brokers}, cluster.known)
-    listens = {node_id: cluster.nodes[node_id].listens("broker") for node_id in cluster.known}
+    eventually(
+        lambda: {n.node_id: n.is_fenced for n in ask(there, request, seconds=BOUND).brokers}, cluster.listed_brokers
+    )
+    listens = {node_id: cluster.nodes[node_id].accepts_connections("broker") for node_id in cluster.listed_brokers}
     eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, listens)
 
 
@@ -229,18 +231,18 @@ def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
     """It is fenced, and counts with what it once registered, until the level goes back; without a quorum all waits."""
     with LocalKafka("4.2.0", nodes=2, controllers=1, release_version="3.9", log_level="INFO") as kafka:
         there = kafka.bootstrap.split(",")[0]
-        first = KRaft("4.2", brokers=2, controllers=1, levels={"metadata.version": 21}).begin()
+        first = KRaft("4.2", brokers=2, controllers=1, levels={"metadata.version": 21}).create()
         cluster = compare(kafka, first, upgrade({"group.version": 1}))
         with ThreadPoolExecutor(1) as pool:
             rolling = pool.submit(kafka.roll, 2, "3.9.2")  # returns when the broker serves
             refused = apply(cluster, Roll(2, "3.9")).cluster
-            assert refused.nodes[2].state == "refused"
-            eventually(lambda: refused.nodes[2].why in kafka.logs(*kafka.controllers, last=3000), expected=True)
+            assert refused.nodes[2].status == "refused"
+            eventually(lambda: refused.nodes[2].reason in kafka.logs(*kafka.controllers, last=3000), expected=True)
             agree(kafka, refused)
             # It was registered as 4.2 last, and so the operator may do what it could not live with.
             cluster = compare(kafka, refused, upgrade({"transaction.version": 1}))
             cluster = compare(kafka, cluster, downgrade({"group.version": 0, "transaction.version": 0}))
-            assert cluster.nodes[2].state == "running"
+            assert cluster.nodes[2].status == "running"
             rolling.result(120)
         agree(kafka, cluster)
 
@@ -251,7 +253,7 @@ def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
         with pytest.raises(fg.FeatureGateError, match="timed out"):
             ask(there, request_of(upgrade({"group.version": 1})), seconds=3)
         assert fg.discover({"bootstrap.servers": there}).epoch == before
-        assert lost.cluster.tells(1).epoch == cluster.tells(1).epoch
+        assert lost.cluster.node_state(1).epoch == cluster.node_state(1).epoch
 
 
 @pytest.fixture(scope="module")
@@ -279,23 +281,23 @@ def test_kafka_features_describes_and_updates_a_simulated_cluster(
     row = next(line for line in described if "metadata.version" in line)
     assert row.split() == [
         *("Feature:", "metadata.version", "SupportedMinVersion:", "3.3-IV3", "SupportedMaxVersion:", "4.2-IV1"),
-        *("FinalizedVersionLevel:", "4.0-IV3", "Epoch:", str(cluster.now.offset)),
+        *("FinalizedVersionLevel:", "4.0-IV3", "Epoch:", str(cluster.current.offset)),
     ]
     done = tool(*brokers, "upgrade", "--release-version", "4.2")
     assert (done.returncode, done.stderr) == (0, "")
     assert "share.version was upgraded to 1." in done.stdout
-    assert cluster.now.levels["metadata.version"] == 29
+    assert cluster.current.levels["metadata.version"] == 29
     refused = tool(*brokers, "downgrade", "--feature", "metadata.version=22")
     assert refused.returncode == 1
     assert "Unsupported metadata.version downgrade from 29 to 22. Refusing to perform" in refused.stdout
-    assert cluster.now.levels["metadata.version"] == 29
+    assert cluster.current.levels["metadata.version"] == 29
     dry = tool(
         "--bootstrap-controller", cluster.bootstrap_controllers, "disable", "--feature", "group.version", "--dry-run"
     )
     assert dry.stdout == "group.version can be disabled.\n"
     disabled = tool("--bootstrap-controller", cluster.bootstrap_controllers, "disable", "--feature", "group.version")
     assert disabled.stdout == "group.version was disabled.\n"
-    assert "group.version" not in cluster.now.levels
+    assert "group.version" not in cluster.current.levels
 
 
 def test_kafka_features_describes_and_updates_an_old_simulated_cluster(
@@ -312,4 +314,4 @@ def test_kafka_features_describes_and_updates_an_old_simulated_cluster(
         "Could not downgrade group.version to 1. Invalid update version 1 for feature group.version. Local controller "
         "3000 does not support this feature.\nmetadata.version was downgraded to 19.\n"
     )
-    assert cluster.now.levels == {"metadata.version": 19}
+    assert cluster.current.levels == {"metadata.version": 19}

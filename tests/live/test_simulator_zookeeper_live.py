@@ -14,7 +14,7 @@ from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import UpdateRefused
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.testing import LocalKafka
-from featuregate.testing.simulator import Roll, ZooKeeper, ZooKeeperCluster, apply, binary_of, update_features
+from featuregate.testing.simulator import Roll, ZooKeeper, ZooKeeperCluster, apply, release_build, update_features
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 BOUND = 20.0
-OLD_PROTOCOL = replace(binary_of("2.8"), feature_versioning=False)
-START = ZooKeeper("2.8", brokers=1, binaries={"2.8-ibp-2.6": OLD_PROTOCOL})
+OLD_PROTOCOL = replace(release_build("2.8"), feature_versioning=False)
+START = ZooKeeper("2.8", brokers=1, builds={"2.8-ibp-2.6": OLD_PROTOCOL})
 UPDATES = [
     ("bogus", 1, False),
     ("bogus", 2, True),
@@ -62,7 +62,7 @@ def compare(kafka: LocalKafka, cluster: ZooKeeperCluster) -> None:
         assert (real.error_code, real.error_message) == (said.error_code, said.error_message)
         assert real.results == said.results
     (broker,) = fg.discover(kafka.client_config()).brokers
-    tells = cluster.tells(1)
+    tells = cluster.node_state(1)
     assert (broker.epoch, dict(broker.finalized), dict(broker.supported)) == (
         tells.epoch,
         tells.finalized,
@@ -82,11 +82,11 @@ def restarted(kafka: LocalKafka, protocol: str) -> None:
 
 def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: LocalKafka) -> None:
     """New cluster, downgrade and upgrade: the epoch is there, is not, and is a later one; and so are the answers."""
-    cluster = START.begin()
+    cluster = START.create()
     compare(kafka, cluster)
-    for protocol, binary in (("2.6", "2.8-ibp-2.6"), ("2.8", "2.8")):
+    for protocol, build in (("2.6", "2.8-ibp-2.6"), ("2.8", "2.8")):
         restarted(kafka, protocol)
-        cluster = apply(cluster, Roll(1, binary)).cluster
+        cluster = apply(cluster, Roll(1, build)).cluster
         compare(kafka, cluster)
     assert cluster.features.version == 2
 

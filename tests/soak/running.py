@@ -15,13 +15,13 @@ from xml.etree import ElementTree as ET
 
 import psutil
 
-from featuregate.testing.local_kafka.processes import Family
+from featuregate.testing.local_kafka.processes import ProcessGroup
 from soak.reports import REPORTS, Report, last_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from featuregate.testing.local_kafka.processes import Child
+    from featuregate.testing.local_kafka.processes import ChildProcess
     from soak.harnesses import Harness
 
 __all__ = ["Ended", "run_harness"]
@@ -52,7 +52,7 @@ def run_harness(harness: Harness, seed: int, watch: Callable[[Report], None], *,
     Processes of the run that have not ended ``linger`` seconds after pytest make it a failure, and are killed.
     Whoever interrupts this (KeyboardInterrupt) waits until the run has stopped what it had started.
     """
-    family = Family("soak")
+    family = ProcessGroup("soak")
     try:
         folder = family.folder
         with started(family, harness, seed) as (child, mark):
@@ -69,7 +69,7 @@ def run_harness(harness: Harness, seed: int, watch: Callable[[Report], None], *,
 
 
 @contextmanager
-def started(family: Family, harness: Harness, seed: int) -> Iterator[tuple[Child, str]]:
+def started(family: ProcessGroup, harness: Harness, seed: int) -> Iterator[tuple[ChildProcess, str]]:
     """Start pytest in the project's folder, and give its process and the run's mark; at the end nothing is left."""
     folder, mark = family.folder, uuid.uuid4().hex
     settings = {name: os.environ.get(name, value) for name, value in harness.settings.items()}
@@ -99,7 +99,7 @@ def command(harness: Harness, seed: int, environment: Mapping[str, str], folder:
     ]
 
 
-def _watched(child: Child, bound: float, look: Callable[[], None]) -> bool:
+def _watched(child: ChildProcess, bound: float, look: Callable[[], None]) -> bool:
     """Look at a run until it ends; False when it was interrupted at its bound."""
     for _ in range(int(bound / POLL)):
         if child.wait(POLL):

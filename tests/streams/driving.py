@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import psutil
 from eos.pipes import BOUND
 
-from featuregate.testing.local_kafka.processes import Family
+from featuregate.testing.local_kafka.processes import ProcessGroup
 from streams.job import Orders, Terms
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eos.pipes import Pipe
 
-    from featuregate.testing.local_kafka.processes import Child
+    from featuregate.testing.local_kafka.processes import ChildProcess
 
 __all__ = ["Driving"]
 
@@ -36,8 +36,8 @@ class Driving:
 
     def __init__(self, pipe: Pipe, starters: Iterable[int] = (), **options: object) -> None:
         self._starters = tuple(starters)
-        self._family = Family("spark-job")
-        self.orders = Orders(str(self._family.folder / "orders"))
+        self._processes = ProcessGroup("spark-job")
+        self.orders = Orders(str(self._processes.folder / "orders"))
         self.orders.folder.mkdir()
         terms = Terms(
             bootstrap=pipe.bootstrap,
@@ -45,13 +45,13 @@ class Driving:
             sink=pipe.sink,
             partitions=pipe.partitions,
             query=pipe.group,
-            checkpoint=str(self._family.folder / "checkpoint"),
+            checkpoint=str(self._processes.folder / "checkpoint"),
             orders=str(self.orders.folder),
         )
         self.terms = replace(terms, **options)  # type: ignore[arg-type]
-        self.log = self._family.folder / "job.log"
+        self.log = self._processes.folder / "job.log"
         self.lives = 0
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._known: dict[int, psutil.Process] = {}
 
     def __enter__(self) -> Self:
@@ -66,14 +66,14 @@ class Driving:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(list(self._known.values()), BOUND)
-        self._family.close()
+        self._processes.close()
 
     def start(self, **options: object) -> None:
         """Begin a life."""
         self.terms = replace(self.terms, **options)  # type: ignore[arg-type]
         self.lives += 1
         command = ["env", f"PYTHONPATH={TESTS}", sys.executable, str(JOB), self.terms.to_json()]
-        self._child = self._family.start(command, log=self.log)
+        self._child = self._processes.start(command, log=self.log)
 
     @property
     def alive(self) -> bool:

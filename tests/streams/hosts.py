@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Self
 from eos.pipes import BOUND
 from pyspark.find_spark_home import _find_spark_home
 
-from featuregate.testing.local_kafka.processes import Family
+from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
-    from featuregate.testing.local_kafka.processes import Child
+    from featuregate.testing.local_kafka.processes import ChildProcess
 
 __all__ = ["Hosts"]
 
@@ -27,8 +27,8 @@ class Hosts:
     """Spark's own master, and a worker with one core at each address; all of them end with this."""
 
     def __init__(self, *addresses: str) -> None:
-        self._family = Family("spark-hosts")
-        (self._family.folder / "log4j2.properties").write_text(
+        self._processes = ProcessGroup("spark-hosts")
+        (self._processes.folder / "log4j2.properties").write_text(
             "rootLogger.level = info\nrootLogger.appenderRef.stderr.ref = stderr\n"
             "appender.stderr.type = Console\nappender.stderr.name = stderr\nappender.stderr.target = SYSTEM_ERR\n"
         )
@@ -39,22 +39,22 @@ class Hosts:
             for worker in self._workers:
                 self._told(worker, re.compile(REGISTERED))
         except BaseException:
-            self._family.close()
+            self._processes.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._family.close()
+        self._processes.close()
 
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes that start executors."""
         return tuple(worker.pid for worker in self._workers)
 
-    def _start(self, kind: str, address: str, *more: str) -> Child:
-        folder = self._family.folder
+    def _start(self, kind: str, address: str, *more: str) -> ChildProcess:
+        folder = self._processes.folder
         environment = {
             "SPARK_LOCAL_IP": address,
             "SPARK_WORKER_DIR": folder / f"work-{address}",
@@ -64,9 +64,9 @@ class Hosts:
         name = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
         options = ["--host", address, "--port", "0", "--webui-port", "0", *more]
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), LAUNCHER, name, *options]
-        return self._family.start(command, log=folder / f"{kind}-{address}.log")
+        return self._processes.start(command, log=folder / f"{kind}-{address}.log")
 
-    def _told(self, child: Child, what: re.Pattern[str]) -> re.Match[str]:
+    def _told(self, child: ChildProcess, what: re.Pattern[str]) -> re.Match[str]:
         end = time.monotonic() + BOUND
         while True:
             found = what.search(child.log.read_text(errors="replace"))

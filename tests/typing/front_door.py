@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 assert_type(fg.__version__, str)
 
-# Look once: a list of addresses, or the very dict that the app has.
+# Poll once: a list of addresses, or the very dict that the app has.
 view = fg.discover("localhost:9092", timeout=5)
 assert_type(view, fg.View)
 assert_type(view.level("transaction.version"), int | None)
@@ -22,7 +22,7 @@ assert_type(view.incomplete, bool)
 assert_type(fg.discover({"bootstrap.servers": "localhost:9092", "linger.ms": 5}), fg.View)
 
 
-async def look() -> fg.View:
+async def poll() -> fg.View:
     """Coroutines await the same."""
     return await fg.adiscover("localhost:9092", timeout=5)
 
@@ -79,11 +79,11 @@ with LocalKafka("4.2.0", nodes=3) as kafka:
     kafka.roll(1, "4.3.1")
 
 with SimulatedCluster(simulator.KRaft("3.9")) as simulated:
-    simulated.happen(simulator.Roll(1, "4.2"), simulator.Tick(3))
-    simulated.happen("roll")  # type: ignore[arg-type]  # events are values
-happened = simulator.apply(simulator.KRaft("3.9").begin(), simulator.upgrade({"group.version": 1}))
+    simulated.apply(simulator.Roll(1, "4.2"), simulator.Tick(3))
+    simulated.apply("roll")  # type: ignore[arg-type]  # events are values
+happened = simulator.apply(simulator.KRaft("3.9").create(), simulator.upgrade({"group.version": 1}))
 assert_type(happened.cluster, simulator.KRaftCluster)
-assert_type(simulator.apply(simulator.ZooKeeper().begin(), simulator.Tick()).cluster, simulator.ZooKeeperCluster)
+assert_type(simulator.apply(simulator.ZooKeeper().create(), simulator.Tick()).cluster, simulator.ZooKeeperCluster)
 
 
 # Operators plan, try and change; each method has a twin for coroutines.

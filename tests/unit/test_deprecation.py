@@ -49,9 +49,9 @@ def verdict(seen: View, text: str) -> str:
 
 def test_zookeepers_controller_deprecates_a_level_and_a_client_learns_of_it() -> None:
     """From (1, 2) to (2, 2): level 1 was served, and is not any more; ``>=`` means what it did."""
-    before = ZooKeeper("v1-v2").begin()
+    before = ZooKeeper("v1-v2").create()
     after = apply(before, Roll(3, "v2")).cluster
-    assert (before.tells(1).lowest, after.tells(1).lowest) == ({GROUP: 1}, {GROUP: 2})
+    assert (before.node_state(1).lowest, after.node_state(1).lowest) == ({GROUP: 1}, {GROUP: 2})
     was, now = view_of(before), view_of(after)
     texts = ["group_coordinator serves 1", "group_coordinator serves 2", "group_coordinator>=1", "group_coordinator>=2"]
     texts = [f"feature:{text}" for text in texts]
@@ -64,7 +64,7 @@ def test_zookeepers_controller_deprecates_a_level_and_a_client_learns_of_it() ->
 
 def test_krafts_controllers_deprecate_nothing() -> None:
     """They have one level, and send it as the lowest and the highest; at every level the lower ones are served on."""
-    cluster = KRaft("4.2").begin()
+    cluster = KRaft("4.2").create()
     seen = view_of(apply(cluster, upgrade({"transaction.version": 2})).cluster)
     for broker in seen.brokers:
         assert broker.finalized_min == broker.finalized
@@ -78,7 +78,7 @@ def test_krafts_controllers_deprecate_nothing() -> None:
 @pytest.mark.parametrize("release", ["3.3", "3.9", "4.0", "4.3"])
 def test_no_release_with_kraft_is_taken_for_one_that_deprecates(release: str) -> None:
     """Each has finalized metadata.version."""
-    assert view_of(KRaft(release).begin()).finalized_min == {}
+    assert view_of(KRaft(release).create()).finalized_min == {}
 
 
 # ---------------------------------------------------------------- what tells the two apart
@@ -277,7 +277,7 @@ def test_a_plan_keeps_what_is_deprecated() -> None:
 
 def test_a_kraft_plan_deprecates_nothing() -> None:
     """The level that an update brings has no other lowest one."""
-    seen = view_of(KRaft("4.2").begin())
+    seen = view_of(KRaft("4.2").create())
     latched = {"one": parse("transaction.version serves 1")}
     made = plan(seen, [Update("transaction.version", 2)], latched=latched)
     assert (made.hurt, [note for note in made.notes if "deprecated" in note]) == ((), [])

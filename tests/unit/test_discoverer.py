@@ -228,7 +228,7 @@ def test_the_bootstrap_list_is_asked_again_when_all_known_brokers_are_gone() -> 
 
 def test_a_silent_broker_costs_one_timeout_and_is_a_failed_answer(new: FakeCluster) -> None:
     """As 0.9 is: it accepts, and says nothing."""
-    new.broker(2).silent()
+    new.broker(2).pause()
     view = fg.discover({"bootstrap.servers": new.bootstrap, "socket.timeout.ms": 300})
     (missing,) = view.missing
     assert missing.node_id == 2
@@ -338,7 +338,7 @@ def test_refresh_raises_when_nobody_answers(new: FakeCluster) -> None:
 def test_refresh_is_bounded(new: FakeCluster) -> None:
     """A hanging poll does not hang who waits for it."""
     for broker in new.brokers:
-        broker.silent()
+        broker.pause()
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features, pytest.raises(RefreshTimedOut, match=r"0\.05 s"):
         features.refresh(0.05)
 

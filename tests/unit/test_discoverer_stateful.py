@@ -223,11 +223,11 @@ class Discovery(RuleBasedStateMachine):
         if self.model[node].silent:
             self.broker_speaks(node)
         else:
-            self.cluster.broker(node).silent()
+            self.cluster.broker(node).pause()
             self.model[node].silent = True
 
     def broker_speaks(self, node: int) -> None:
-        self.cluster.broker(node).speak()
+        self.cluster.broker(node).resume()
         self.model[node].silent, self.model[node].times_unheard = False, 0
 
     @happens(chosen=st.integers(0, 9), epoch=st.integers(-1, 150), level=st.integers(1, 3))

@@ -92,14 +92,14 @@ def clusters(draw: st.DrawFn) -> tuple[str, sim.KRaftCluster, int]:
     Nodes are of one release, and support the levels.
     """
     release = draw(st.sampled_from(["3.9", "4.0", "4.1", "4.2"]))
-    supported = sim.binary_of(release).supported
+    supported = sim.release_build(release).supported
     newest = supported["metadata.version"][1]
     levels = {"metadata.version": draw(st.integers(7, newest) | st.integers(newest - 3, newest))}
     for name, (_, highest) in supported.items():
         if name not in {"metadata.version", "kraft.version"}:
             levels[name] = draw(st.integers(0, highest))
     target = max(7, levels["metadata.version"] + draw(st.integers(-3, 3)))
-    return release, sim.KRaft(release, brokers=1, controllers=0, levels=levels).begin(), target
+    return release, sim.KRaft(release, brokers=1, controllers=0, levels=levels).create(), target
 
 
 @given(clusters(), st.sampled_from(["upgrade", "downgrade"]))

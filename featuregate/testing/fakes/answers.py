@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
     """Answers UpdateFeatures of a version; with ``None`` it never does, as where there is no quorum."""
 
-__all__ = ["APIS", "NOBODY", "Controller", "Conversation", "Listing", "Tells", "fail"]
+__all__ = ["APIS", "NO_CONTROLLER", "ClusterMembers", "Controller", "NodeState", "ServerSession", "fail"]
 
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
     request.API_KEY: request
@@ -55,7 +55,6 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
 }
 """What a fake broker answers to, by API key; it may advertise more."""
 
-
 _BEFORE_AUTHENTICATION: Final = frozenset(
     {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}
 )
@@ -67,12 +66,12 @@ _UNSUPPORTED_SASL_MECHANISM: Final = 33
 _SASL_AUTHENTICATION_FAILED: Final = 58
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _MECHANISM: Final = "PLAIN"
-NOBODY: Final = -1
+NO_CONTROLLER: Final = -1
 """As the id of a controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tells:
+class NodeState:
     """What one node has to tell, at one moment."""
 
     node_id: int
@@ -90,7 +89,7 @@ class Tells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ClusterMembers:
     """Which nodes the cluster has, at one moment."""
 
     brokers: tuple[Node, ...]
@@ -104,7 +103,7 @@ class Listing:
     def controller_among(self, nodes: tuple[Node, ...]) -> int:
         """Name the controller to who asks one of these nodes; KRaft brokers, which have none of it, name any broker."""
         alive = [node.node_id for node in nodes if not node.is_fenced]
-        return self.controller_id if self.controller_id in alive else min(alive, default=NOBODY)
+        return self.controller_id if self.controller_id in alive else min(alive, default=NO_CONTROLLER)
 
     @property
     def alive(self) -> tuple[Node, ...]:
@@ -130,7 +129,7 @@ def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
     raise ValueError(f"{request.NAME} has no error code of its own to answer with")
 
 
-class Conversation:
+class ServerSession:
     """One connection to one node: whether it has authenticated, and what is answered to what."""
 
     __slots__ = ("_authenticated", "_bare_token_next", "_mechanism", "ended")
@@ -147,7 +146,7 @@ class Conversation:
         return None if self._bare_token_next else read_request_header(payload, APIS)[0]
 
     def answer(
-        self, payload: bytes, tells: Tells, listing: Listing, controller: Controller | None = None
+        self, payload: bytes, state: NodeState, members: ClusterMembers, controller: Controller | None = None
     ) -> bytes | None:
         """Return the whole frame that answers, or ``None`` where a broker closes the connection instead.
 
@@ -160,52 +159,52 @@ class Conversation:
         """
         if self._bare_token_next:
             self._bare_token_next = False
-            return frame(b"") if self._accepts(payload, listing) else None
+            return frame(b"") if self._accepts(payload, members) else None
         header, body = read_request_header(payload, APIS)
         if header.api_key == UpdateFeaturesRequest.API_KEY and self._may_ask(
-            header.api_key, header.api_version, tells, listing
+            header.api_key, header.api_version, state, members
         ):
             return _updated(header, body, controller)
-        answer = self._answer(header, body, tells, listing)
+        answer = self._answer(header, body, state, members)
         return None if answer is None else write_response(answer.response, answer.version, header.correlation_id)
 
-    def _answer(self, header: RequestHeader, body: bytes, tells: Tells, listing: Listing) -> Answer | None:
+    def _answer(self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer | None:
         key, version = header.api_key, header.api_version
-        if not self._may_ask(key, version, tells, listing):
-            return _too_new(tells) if key == ApiVersionsRequest.API_KEY else None
+        if not self._may_ask(key, version, state, members):
+            return _too_new(state) if key == ApiVersionsRequest.API_KEY else None
         match key:
             case ApiVersionsRequest.API_KEY:
-                return _api_versions(tells, ApiVersionsRequest.decode(version, body), version)
+                return _api_versions(state, ApiVersionsRequest.decode(version, body), version)
             case SaslHandshakeRequest.API_KEY:
-                return self._handshake(SaslHandshakeRequest.decode(version, body), version, listing)
+                return self._handshake(SaslHandshakeRequest.decode(version, body), version, members)
             case SaslAuthenticateRequest.API_KEY:
-                return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, listing)
+                return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, members)
             case DescribeClusterRequest.API_KEY:
-                return _describe_cluster(tells, listing, DescribeClusterRequest.decode(version, body), version)
+                return _describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
             case _:
                 # Metadata: its body is not looked at, because it asks about topics, and there are none.
-                return _metadata(tells, listing, version)
+                return _metadata(state, members, version)
 
-    def _may_ask(self, key: int, version: int, tells: Tells, listing: Listing) -> bool:
+    def _may_ask(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
         """Say whether both this broker and this code know the version, and whether the client has authenticated."""
-        known = (tells.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
+        known = (state.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
         if not all(lowest <= version <= highest for lowest, highest in known):
             return False
-        return key in _BEFORE_AUTHENTICATION or listing.passwords is None or self._authenticated
+        return key in _BEFORE_AUTHENTICATION or members.passwords is None or self._authenticated
 
-    def _handshake(self, request: SaslHandshakeRequest, version: int, listing: Listing) -> Answer:
-        if listing.passwords is None or request.mechanism != _MECHANISM:
-            offered = () if listing.passwords is None else (_MECHANISM,)
+    def _handshake(self, request: SaslHandshakeRequest, version: int, members: ClusterMembers) -> Answer:
+        if members.passwords is None or request.mechanism != _MECHANISM:
+            offered = () if members.passwords is None else (_MECHANISM,)
             refusal = SaslHandshakeResponse(error_code=_UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
             return Answer(refusal, version)
         self._mechanism = request.mechanism
         self._bare_token_next = version == 0
         return Answer(SaslHandshakeResponse(mechanisms=(_MECHANISM,)), version)
 
-    def _authenticate(self, request: SaslAuthenticateRequest, version: int, listing: Listing) -> Answer | None:
+    def _authenticate(self, request: SaslAuthenticateRequest, version: int, members: ClusterMembers) -> Answer | None:
         if self._mechanism is None:
             return None
-        if self._accepts(request.auth_bytes, listing):
+        if self._accepts(request.auth_bytes, members):
             return Answer(SaslAuthenticateResponse(), version)
         refusal = SaslAuthenticateResponse(
             error_code=_SASL_AUTHENTICATION_FAILED,
@@ -214,52 +213,52 @@ class Conversation:
         self.ended = True
         return Answer(refusal, version)
 
-    def _accepts(self, token: bytes, listing: Listing) -> bool:
+    def _accepts(self, token: bytes, members: ClusterMembers) -> bool:
         """Judge a token of SASL/PLAIN (RFC 4616): authorization id, user and password between zero bytes."""
         _, _, rest = token.partition(b"\0")
         user, _, password = rest.partition(b"\0")
-        known = listing.passwords or {}
+        known = members.passwords or {}
         self._authenticated = known.get(user.decode(errors="replace")) == password.decode(errors="replace")
         return self._authenticated
 
 
-def _too_new(tells: Tells) -> Answer:
+def _too_new(state: NodeState) -> Answer:
     """Answer error 35 in v0; since 2.4 brokers say there which versions of ApiVersions they know (KIP-511)."""
     key = ApiVersionsRequest.API_KEY
-    known = tells.api_ranges.get(key, (0, 0))
+    known = state.api_ranges.get(key, (0, 0))
     ranges = {key: known} if known[1] >= _SOFTWARE_FROM else {}
     return Answer(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_ranges=ranges), 0)
 
 
-def _api_versions(tells: Tells, request: ApiVersionsRequest, version: int) -> Answer:
-    if code := _objection(tells, request, version):
+def _api_versions(state: NodeState, request: ApiVersionsRequest, version: int) -> Answer:
+    if code := _objection(state, request, version):
         return fail(ApiVersionsRequest, version, code)
-    supported = tells.supported
+    supported = state.supported
     if version < _FEATURES_FROM_ZERO_FROM:
         supported = {name: levels for name, levels in supported.items() if levels[0] > 0}
     response = ApiVersionsResponse(
         error_code=NONE,
-        api_ranges=tells.api_ranges,
+        api_ranges=state.api_ranges,
         supported=supported,
-        epoch=tells.epoch,
-        finalized={name: (tells.lowest.get(name, level), level) for name, level in tells.finalized.items()},
+        epoch=state.epoch,
+        finalized={name: (state.lowest.get(name, level), level) for name, level in state.finalized.items()},
     )
     return Answer(response, version)
 
 
-def _objection(tells: Tells, request: ApiVersionsRequest, version: int) -> int:
+def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> int:
     """Return the error code for a request that does not fit; 0 for one that does."""
     software = (request.client_software_name, request.client_software_version)
     if version >= _SOFTWARE_FROM and not all(_SOFTWARE.fullmatch(text) for text in software):
         return INVALID_REQUEST
-    if version < _IDENTITY_FROM or tells.role == "controller":
+    if version < _IDENTITY_FROM or state.role == "controller":
         return NONE  # controllers do not check whom they are taken for
     expected = (request.cluster_id, request.node_id)
     if expected == (None, -1):
         return NONE
     if request.cluster_id is None or request.node_id == -1:
         return INVALID_REQUEST
-    return NONE if expected == (tells.cluster_id, tells.node_id) else REBOOTSTRAP_REQUIRED
+    return NONE if expected == (state.cluster_id, state.node_id) else REBOOTSTRAP_REQUIRED
 
 
 def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:
@@ -269,31 +268,33 @@ def _updated(header: RequestHeader, body: bytes, controller: Controller | None) 
     return b"" if response is None else write_response(response, header.api_version, header.correlation_id)
 
 
-def _metadata(tells: Tells, listing: Listing, version: int) -> Answer:
+def _metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
     response = MetadataResponse(
-        brokers=listing.alive,
-        cluster_id=tells.cluster_id,
-        controller_id=listing.controller_among(listing.alive),
+        brokers=members.alive,
+        cluster_id=state.cluster_id,
+        controller_id=members.controller_among(members.alive),
     )
     return Answer(response, version)
 
 
-def _describe_cluster(tells: Tells, listing: Listing, request: DescribeClusterRequest, version: int) -> Answer:
-    endpoint_type = CONTROLLERS if tells.role == "controller" else BROKERS
+def _describe_cluster(
+    state: NodeState, members: ClusterMembers, request: DescribeClusterRequest, version: int
+) -> Answer:
+    endpoint_type = CONTROLLERS if state.role == "controller" else BROKERS
     if request.endpoint_type != endpoint_type:
         return fail(DescribeClusterRequest, version, _MISMATCHED_ENDPOINT_TYPE)
-    if endpoint_type == CONTROLLERS and not tells.describes_controllers:
+    if endpoint_type == CONTROLLERS and not state.describes_controllers:
         refusal = "Direct-to-controller communication is not supported with the current MetadataVersion."
         return Answer(DescribeClusterResponse(error_code=UNSUPPORTED_VERSION, error_message=refusal), version)
     if endpoint_type == CONTROLLERS:
-        nodes = listing.controllers
+        nodes = members.controllers
     else:
-        nodes = listing.brokers if request.include_fenced_brokers else listing.alive
-    no_quorum = endpoint_type == CONTROLLERS and listing.controller_id == NOBODY
+        nodes = members.brokers if request.include_fenced_brokers else members.alive
+    no_quorum = endpoint_type == CONTROLLERS and members.controller_id == NO_CONTROLLER
     response = DescribeClusterResponse(
         endpoint_type=endpoint_type,
-        cluster_id=tells.cluster_id,
-        controller_id=NOBODY if no_quorum else listing.controller_among(nodes),
+        cluster_id=state.cluster_id,
+        controller_id=NO_CONTROLLER if no_quorum else members.controller_among(nodes),
         brokers=nodes,
     )
     return Answer(response, version)

@@ -1,4 +1,4 @@
-"""One fake broker: what it tells, what goes wrong with its next answers, and the handle by which tests say so."""
+"""One fake broker: what it reports, the faults of its next answers, and the handle for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate.testing.fakes.answers import APIS, fail
-from featuregate.testing.fakes.listener import HOST, Deal, Listener
+from featuregate.testing.fakes.listener import HOST, Listener, Transmission
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.cluster import Node
 from featuregate.wire.frames import write_response
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import Controller, Conversation, Listing, Tells
+    from featuregate.testing.fakes.answers import ClusterMembers, Controller, NodeState, ServerSession
     from featuregate.testing.fakes.listener import LoopThread
     from featuregate.wire.frames import RequestHeader
 
-__all__ = ["Asked", "FakeBroker", "Home"]
+__all__ = ["FakeBroker", "Home", "ReceivedRequest"]
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
 _ROSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """One request, as a fake broker read it."""
 
     broker: int
@@ -45,7 +45,7 @@ class _Fault:
     """What goes wrong with one answer to one of these APIs."""
 
     apis: frozenset[str]
-    tells: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
     error_code: int | None = None
     garbage: bytes | None = None
     cut_after: int | None = None
@@ -64,11 +64,11 @@ class Home(Protocol):
         """The thread of the listeners."""
         ...
 
-    def listing(self) -> Listing:
+    def members(self) -> ClusterMembers:
         """Say which nodes there are."""
         ...
 
-    def log(self, asked: Asked) -> None:
+    def log(self, asked: ReceivedRequest) -> None:
         """Remember a request."""
         ...
 
@@ -80,8 +80,8 @@ class Home(Protocol):
 class FakeBroker:
     """The handle of one fake broker, from :meth:`FakeCluster.broker`. Every method may be called from any thread.
 
-    What it tells holds until it is changed again. The methods that end in ``_once`` spoil one answer each, in the order
-    in which they were called; then the broker is itself again.
+    What it reports stays until a method changes it. Each call of a method that ends in ``_once`` affects one answer, in
+    the order of the calls.
 
     Attributes
     ----------
@@ -91,17 +91,17 @@ class FakeBroker:
         Where it listens; the same when it is stopped and started again.
     """
 
-    def __init__(self, home: Home, tells: Tells, *, tls: ssl.SSLContext | None) -> None:
-        self.node_id = tells.node_id
+    def __init__(self, home: Home, state: NodeState, *, tls: ssl.SSLContext | None) -> None:
+        self.node_id = state.node_id
         self.host = HOST
         self.listener = Listener(self, tls)
         self.port = self.listener.port
-        self.node = Node(node_id=tells.node_id, host=HOST, port=self.port)
-        """How the cluster lists it. LatchState ready: every request wants the list of all."""
+        self.node = Node(node_id=state.node_id, host=HOST, port=self.port)
+        """How the cluster lists it. Prepared, because every request needs the list of all nodes."""
         self._home = home
-        self._tells = tells
+        self._state = state
         self._lagging = False
-        self._silent = False
+        self._paused = False
         self._faults: list[_Fault] = []
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class FakeBroker:
         """``host:port``."""
         return f"{self.host}:{self.port}"
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ what it reports
 
     def set(
         self,
@@ -143,7 +143,7 @@ class FakeBroker:
         """
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
         with self._home.changed:
-            self._tell(cluster_id=cluster_id, **given)
+            self._change(cluster_id=cluster_id, **given)
             if fenced is not None:
                 self.node = replace(self.node, is_fenced=fenced)
 
@@ -154,7 +154,7 @@ class FakeBroker:
         """
         facts = release_facts(release)
         with self._home.changed:
-            self._tell(api_ranges=facts.ranges(self._tells.role), supported=facts.supported)
+            self._change(api_ranges=facts.ranges(self._state.role), supported=facts.supported)
         self._home.loop.run(self.listener.hang_up())
 
     def lag(self) -> None:
@@ -166,16 +166,16 @@ class FakeBroker:
         """Hear of the cluster again, and tell at once what is true now."""
         with self._home.changed:
             self._lagging = False
-            self.hear()
+            self.follow_cluster()
 
-    def hear(self) -> None:
+    def follow_cluster(self) -> None:
         """Take over what the cluster has finalized, unless it lags. For the cluster, which holds the lock."""
         if not self._lagging:
-            self._tell(finalized=self._home.finalized, epoch=self._home.epoch)
+            self._change(finalized=self._home.finalized, epoch=self._home.epoch)
 
-    def become(self, tells: Tells, *, fenced: bool, silent: bool) -> None:
+    def set_state(self, state: NodeState, *, fenced: bool, paused: bool) -> None:
         """Tell this from now on. For a simulated cluster, which holds the lock."""
-        self._tells, self._silent = tells, silent
+        self._state, self._paused = state, paused
         self.node = replace(self.node, is_fenced=fenced)
 
     # ------------------------------------------------------------------ whether it answers
@@ -192,16 +192,16 @@ class FakeBroker:
         with self._home.changed:
             self.node = replace(self.node, is_fenced=False)
 
-    def silent(self) -> None:
+    def pause(self) -> None:
         """Accept connections, and answer nothing, as a broker that hangs."""
         with self._home.changed:
-            self._silent = True
+            self._paused = True
 
-    def speak(self) -> None:
+    def resume(self) -> None:
         """Answer again; what was asked meanwhile stays without an answer."""
         self._home.loop.run(self.listener.forget())
         with self._home.changed:
-            self._silent = False
+            self._paused = False
 
     # ------------------------------------------------------------------ what goes wrong once
 
@@ -219,10 +219,10 @@ class FakeBroker:
         ``cluster_id`` is told in the next answer to Metadata or DescribeCluster, the only ones in which it is.
         """
         if cluster_id is not None:
-            self._spoil(_Fault(apis=_ROSTER_APIS, tells={"cluster_id": cluster_id}))
+            self._add_fault(_Fault(apis=_ROSTER_APIS, state={"cluster_id": cluster_id}))
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
-        if tells := {name: value for name, value in given.items() if value is not None}:
-            self._spoil(_Fault(apis=_API_VERSIONS, tells=tells))
+        if state := {name: value for name, value in given.items() if value is not None}:
+            self._add_fault(_Fault(apis=_API_VERSIONS, state=state))
 
     def error_once(self, code: int, *, api: str = "ApiVersions") -> None:
         """Answer the next ApiVersions or DescribeCluster with this error code and nothing else.
@@ -233,76 +233,76 @@ class FakeBroker:
             The answers of this API have no error code.
         """
         fail(APIS[_key(api)], 0, code)
-        self._spoil(_Fault(apis=frozenset({api}), error_code=code))
+        self._add_fault(_Fault(apis=frozenset({api}), error_code=code))
 
     def delay_once(self, seconds: float, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API late. What comes behind it on the connection waits too."""
-        self._spoil(_Fault(apis=_one(api), delay=seconds))
+        self._add_fault(_Fault(apis=_one(api), delay=seconds))
 
     def cut_once(self, *, after_bytes: int = 0, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with the first bytes of a good answer, and close the connection."""
-        self._spoil(_Fault(apis=_one(api), cut_after=after_bytes))
+        self._add_fault(_Fault(apis=_one(api), cut_after=after_bytes))
 
     def garbage_once(self, data: bytes, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with exactly these bytes, and close the connection."""
-        self._spoil(_Fault(apis=_one(api), garbage=data))
+        self._add_fault(_Fault(apis=_one(api), garbage=data))
 
     # ------------------------------------------------------------------ the listener's side
 
-    def deal(self, conversation: Conversation, payload: bytes) -> Deal | None:
+    def receive(self, session: ServerSession, payload: bytes) -> Transmission | None:
         """Log a request, and decide what becomes of it; ``None`` for not now. Called by the listener, in its thread."""
         with self._home.changed:
-            self._home.log(self._asked(conversation.read(payload)))
-            return self.decide(conversation, payload)
+            self._home.log(self._asked(session.read(payload)))
+            return self.respond(session, payload)
 
-    def decide(self, conversation: Conversation, payload: bytes) -> Deal | None:
+    def respond(self, session: ServerSession, payload: bytes) -> Transmission | None:
         """Decide what becomes of a request that is logged. Called by the listener, in its thread."""
         with self._home.changed:
-            if self._silent:
+            if self._paused:
                 return None
-            header = conversation.read(payload)
+            header = session.read(payload)
             fault = self._fault_for(self._asked(header).api)
-            tells = replace(self._tells, **fault.tells) if fault else self._tells
-            controller = self._home.controller(self.node_id, tells.role)
-            data = conversation.answer(payload, tells, self._home.listing(), controller)
+            state = replace(self._state, **fault.state) if fault else self._state
+            controller = self._home.controller(self.node_id, state.role)
+            data = session.answer(payload, state, self._home.members(), controller)
             if data == b"":  # a controller that cannot answer: whatever goes wrong with its answer can wait too
                 return None
             if fault is not None:
                 self._faults.remove(fault)
         if fault is None or header is None:
-            return Deal(b"", close=True) if data is None else Deal(data, close=conversation.ended)
-        return _spoiled(fault, header, data)
+            return Transmission(b"", close=True) if data is None else Transmission(data, close=session.ended)
+        return _apply_fault(fault, header, data)
 
-    def _asked(self, header: RequestHeader | None) -> Asked:
+    def _asked(self, header: RequestHeader | None) -> ReceivedRequest:
         if header is None:
-            return Asked(self.node_id, "SaslToken", -1, None)
+            return ReceivedRequest(self.node_id, "SaslToken", -1, None)
         known = APIS.get(header.api_key)
         api = known.NAME if known else f"API {header.api_key}"
-        return Asked(self.node_id, api, header.api_version, header.client_id)
+        return ReceivedRequest(self.node_id, api, header.api_version, header.client_id)
 
     def _fault_for(self, api: str) -> _Fault | None:
         return next((fault for fault in self._faults if api in fault.apis), None)
 
-    def _spoil(self, fault: _Fault) -> None:
+    def _add_fault(self, fault: _Fault) -> None:
         with self._home.changed:
             self._faults.append(fault)
 
-    def _tell(self, **tells: Any) -> None:
-        self._tells = replace(self._tells, **{name: value for name, value in tells.items() if value is not None})
+    def _change(self, **state: Any) -> None:
+        self._state = replace(self._state, **{name: value for name, value in state.items() if value is not None})
 
 
-def _spoiled(fault: _Fault, header: RequestHeader, data: bytes | None) -> Deal:
+def _apply_fault(fault: _Fault, header: RequestHeader, data: bytes | None) -> Transmission:
     """Spoil an answer; ``None`` is one that closes the connection by itself."""
     if fault.garbage is not None:
-        return Deal(fault.garbage, close=True)
+        return Transmission(fault.garbage, close=True)
     if fault.error_code is not None:
         response, version = fail(APIS[header.api_key], header.api_version, fault.error_code)
-        return Deal(write_response(response, version, header.correlation_id))
+        return Transmission(write_response(response, version, header.correlation_id))
     if data is None:
-        return Deal(b"", close=True, after=fault.delay)
+        return Transmission(b"", close=True, after=fault.delay)
     if fault.cut_after is not None:
-        return Deal(data[: fault.cut_after], close=True)
-    return Deal(data, after=fault.delay)
+        return Transmission(data[: fault.cut_after], close=True)
+    return Transmission(data, after=fault.delay)
 
 
 def _one(api: str) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """A fake Kafka cluster on the loopback interface, which speaks the real protocol. For tests of features and gates.
 
-Any client can be pointed at it: it negotiates, says which brokers there are, and tells what each can do and what the
+Any client can be pointed at it: it negotiates, says which brokers there are, and reports what each can do and what the
 cluster has finalized. It has no topics. Each broker can be made to tell something else, to be wrong, slow or gone, at
 any moment of a test.
 """
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from featuregate.errors import ClosedError
-from featuregate.testing.fakes.answers import Listing, Tells
-from featuregate.testing.fakes.broker import Asked, FakeBroker
+from featuregate.testing.fakes.answers import ClusterMembers, NodeState
+from featuregate.testing.fakes.broker import FakeBroker, ReceivedRequest
 from featuregate.testing.fakes.listener import LoopThread
 from featuregate.testing.fakes.releases import release_facts
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from featuregate.testing.fakes.answers import Controller
     from featuregate.testing.fakes.releases import ReleaseFacts
 
-__all__ = ["Asked", "FakeBroker", "FakeCluster"]
+__all__ = ["FakeBroker", "FakeCluster", "ReceivedRequest"]
 
 _FIRST_CONTROLLER = 3000
 _LOG_SIZE = 100_000
@@ -100,7 +100,7 @@ class FakeCluster:
         self._wanted = brokers, controllers
         self._brokers: dict[int, FakeBroker] = {}
         self._controllers: dict[int, FakeBroker] = {}
-        self._requests: deque[Asked] = deque(maxlen=_LOG_SIZE)
+        self._requests: deque[ReceivedRequest] = deque(maxlen=_LOG_SIZE)
         self._loop: LoopThread | None = None
         self._closed = False
 
@@ -209,7 +209,7 @@ class FakeCluster:
         with self.changed:
             self.epoch += by
             for node in self._everybody():
-                node.hear()
+                node.follow_cluster()
 
     def rebuild(self, *, cluster_id: str | None = None) -> None:
         """Become another cluster under the same addresses: another cluster id, a low epoch, what it finalized at first.
@@ -227,12 +227,12 @@ class FakeCluster:
     # ------------------------------------------------------------------ what was asked
 
     @property
-    def requests(self) -> tuple[Asked, ...]:
+    def requests(self) -> tuple[ReceivedRequest, ...]:
         """What was asked so far, oldest first; the last 100 000 requests."""
         with self.changed:
             return tuple(self._requests)
 
-    def wait_for(self, done: Callable[[Sequence[Asked]], bool], timeout: float) -> bool:
+    def wait_for(self, done: Callable[[Sequence[ReceivedRequest]], bool], timeout: float) -> bool:
         """Block until ``done(requests)``, looked at after each request, for ``timeout`` seconds at most.
 
         Returns whether it is. A request is logged when the broker reads it, which is before it answers; a silent broker
@@ -250,9 +250,9 @@ class FakeCluster:
             raise ClosedError("this fake cluster is not running: use it inside its with block")
         return self._loop
 
-    def listing(self) -> Listing:
+    def members(self) -> ClusterMembers:
         """Say which nodes there are. For the brokers."""
-        return Listing(
+        return ClusterMembers(
             brokers=tuple(broker.node for broker in self._brokers.values()),
             controllers=tuple(controller.node for controller in self._controllers.values()),
             passwords=self._passwords,
@@ -262,7 +262,7 @@ class FakeCluster:
         """Answer no UpdateFeatures: see :class:`SimulatedCluster`. For the brokers."""
         return None
 
-    def log(self, asked: Asked) -> None:
+    def log(self, asked: ReceivedRequest) -> None:
         """Remember a request, and wake who waits for it. For the brokers."""
         self._requests.append(asked)
         self.changed.notify_all()
@@ -280,7 +280,7 @@ class FakeCluster:
         return [*self._brokers.values(), *self._controllers.values()]
 
     def _make(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker") -> FakeBroker:
-        tells = Tells(
+        state = NodeState(
             node_id=node_id,
             role=role,
             cluster_id=self.cluster_id,
@@ -289,7 +289,7 @@ class FakeCluster:
             finalized=self.finalized,
             epoch=self.epoch,
         )
-        return FakeBroker(self, tells, tls=self._tls)
+        return FakeBroker(self, state, tls=self._tls)
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from featuregate.errors import RemoteWireError
-from featuregate.testing.fakes.answers import Conversation
+from featuregate.testing.fakes.answers import ServerSession
 from featuregate.wire.frames import FrameReader
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-__all__ = ["HOST", "Deal", "Dealer", "Listener", "LoopThread"]
+__all__ = ["HOST", "Listener", "LoopThread", "RequestHandler", "Transmission"]
 
 HOST = "127.0.0.1"
 _BACKLOG = 128
@@ -29,7 +29,7 @@ _TURNS_TO_HEAR_OF_AN_END = 3
 T = TypeVar("T")
 
 
-class Deal(NamedTuple):
+class Transmission(NamedTuple):
     """What becomes of one request."""
 
     data: bytes
@@ -40,14 +40,14 @@ class Deal(NamedTuple):
     """Seconds to wait before."""
 
 
-class Dealer(Protocol):
+class RequestHandler(Protocol):
     """Who decides what becomes of a request: a fake broker."""
 
-    def deal(self, conversation: Conversation, payload: bytes) -> Deal | None:
+    def receive(self, session: ServerSession, payload: bytes) -> Transmission | None:
         """Take note of a request that came in, and decide; ``None`` for not now. Called in the thread of the loop."""
         ...
 
-    def decide(self, conversation: Conversation, payload: bytes) -> Deal | None:
+    def respond(self, session: ServerSession, payload: bytes) -> Transmission | None:
         """Decide again about a request that had no answer yet."""
         ...
 
@@ -88,8 +88,8 @@ class Listener:
     would connect it to itself.
     """
 
-    def __init__(self, dealer: Dealer, tls: ssl.SSLContext | None) -> None:
-        self.dealer = dealer
+    def __init__(self, handler: RequestHandler, tls: ssl.SSLContext | None) -> None:
+        self.handler = handler
         self.connections: set[_Connection] = set()
         self._tls = tls
         self._keeper: socket.socket | None = _bind(0)
@@ -174,7 +174,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, listener: Listener) -> None:
         self.gone = asyncio.Event()
         self._listener = listener
-        self._conversation = Conversation()
+        self._session = ServerSession()
         self._frames = FrameReader()
         self._waiting: bytes | None = None
         self._delayed: asyncio.TimerHandle | None = None
@@ -204,7 +204,7 @@ class _Connection(asyncio.Protocol):
             while self._take_one():
                 pass
         except RemoteWireError:
-            self._send(Deal(b"", close=True))
+            self._send(Transmission(b"", close=True))
 
     def forget(self) -> None:
         """Give up what waits for its answer; what comes next on the connection is answered again."""
@@ -224,33 +224,33 @@ class _Connection(asyncio.Protocol):
         if self._delayed is not None:
             return False
         if self._waiting is not None:
-            deal = self._listener.dealer.decide(self._conversation, self._waiting)
+            transmission = self._listener.handler.respond(self._session, self._waiting)
         elif (payload := self._frames.next_frame()) is not None:
             self._waiting = payload
-            deal = self._listener.dealer.deal(self._conversation, payload)
+            transmission = self._listener.handler.receive(self._session, payload)
         else:
             return False
-        if deal is None:
+        if transmission is None:
             return False
         self._waiting = None
-        if deal.after:
-            self._delayed = asyncio.get_running_loop().call_later(deal.after, self._late, deal)
+        if transmission.after:
+            self._delayed = asyncio.get_running_loop().call_later(transmission.after, self._late, transmission)
             return False
-        return self._send(deal)
+        return self._send(transmission)
 
-    def _late(self, deal: Deal) -> None:
+    def _late(self, transmission: Transmission) -> None:
         self._delayed = None
-        if self._send(deal):
+        if self._send(transmission):
             self.pump()
 
-    def _send(self, deal: Deal) -> bool:
+    def _send(self, transmission: Transmission) -> bool:
         """Send, and say whether the connection goes on."""
         if self._transport is None or self._transport.is_closing():
             return False
-        self._transport.write(deal.data)
-        if deal.close:
+        self._transport.write(transmission.data)
+        if transmission.close:
             self._transport.close()
-        return not deal.close
+        return not transmission.close
 
 
 def _bind(port: int) -> socket.socket:

@@ -25,7 +25,7 @@ _FIRST_EPOCH: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseFacts:
-    """What a new node of one release tells, in a cluster that was formatted for it."""
+    """What a new node of one release reports, in a cluster that was formatted for it."""
 
     release: str
     """The captured one, such as ``3.9``."""

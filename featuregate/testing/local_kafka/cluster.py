@@ -12,17 +12,17 @@ import uuid
 from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
-from featuregate.testing.local_kafka.config import Plan, client_properties, lay_out
+from featuregate.testing.local_kafka.config import ClusterConfig, client_properties, node_configs
 from featuregate.testing.local_kafka.jars import jars_of
-from featuregate.testing.local_kafka.nodes import Node, NodeInfo, Nodes
-from featuregate.testing.local_kafka.processes import HOST, Ports
+from featuregate.testing.local_kafka.nodes import KafkaNode, KafkaNodes, NodeInfo
+from featuregate.testing.local_kafka.processes import HOST, ReservedPorts
 from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
 
-    from featuregate.testing.local_kafka.processes import Child
+    from featuregate.testing.local_kafka.processes import ChildProcess
 
 __all__ = ["LocalKafka", "NodeInfo"]
 
@@ -72,10 +72,10 @@ class LocalKafka:
     ) -> None:
         recipe = recipe_for(version)
         with_zookeeper = recipe.quorum == "zookeeper"
-        self._ports = Ports(3 * (nodes + controllers) + 1)
+        self._ports = ReservedPorts(3 * (nodes + controllers) + 1)
         *ports, zookeeper_port = self._ports.numbers
-        self._plan = Plan(
-            members=lay_out(nodes, controllers, ports, recipe, security),
+        self._config = ClusterConfig(
+            nodes=node_configs(nodes, controllers, ports, recipe, security),
             security=security,
             sasl_mechanism=sasl_mechanism,
             client_auth=client_auth,
@@ -83,7 +83,7 @@ class LocalKafka:
             zookeeper_port=zookeeper_port if with_zookeeper else None,
             inter_broker_protocol=recipe.release if with_zookeeper else None,
         )
-        self._plan.check(recipe)
+        self._config.check(recipe)
         self.properties: dict[str, object] = dict(properties or {})
         """What every node is told beside our own properties, from its next start on."""
         self._version = version
@@ -92,10 +92,10 @@ class LocalKafka:
         self._log_level = log_level
         self._start_timeout = start_timeout
         self._cluster_id: str | None = None
-        self._opened: Nodes | None = None
+        self._opened: KafkaNodes | None = None
 
     def __repr__(self) -> str:
-        return f"<LocalKafka {self._version}, {len(self.nodes)} brokers, {self._plan.security} at {self.bootstrap}>"
+        return f"<LocalKafka {self._version}, {len(self.nodes)} brokers, {self._config.security} at {self.bootstrap}>"
 
     # ------------------------------------------------------------ life
 
@@ -111,10 +111,12 @@ class LocalKafka:
         if self._opened is not None:
             raise LocalKafkaError("a LocalKafka is opened once: make another one")
         jars_of(recipe_for(self._version))  # may take a while, and needs no process or folder yet
-        self._opened = Nodes(self._plan, self._version, log_level=self._log_level, start_timeout=self._start_timeout)
+        self._opened = KafkaNodes(
+            self._config, self._version, log_level=self._log_level, start_timeout=self._start_timeout
+        )
         self._opened.properties = self.properties
         try:
-            self._bring_up(self._opened)
+            self._start_all(self._opened)
         except BaseException:
             self.close()
             raise
@@ -140,11 +142,11 @@ class LocalKafka:
         for node in cluster.by_id.values():
             shutil.rmtree(cluster.home(node), ignore_errors=True)
             node.version = target
-        self._bring_up(cluster)
+        self._start_all(cluster)
 
-    def _bring_up(self, cluster: Nodes) -> None:
+    def _start_all(self, cluster: KafkaNodes) -> None:
         nodes = list(cluster.by_id.values())
-        if self._plan.zookeeper_port is not None:
+        if self._config.zookeeper_port is not None:
             cluster.start_zookeeper()
             cluster.add_scram_users()
         else:
@@ -156,36 +158,36 @@ class LocalKafka:
                 formatted()
         for node in nodes:
             cluster.launch(node)
-        cluster.wait_until_settled()
-        if self._plan.zookeeper_port is not None:  # the first broker has made one up
-            self._cluster_id = cluster.ask_cluster_id()
+        cluster.wait_until_ready()
+        if self._config.zookeeper_port is not None:  # the first broker has made one up
+            self._cluster_id = cluster.fetch_cluster_id()
 
     # ------------------------------------------------------------ what it is
 
     @property
     def nodes(self) -> tuple[int, ...]:
         """The ids of the brokers."""
-        return tuple(broker.node_id for broker in self._plan.brokers)
+        return tuple(broker.node_id for broker in self._config.brokers)
 
     @property
     def controllers(self) -> tuple[int, ...]:
         """The ids of the voters: the brokers themselves in combined mode, none with ZooKeeper."""
-        return tuple(controller.node_id for controller in self._plan.controllers)
+        return tuple(controller.node_id for controller in self._config.controllers)
 
     @property
     def bootstrap(self) -> str:
         """The addresses of all brokers for clients: ``127.0.0.1:34567,127.0.0.1:45678``."""
-        return ",".join(f"{HOST}:{broker.client_port}" for broker in self._plan.brokers)
+        return ",".join(f"{HOST}:{broker.client_port}" for broker in self._config.brokers)
 
     @property
     def internal_bootstrap(self) -> str:
         """The plaintext listeners that the brokers use among themselves, and tools."""
-        return ",".join(f"{HOST}:{broker.internal_port}" for broker in self._plan.brokers)
+        return ",".join(f"{HOST}:{broker.internal_port}" for broker in self._config.brokers)
 
     @property
     def controller_bootstrap(self) -> str:
         """The addresses of all controllers; empty with ZooKeeper."""
-        return ",".join(f"{HOST}:{controller.controller_port}" for controller in self._plan.controllers)
+        return ",".join(f"{HOST}:{controller.controller_port}" for controller in self._config.controllers)
 
     @property
     def cluster_id(self) -> str | None:
@@ -194,7 +196,7 @@ class LocalKafka:
 
     def client_config(self, extra: Mapping[str, object] | None = None) -> dict[str, object]:
         """Give the properties, as librdkafka spells them, with which a client reaches and may use the cluster."""
-        return {**client_properties(self._plan, self._cluster.folder), **(extra or {})}
+        return {**client_properties(self._config, self._cluster.folder), **(extra or {})}
 
     def node(self, node_id: int) -> NodeInfo:
         """Describe one node as it is now."""
@@ -215,7 +217,7 @@ class LocalKafka:
         """Start nodes again, all at once, on the data and the ports that they had."""
         for node_id in node_ids:
             self._cluster.launch(self._node(node_id))
-        self._cluster.wait_until_settled()
+        self._cluster.wait_until_ready()
 
     def kill(self, *node_ids: int) -> None:
         """End nodes without warning (SIGKILL)."""
@@ -232,7 +234,7 @@ class LocalKafka:
         """Let paused nodes go on (SIGCONT)."""
         for node_id in node_ids:
             self._running(node_id).resume()
-        self._cluster.wait_until_settled()
+        self._cluster.wait_until_ready()
 
     def roll(self, node_id: int, version: str) -> None:
         """Stop one node and start it with another release, on the same data and ports."""
@@ -244,9 +246,9 @@ class LocalKafka:
 
     def _check_quorum_kind(self, version: str) -> None:
         recipe = recipe_for(version)
-        if (recipe.quorum == "zookeeper") != (self._plan.zookeeper_port is not None):
+        if (recipe.quorum == "zookeeper") != (self._config.zookeeper_port is not None):
             raise LocalKafkaError(f"Kafka {version} runs with another kind of quorum than {self._version}")
-        self._plan.check(recipe)
+        self._config.check(recipe)
 
     # ------------------------------------------------------------ features, and Kafka's own tools
 
@@ -256,12 +258,12 @@ class LocalKafka:
         Returns when the controller has done it; brokers learn of it a moment later.
         """
         done = self.kafka_features("upgrade", *_feature_arguments(levels))
-        _demand(done, f"not upgraded to {dict(levels)}")
+        _require_success(done, f"not upgraded to {dict(levels)}")
 
     def downgrade(self, levels: Mapping[str, int]) -> None:
         """Lower finalized levels with ``kafka-features downgrade``; level 0 disables a feature."""
         done = self.kafka_features("downgrade", *_feature_arguments(levels))
-        _demand(done, f"not downgraded to {dict(levels)}")
+        _require_success(done, f"not downgraded to {dict(levels)}")
 
     def kafka_features(self, *arguments: str, version: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run the real ``kafka-features`` of a release against this cluster, where no other is named.
@@ -290,17 +292,17 @@ class LocalKafka:
         return max(versions, key=lambda text: recipe_for(text).numbers)
 
     @property
-    def _cluster(self) -> Nodes:
+    def _cluster(self) -> KafkaNodes:
         if self._opened is None:
             raise ClosedError("this LocalKafka is not open: use it in a with block")
         return self._opened
 
-    def _node(self, node_id: int) -> Node:
+    def _node(self, node_id: int) -> KafkaNode:
         if node := self._cluster.by_id.get(node_id):
             return node
         raise LocalKafkaError(f"there is no node {node_id}: the nodes are {sorted(self._cluster.by_id)}")
 
-    def _running(self, node_id: int) -> Child:
+    def _running(self, node_id: int) -> ChildProcess:
         node = self._node(node_id)
         if node.child is None or node.state not in ("running", "paused"):
             raise LocalKafkaError(f"node {node_id} does not run: it has {node.state}")
@@ -311,7 +313,7 @@ def _feature_arguments(levels: Mapping[str, int]) -> list[str]:
     return [word for name, level in levels.items() for word in ("--feature", f"{name}={level}")]
 
 
-def _demand(done: subprocess.CompletedProcess[str], problem: str) -> None:
+def _require_success(done: subprocess.CompletedProcess[str], problem: str) -> None:
     if done.returncode != 0:
         raise LocalKafkaError(problem, f"{done.stdout}{done.stderr}".strip())
 

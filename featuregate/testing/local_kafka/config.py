@@ -15,15 +15,22 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.testing.local_kafka.releases import Recipe
 
-__all__ = ["Member", "Plan", "client_properties", "jaas", "lay_out", "node_properties", "properties_text"]
-
+__all__ = [
+    "ClusterConfig",
+    "NodeConfig",
+    "client_properties",
+    "jaas",
+    "node_configs",
+    "node_properties",
+    "properties_text",
+]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class NodeConfig:
     """One node: who it is, what it does and where it listens."""
 
     node_id: int
@@ -51,10 +58,10 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ClusterConfig:
     """What all nodes of a cluster share. Its repr shows no password."""
 
-    members: tuple[Member, ...]
+    nodes: tuple[NodeConfig, ...]
     security: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
     client_auth: bool = False
@@ -74,17 +81,17 @@ class Plan:
         return self.security.startswith("SASL")
 
     @property
-    def brokers(self) -> tuple[Member, ...]:
+    def brokers(self) -> tuple[NodeConfig, ...]:
         """The members that serve clients."""
-        return tuple(member for member in self.members if member.is_broker)
+        return tuple(node for node in self.nodes if node.is_broker)
 
     @property
-    def controllers(self) -> tuple[Member, ...]:
+    def controllers(self) -> tuple[NodeConfig, ...]:
         """The members that vote; none in a cluster with ZooKeeper."""
-        return tuple(member for member in self.members if member.is_controller)
+        return tuple(node for node in self.nodes if node.is_controller)
 
     def check(self, recipe: Recipe) -> None:
-        """Raise where a release cannot do what the plan asks for; ConfigError for an unknown value."""
+        """Raise where a release cannot do what the config asks for; ConfigError for an unknown value."""
         if self.security not in PROTOCOLS:
             raise ConfigError("security", f"{self.security!r} is none of {', '.join(PROTOCOLS)}")
         if self.sasl and self.sasl_mechanism not in MECHANISMS:
@@ -103,7 +110,9 @@ class Plan:
                 raise LocalKafkaError(f"Kafka {recipe.version} knows no {what}")
 
 
-def lay_out(nodes: int, controllers: int, ports: Iterable[int], recipe: Recipe, security: str) -> tuple[Member, ...]:
+def node_configs(
+    nodes: int, controllers: int, ports: Iterable[int], recipe: Recipe, security: str
+) -> tuple[NodeConfig, ...]:
     """Decide who does what and where: brokers from 1, controllers of their own from 101, three ports for each.
 
     Without listener names (see `Recipe`) a plaintext client listener has to serve the brokers as well.
@@ -113,12 +122,12 @@ def lay_out(nodes: int, controllers: int, ports: Iterable[int], recipe: Recipe, 
     free = iter(ports)
     kraft = recipe.quorum == "kraft"
     shared_listener = security == "PLAINTEXT" and not recipe.named_listeners
-    members = []
+    configs = []
     for node_id in [*range(1, nodes + 1), *range(101, 101 + controllers)]:
         client, internal, controller = next(free), next(free), next(free)
         roles: tuple[Role, ...] = ("broker", "controller") if kraft and not controllers else ("broker",)
-        members.append(
-            Member(
+        configs.append(
+            NodeConfig(
                 node_id=node_id,
                 roles=("controller",) if node_id > 100 else roles,  # noqa: PLR2004 - numbered above
                 client_port=client,
@@ -126,63 +135,63 @@ def lay_out(nodes: int, controllers: int, ports: Iterable[int], recipe: Recipe, 
                 controller_port=controller,
             )
         )
-    return tuple(members)
+    return tuple(configs)
 
 
-def node_properties(plan: Plan, member: Member, recipe: Recipe, folder: Path) -> dict[str, str]:
+def node_properties(config: ClusterConfig, node: NodeConfig, recipe: Recipe, folder: Path) -> dict[str, str]:
     """Write the properties of one node that lives in ``folder``; what all nodes share is in the folder above."""
     properties = {
         "log.dirs": str(folder / "data"),
-        **(_kraft(plan, member) if recipe.quorum == "kraft" else _zookeeper(plan, member)),
-        **_listeners(plan, member, named=recipe.named_listeners),
-        **_small(len(plan.brokers)),
+        **(_kraft(config, node) if recipe.quorum == "kraft" else _zookeeper(config, node)),
+        **_listeners(config, node, named=recipe.named_listeners),
+        **_small(len(config.brokers)),
     }
-    if member.is_broker:
-        properties |= _security(plan, folder.parent)
+    if node.is_broker:
+        properties |= _security(config, folder.parent)
     return properties
 
 
-def _kraft(plan: Plan, member: Member) -> dict[str, str]:
-    voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in plan.controllers)
+def _kraft(config: ClusterConfig, node: NodeConfig) -> dict[str, str]:
+    voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in config.controllers)
     return {
-        "process.roles": ",".join(member.roles),
-        "node.id": str(member.node_id),
+        "process.roles": ",".join(node.roles),
+        "node.id": str(node.node_id),
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
     }
 
 
-def _zookeeper(plan: Plan, member: Member) -> dict[str, str]:
+def _zookeeper(config: ClusterConfig, node: NodeConfig) -> dict[str, str]:
     properties = {
-        "broker.id": str(member.node_id),
-        "zookeeper.connect": f"{HOST}:{plan.zookeeper_port}",
+        "broker.id": str(node.node_id),
+        "zookeeper.connect": f"{HOST}:{config.zookeeper_port}",
         "zookeeper.connection.timeout.ms": "60000",
     }
-    if plan.inter_broker_protocol:
-        properties["inter.broker.protocol.version"] = plan.inter_broker_protocol
+    if config.inter_broker_protocol:
+        properties["inter.broker.protocol.version"] = config.inter_broker_protocol
     return properties
 
 
-def _listeners(plan: Plan, member: Member, *, named: bool) -> dict[str, str]:
+def _listeners(config: ClusterConfig, node: NodeConfig, *, named: bool) -> dict[str, str]:
     if not named:
-        listeners = f"{plan.security}://{HOST}:{member.client_port}"
-        if member.internal_port != member.client_port:
-            listeners += f",PLAINTEXT://{HOST}:{member.internal_port}"
+        listeners = f"{config.security}://{HOST}:{node.client_port}"
+        if node.internal_port != node.client_port:
+            listeners += f",PLAINTEXT://{HOST}:{node.internal_port}"
         return {"listeners": listeners, "security.inter.broker.protocol": "PLAINTEXT"}
     own = {}
-    if member.is_broker:
-        own = {"CLIENT": member.client_port, "INTERNAL": member.internal_port}
+    if node.is_broker:
+        own = {"CLIENT": node.client_port, "INTERNAL": node.internal_port}
     advertised = _uris(own)
-    if member.is_controller:
-        own["CONTROLLER"] = member.controller_port
-    protocols = {"CLIENT": plan.security, "INTERNAL": "PLAINTEXT"}
-    if plan.controllers:
+    if node.is_controller:
+        own["CONTROLLER"] = node.controller_port
+    protocols = {"CLIENT": config.security, "INTERNAL": "PLAINTEXT"}
+    if config.controllers:
         protocols["CONTROLLER"] = "PLAINTEXT"
     properties = {
         "listeners": _uris(own),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
     }
-    if member.is_broker:
+    if node.is_broker:
         properties |= {"advertised.listeners": advertised, "inter.broker.listener.name": "INTERNAL"}
     return properties
 
@@ -214,48 +223,48 @@ def _small(brokers: int) -> dict[str, str]:
     }
 
 
-def _security(plan: Plan, shared: Path) -> dict[str, str]:
+def _security(config: ClusterConfig, shared: Path) -> dict[str, str]:
     properties: dict[str, str] = {}
-    if plan.tls:
+    if config.tls:
         properties |= {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(shared / "broker.pem"),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(shared / "ca.pem"),
-            "ssl.client.auth": "required" if plan.client_auth else "none",
+            "ssl.client.auth": "required" if config.client_auth else "none",
         }
-    if plan.sasl:
-        properties["sasl.enabled.mechanisms"] = str(plan.sasl_mechanism)
+    if config.sasl:
+        properties["sasl.enabled.mechanisms"] = str(config.sasl_mechanism)
     return properties
 
 
-def jaas(plan: Plan) -> str:
+def jaas(config: ClusterConfig) -> str:
     """Write the JAAS file of the brokers, for the mechanism of the client listener; every release reads one."""
-    module, options = "plain.PlainLoginModule", [f'user_{name}="{password}"' for name, password in plan.users.items()]
-    if plan.sasl_mechanism == "OAUTHBEARER":
+    module, options = "plain.PlainLoginModule", [f'user_{name}="{password}"' for name, password in config.users.items()]
+    if config.sasl_mechanism == "OAUTHBEARER":
         # With no validator configured, brokers accept unsecured tokens (KIP-255): right for tests, for nothing else.
         module, options = "oauthbearer.OAuthBearerLoginModule", ['unsecuredLoginStringClaim_sub="broker"']
-    elif plan.sasl_mechanism != "PLAIN":
+    elif config.sasl_mechanism != "PLAIN":
         module, options = "scram.ScramLoginModule", []
     words = " ".join([f"org.apache.kafka.common.security.{module} required", *options])
     return f"KafkaServer {{ {words}; }};\n"
 
 
-def client_properties(plan: Plan, shared: Path) -> dict[str, str]:
+def client_properties(config: ClusterConfig, shared: Path) -> dict[str, str]:
     """Give what confluent-kafka needs to reach the client listeners, as the first of the users."""
     properties = {
-        "bootstrap.servers": ",".join(f"{HOST}:{broker.client_port}" for broker in plan.brokers),
-        "security.protocol": plan.security,
+        "bootstrap.servers": ",".join(f"{HOST}:{broker.client_port}" for broker in config.brokers),
+        "security.protocol": config.security,
     }
-    if plan.tls:
+    if config.tls:
         properties["ssl.ca.location"] = str(shared / "ca.pem")
-    if plan.client_auth:
+    if config.client_auth:
         properties["ssl.certificate.location"] = str(shared / "client.crt")
         properties["ssl.key.location"] = str(shared / "client.key")
-    if plan.sasl:
-        name, password = next(iter(plan.users.items()))
-        properties["sasl.mechanism"] = str(plan.sasl_mechanism)
-        if plan.sasl_mechanism == "OAUTHBEARER":
+    if config.sasl:
+        name, password = next(iter(config.users.items()))
+        properties["sasl.mechanism"] = str(config.sasl_mechanism)
+        if config.sasl_mechanism == "OAUTHBEARER":
             properties["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
             properties["sasl.oauthbearer.config"] = f"principal={name}"
         else:

@@ -15,7 +15,7 @@ from featuregate.testing.local_kafka.certificates import issue_certificates
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.config import jaas, node_properties, properties_text
 from featuregate.testing.local_kafka.probe import cluster_id, membership, serves
-from featuregate.testing.local_kafka.processes import HOST, Child, Family, State
+from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState
 from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.roles import Role
-    from featuregate.testing.local_kafka.config import Member, Plan
+    from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig
 
-__all__ = ["Node", "NodeInfo", "Nodes"]
+__all__ = ["KafkaNode", "KafkaNodes", "NodeInfo"]
 
 STORAGE_TOOL = "kafka.tools.StorageTool"
 
@@ -56,41 +56,41 @@ class NodeInfo:
     """Where it serves as a controller; None where it is none."""
     pid: int | None
     """None before its first start."""
-    state: State
+    state: ProcessState
     """``exited`` when it ended by itself."""
     log: Path
     """What it said, over all its starts."""
 
 
-class Node:
+class KafkaNode:
     """One node: what it is for its whole life, and the process that it is now."""
 
-    def __init__(self, member: Member, version: str) -> None:
-        self.member = member
+    def __init__(self, config: NodeConfig, version: str) -> None:
+        self.config = config
         self.version = version
-        self.child: Child | None = None
+        self.child: ChildProcess | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> ProcessState:
         """What it is doing now."""
         return self.child.state if self.child else "stopped"
 
     @property
     def name(self) -> str:
         """The name of its folder and its log."""
-        return f"node-{self.member.node_id}"
+        return f"node-{self.config.node_id}"
 
 
-class Nodes:
+class KafkaNodes:
     """The nodes of one cluster, in a folder and a family of processes that live until ``close()``."""
 
-    def __init__(self, plan: Plan, version: str, *, log_level: str, start_timeout: float) -> None:
-        self.plan = plan
-        self.by_id = {member.node_id: Node(member, version) for member in plan.members}
+    def __init__(self, config: ClusterConfig, version: str, *, log_level: str, start_timeout: float) -> None:
+        self.config = config
+        self.by_id = {node.node_id: KafkaNode(node, version) for node in config.nodes}
         self.properties: dict[str, object] = {}
         self._start_timeout = start_timeout
-        self._family = Family("kafka")
-        self._zookeeper: Child | None = None
+        self._processes = ProcessGroup("kafka")
+        self._zookeeper: ChildProcess | None = None
         try:
             self._prepare(log_level)
         except BaseException:
@@ -99,66 +99,66 @@ class Nodes:
 
     def _prepare(self, log_level: str) -> None:
         write_logging(self.folder, log_level)
-        if self.plan.tls:
+        if self.config.tls:
             issue_certificates(self.folder)
-        if self.plan.sasl:
+        if self.config.sasl:
             self._jaas.touch(0o600)
-            self._jaas.write_text(jaas(self.plan))
+            self._jaas.write_text(jaas(self.config))
 
     @property
     def folder(self) -> Path:
         """Where everything of this cluster is."""
-        return self._family.folder
+        return self._processes.folder
 
     @property
     def _jaas(self) -> Path:
         return self.folder / "jaas.conf"
 
-    def home(self, node: Node) -> Path:
+    def home(self, node: KafkaNode) -> Path:
         """Name the folder of one node: its properties and its data."""
         return self.folder / node.name
 
-    def log(self, node: Node) -> Path:
+    def log(self, node: KafkaNode) -> Path:
         """Name the log of one node, over all its starts."""
         return self.folder / f"{node.name}.log"
 
-    def describe(self, node: Node) -> NodeInfo:
+    def describe(self, node: KafkaNode) -> NodeInfo:
         """Say what a node is now."""
-        member = node.member
+        config = node.config
         return NodeInfo(
-            node_id=member.node_id,
-            roles=member.roles,
+            node_id=config.node_id,
+            roles=config.roles,
             version=node.version,
             host=HOST,
-            port=member.client_port if member.is_broker else member.controller_port,
-            internal_port=member.probe_port,
-            controller_port=member.controller_port if member.is_controller else None,
+            port=config.client_port if config.is_broker else config.controller_port,
+            internal_port=config.probe_port,
+            controller_port=config.controller_port if config.is_controller else None,
             pid=node.child.pid if node.child else None,
             state=node.state,
             log=self.log(node),
         )
 
-    def ask_cluster_id(self) -> str | None:
+    def fetch_cluster_id(self) -> str | None:
         """Ask the first broker for the id of the cluster; None where its release knows none (before KIP-78)."""
-        first = self.plan.brokers[0]
+        first = self.config.brokers[0]
         known = recipe_for(self.by_id[first.node_id].version).cluster_id
         return cluster_id(HOST, first.internal_port) if known else None
 
     def close(self) -> None:
         """Kill every process and remove the folder. Closing again does nothing."""
-        self._family.close()
+        self._processes.close()
 
     # ------------------------------------------------------------ start
 
     def start_zookeeper(self) -> None:
         """Start ZooKeeper with what data it has, and wait until it serves."""
-        assert self.plan.zookeeper_port is not None
-        port, folder = self.plan.zookeeper_port, self.folder / "zookeeper"
+        assert self.config.zookeeper_port is not None
+        port, folder = self.config.zookeeper_port, self.folder / "zookeeper"
         folder.mkdir(exist_ok=True)
         properties = self.folder / "zookeeper.properties"
         properties.write_text(properties_text(zookeeper.zookeeper_properties(port, folder)))
         command = Installation.of(zookeeper.RELEASE, self.folder).zookeeper(properties)
-        self._zookeeper = self._family.start(command, log=self.folder / "zookeeper.log")
+        self._zookeeper = self._processes.start(command, log=self.folder / "zookeeper.log")
         watched = {"ZooKeeper": self._zookeeper}
         self._wait_until(lambda: zookeeper.is_ready(port), "ZooKeeper serves", watched, ZOOKEEPER_TIMEOUT)
 
@@ -169,14 +169,14 @@ class Nodes:
 
     def add_scram_users(self) -> None:
         """Write SCRAM users into ZooKeeper, while no broker runs yet."""
-        mechanism = self.plan.sasl_mechanism
+        mechanism = self.config.sasl_mechanism
         if not mechanism or not mechanism.startswith("SCRAM"):
             return
         version = next(iter(self.by_id.values())).version
-        for name, password in self.plan.users.items():
+        for name, password in self.config.users.items():
             where = (
                 "--zookeeper",
-                f"{HOST}:{self.plan.zookeeper_port}",
+                f"{HOST}:{self.config.zookeeper_port}",
                 "--entity-type",
                 "users",
                 "--entity-name",
@@ -188,13 +188,13 @@ class Nodes:
                 raise LocalKafkaError(f"the {mechanism} user {name} was not added", done.stdout + done.stderr)
 
     def format(
-        self, node: Node, cluster_id: str, release_version: str | None, features: Mapping[str, int]
+        self, node: KafkaNode, cluster_id: str, release_version: str | None, features: Mapping[str, int]
     ) -> Callable[[], None]:
         """Begin to format the storage of one node of KRaft; the call that is returned waits for the end."""
         installed = Installation.of(node.version, self.folder)
         scram = []
-        if self.plan.sasl and (self.plan.sasl_mechanism or "").startswith("SCRAM"):
-            scram = scram_arguments(str(self.plan.sasl_mechanism), self.plan.users)
+        if self.config.sasl and (self.config.sasl_mechanism or "").startswith("SCRAM"):
+            scram = scram_arguments(str(self.config.sasl_mechanism), self.config.users)
         arguments = format_arguments(
             installed.recipe,
             self._write_properties(node, installed),
@@ -204,7 +204,7 @@ class Nodes:
             scram=scram,
         )
         log = self.folder / f"{node.name}-format.log"
-        child = self._family.start(installed.tool(STORAGE_TOOL, arguments), log=log)
+        child = self._processes.start(installed.tool(STORAGE_TOOL, arguments), log=log)
 
         def finish() -> None:
             if not child.wait(TOOL_TIMEOUT) or child.exit_code != 0:
@@ -212,47 +212,46 @@ class Nodes:
 
         return finish
 
-    def launch(self, node: Node) -> None:
+    def launch(self, node: KafkaNode) -> None:
         """Start one node, without waiting for it."""
         if node.state in ("running", "paused"):
-            raise LocalKafkaError(f"node {node.member.node_id} runs already")
+            raise LocalKafkaError(f"node {node.config.node_id} runs already")
         installed = Installation.of(node.version, self.folder)
         properties = self._write_properties(node, installed)
-        if self.plan.zookeeper_port is not None:
-            self._wait_for_the_old_session(node, self.plan.zookeeper_port)
-        command = installed.broker(properties, self._jaas if self.plan.sasl else None)
-        node.child = self._family.start(command, log=self.log(node))
+        if self.config.zookeeper_port is not None:
+            self._wait_for_the_old_session(node, self.config.zookeeper_port)
+        command = installed.broker(properties, self._jaas if self.config.sasl else None)
+        node.child = self._processes.start(command, log=self.log(node))
 
-    def _write_properties(self, node: Node, installed: Installation) -> Path:
+    def _write_properties(self, node: KafkaNode, installed: Installation) -> Path:
         home = self.home(node)
         home.mkdir(exist_ok=True)
-        properties = node_properties(self.plan, node.member, installed.recipe, home)
+        properties = node_properties(self.config, node.config, installed.recipe, home)
         properties |= {key: str(value) for key, value in self.properties.items()}
         path = home / "server.properties"
         path.write_text(properties_text(properties))
         return path
 
-    def _wait_for_the_old_session(self, node: Node, port: int) -> None:
+    def _wait_for_the_old_session(self, node: KafkaNode, port: int) -> None:
         """Let the session of a killed broker expire: it is registered until then, and may not come back before."""
-        node_id = node.member.node_id
+        node_id = node.config.node_id
         what = f"the last session of broker {node_id} expires"
         self._wait_until(lambda: node_id not in zookeeper.registered_brokers(port), what, {}, ZOOKEEPER_TIMEOUT)
 
     # ------------------------------------------------------------ wait
 
-    def wait_until_settled(self) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until every running node serves, and every running broker sees them all up and in sync.
 
         Raises `LocalKafkaError` with the end of a node's log where one ends meanwhile, or where it takes too long.
         """
         running = [node for node in self.by_id.values() if node.state == "running"]
-        watched = {f"node {node.member.node_id}": node.child for node in running if node.child}
-        tls = self._client_tls() if self.plan.tls else None
+        watched = {f"node {node.config.node_id}": node.child for node in running if node.child}
+        tls = self._client_tls() if self.config.tls else None
         for node in running:
-            member = node.member
-            what = f"node {member.node_id} (Kafka {node.version}) serves"
-            self._wait_until(partial(_serves, member, tls), what, watched)
-        brokers = [node.member for node in running if node.member.is_broker]
+            what = f"node {node.config.node_id} (Kafka {node.version}) serves"
+            self._wait_until(partial(_serves, node.config, tls), what, watched)
+        brokers = [node.config for node in running if node.config.is_broker]
         ids = frozenset(broker.node_id for broker in brokers)
         for broker in brokers:
             what = f"broker {broker.node_id} sees brokers {sorted(ids)} up and in sync"
@@ -260,12 +259,16 @@ class Nodes:
 
     def _client_tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.folder / "ca.pem")
-        if self.plan.client_auth:
+        if self.config.client_auth:
             context.load_cert_chain(self.folder / "client.crt", self.folder / "client.key")
         return context
 
     def _wait_until(
-        self, condition: Callable[[], bool], what: str, watched: Mapping[str, Child], timeout: float | None = None
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        watched: Mapping[str, ChildProcess],
+        timeout: float | None = None,
     ) -> None:
         bound = timeout or self._start_timeout
         until = time.monotonic() + bound
@@ -280,11 +283,11 @@ class Nodes:
 
     # ------------------------------------------------------------ end, and tools
 
-    def stop(self, nodes: Iterable[Node]) -> None:
+    def stop(self, nodes: Iterable[KafkaNode]) -> None:
         """End nodes with SIGTERM, all at once; one that takes longer than `STOP_TIMEOUT` is killed."""
         ending = [node.child for node in nodes if node.state in ("running", "paused") and node.child]
         for child in ending:
-            child.ask_to_end()
+            child.terminate()
         until = time.monotonic() + STOP_TIMEOUT
         for child in ending:
             if not child.wait(max(0.0, until - time.monotonic())):
@@ -294,17 +297,17 @@ class Nodes:
         """Run one of Kafka's tools to its end; its exit code is the caller's to judge."""
         command = Installation.of(version, self.folder).tool(main_class, arguments)
         try:
-            return self._family.run(command, timeout=TOOL_TIMEOUT)
+            return self._processes.run(command, timeout=TOOL_TIMEOUT)
         except subprocess.TimeoutExpired:
             raise LocalKafkaError(f"{main_class} did not end within {TOOL_TIMEOUT:.0f} s") from None
 
 
-def _serves(member: Member, tls: ssl.SSLContext | None) -> bool:
-    if not serves(HOST, member.probe_port):
+def _serves(node: NodeConfig, tls: ssl.SSLContext | None) -> bool:
+    if not serves(HOST, node.probe_port):
         return False
-    return not member.is_broker or serves(HOST, member.client_port, tls)
+    return not node.is_broker or serves(HOST, node.client_port, tls)
 
 
-def _sees(broker: Member, ids: frozenset[int]) -> bool:
+def _sees(broker: NodeConfig, ids: frozenset[int]) -> bool:
     seen = membership(HOST, broker.internal_port)
     return seen is not None and ids <= seen.brokers and not ids & seen.lagging

@@ -18,16 +18,16 @@ from featuregate.testing.local_kafka import watchdog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["HOST", "Child", "Family", "Ports", "State"]
+__all__ = ["HOST", "ChildProcess", "ProcessGroup", "ProcessState", "ReservedPorts"]
 
 HOST = "127.0.0.1"
 """Where every listener is: no name to resolve, one address family."""
 
-State = Literal["running", "paused", "stopped", "exited"]
+ProcessState = Literal["running", "paused", "stopped", "exited"]
 """``stopped`` is what we did to it; ``exited`` is what it did by itself."""
 
 
-class Child:
+class ChildProcess:
     """One process of a family. Its output goes to a file, appended over restarts."""
 
     def __init__(self, argv: Sequence[str | Path], *, log: Path, folder: Path, group: int) -> None:
@@ -51,7 +51,7 @@ class Child:
         return self._process.poll()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ProcessState:
         """What it is doing now."""
         if self._process.poll() is not None:
             return "stopped" if self._ended_by_us else "exited"
@@ -67,7 +67,7 @@ class Child:
         self._paused = False
         self._process.send_signal(signal.SIGCONT)
 
-    def ask_to_end(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM; a paused process is resumed to hear it."""
         self._ended_by_us = True
         self._process.terminate()
@@ -95,7 +95,7 @@ class Child:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
 
-class Family:
+class ProcessGroup:
     """A folder and the processes that use it, which all go when the owner goes.
 
     They go by ``close()``, at the end of the interpreter, when the family is forgotten, and, because a watchdog
@@ -104,7 +104,7 @@ class Family:
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"featuregate-{name}-"))
-        self._children: list[Child] = []
+        self._children: list[ChildProcess] = []
         self._watchdog = subprocess.Popen(
             [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), str(self.folder)],
             stdin=subprocess.PIPE,
@@ -114,9 +114,9 @@ class Family:
         )
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._children, self._watchdog, self.folder)
 
-    def start(self, argv: Sequence[str | Path], *, log: Path) -> Child:
+    def start(self, argv: Sequence[str | Path], *, log: Path) -> ChildProcess:
         """Start one process in the family's folder and process group."""
-        child = Child(argv, log=log, folder=self.folder, group=self._watchdog.pid)
+        child = ChildProcess(argv, log=log, folder=self.folder, group=self._watchdog.pid)
         self._children.append(child)
         return child
 
@@ -138,7 +138,7 @@ class Family:
         self._finalizer()
 
 
-def _end(owner: int, children: list[Child], watcher: subprocess.Popen[bytes], folder: Path) -> None:
+def _end(owner: int, children: list[ChildProcess], watcher: subprocess.Popen[bytes], folder: Path) -> None:
     if os.getpid() != owner:  # a fork inherits the finalizer, not the processes
         return
     for child in children:
@@ -153,7 +153,7 @@ def _end(owner: int, children: list[Child], watcher: subprocess.Popen[bytes], fo
     watcher.wait()
 
 
-class Ports:
+class ReservedPorts:
     """Free ports of the loopback interface, reserved until ``close()``.
 
     A reservation is a socket that is bound and does not listen. On Linux it holds while a broker uses the port, and

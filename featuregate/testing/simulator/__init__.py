@@ -1,35 +1,34 @@
-"""A Kafka cluster as a value: brokers, controllers, finalized features, and what happens to them.
+"""A Kafka cluster as a value: brokers, controllers and finalized features, and the events that change them.
 
-Nothing runs: no socket, thread or clock. What may happen is written as a script of events; the explorer makes scripts
-up, and shrinks one that fails.
+There are no sockets, threads or clocks. A script is a cluster with a tuple of events. The explorer generates random
+scripts, and shrinks a failing one.
 """
 
 from __future__ import annotations
 
 from featuregate.testing.simulator.app import App, MemoryLatchStore
-from featuregate.testing.simulator.builds import Binary, binary_of
-from featuregate.testing.simulator.client import ask, view_of
-from featuregate.testing.simulator.cluster import Beginning, Cluster, Happened, apply, update_features
-from featuregate.testing.simulator.coordinator import Coordinator, Loaded, LogRecord, NotUnderstood, compact
+from featuregate.testing.simulator.builds import Build, release_build
+from featuregate.testing.simulator.client import probe, view_of
+from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, EventResult, apply, update_features
+from featuregate.testing.simulator.coordinator import LoadResult, LogRecord, RecordLoss, SimulatedCoordinator, compact
 from featuregate.testing.simulator.events import (
     AppEvent,
-    AppRestarts,
     CatchUp,
-    ClockJumps,
     ClusterEvent,
     Event,
-    Garble,
     Heal,
     HoldRegistrations,
     Join,
+    JumpClock,
     Kill,
     Lag,
     Leave,
-    Look,
     Partition,
     Pause,
+    Poll,
     Rebuild,
     ReleaseRegistrations,
+    RestartApp,
     Restore,
     Resume,
     Roll,
@@ -37,85 +36,88 @@ from featuregate.testing.simulator.events import (
     Start,
     Stop,
     Tick,
+    TruncateAnswer,
     UpdateFeatures,
     downgrade,
     upgrade,
 )
-from featuregate.testing.simulator.kraft.cluster import KRaft, KRaftCluster
-from featuregate.testing.simulator.nodes import Node
-from featuregate.testing.simulator.requirements import Wants
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.kraft.spec import KRaft
+from featuregate.testing.simulator.nodes import SimulatedNode
+from featuregate.testing.simulator.requirements import AppRequirements
+from featuregate.testing.simulator.scripts.expectations import InvariantBroken
 from featuregate.testing.simulator.scripts.explorer import (
-    Check,
+    ScriptCheck,
+    ScriptChoices,
     ScriptFailed,
-    Vocabulary,
     as_code,
     explore,
-    make_up,
+    random_script,
     shrink,
 )
-from featuregate.testing.simulator.scripts.invariants import InvariantBroken
-from featuregate.testing.simulator.scripts.script import Script, Step, check, run
-from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeper, ZooKeeperCluster
+from featuregate.testing.simulator.scripts.script import Script, ScriptStep, check_invariants, run
+from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeperCluster
+from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
 
 __all__ = [
     "App",
     "AppEvent",
-    "AppRestarts",
-    "Beginning",
-    "Binary",
+    "AppRequirements",
+    "Build",
     "CatchUp",
-    "Check",
-    "ClockJumps",
     "Cluster",
     "ClusterEvent",
-    "Coordinator",
+    "ClusterSpec",
     "Event",
+    "EventResult",
     "FeaturesNode",
-    "Garble",
-    "Happened",
     "Heal",
     "HoldRegistrations",
     "InvariantBroken",
     "Join",
+    "JumpClock",
     "KRaft",
     "KRaftCluster",
     "Kill",
     "Lag",
     "Leave",
-    "Loaded",
+    "LoadResult",
     "LogRecord",
-    "Look",
     "MemoryLatchStore",
-    "Node",
-    "NotUnderstood",
     "Partition",
     "Pause",
+    "Poll",
     "Rebuild",
+    "RecordLoss",
     "ReleaseRegistrations",
+    "RestartApp",
     "Restore",
     "Resume",
     "Roll",
     "Script",
+    "ScriptCheck",
+    "ScriptChoices",
     "ScriptError",
     "ScriptFailed",
+    "ScriptStep",
+    "SimulatedCoordinator",
+    "SimulatedNode",
     "Start",
-    "Step",
     "Stop",
     "Tick",
+    "TruncateAnswer",
     "UpdateFeatures",
-    "Vocabulary",
-    "Wants",
     "ZooKeeper",
     "ZooKeeperCluster",
     "apply",
     "as_code",
-    "ask",
-    "binary_of",
-    "check",
+    "check_invariants",
     "compact",
     "downgrade",
     "explore",
-    "make_up",
+    "probe",
+    "random_script",
+    "release_build",
     "run",
     "shrink",
     "update_features",

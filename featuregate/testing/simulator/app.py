@@ -13,7 +13,7 @@ from featuregate.polling.poll import take_in
 from featuregate.polling.poll_state import Polls
 from featuregate.requirements import parse
 from featuregate.sources.brokers import Asked
-from featuregate.testing.simulator.client import ask, listed_brokers
+from featuregate.testing.simulator.client import fetch_broker_list, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,23 +28,23 @@ __all__ = ["FORGET_AFTER", "STALE_AFTER", "App", "MemoryLatchStore"]
 _EPOCH: Final = 1_700_000_000.0
 _INTERVAL: Final = 5.0
 STALE_AFTER: Final = 15.0
-"""Seconds without an answer after which the app's view is stale."""
+"""Seconds without an answer after which the view is stale."""
 FORGET_AFTER: Final = 20.0
-"""Seconds for which the app knows brokers that are not listed any more."""
+"""Seconds for which the app remembers brokers that are no longer listed."""
 
 
 class MemoryLatchStore:
-    """A latch store that outlives the app's restarts, and nothing else."""
+    """A latch store in memory, which the app keeps when it restarts."""
 
     def __init__(self) -> None:
         self._kept: dict[str, LatchState] = {}
 
     def load(self, cluster_id: str) -> LatchState | None:
-        """Return what is kept of this cluster."""
+        """Return the latches of this cluster."""
         return self._kept.get(cluster_id)
 
     def save(self, kept: LatchState) -> LatchState:
-        """Join it with what is there."""
+        """Join the latches with the stored ones."""
         assert kept.cluster_id is not None
         there = self._kept.get(kept.cluster_id, LatchState(cluster_id=kept.cluster_id))
         self._kept[kept.cluster_id] = join(there, kept)
@@ -52,25 +52,25 @@ class MemoryLatchStore:
 
 
 class App:
-    """What a :class:`~featuregate.Discoverer` does at each poll, done when it is told to.
+    """An app that polls when a script says so, as a :class:`~featuregate.Discoverer` does by itself.
 
     Attributes
     ----------
     sticky, live : dict
-        The gates by requirement, of either policy.
+        The gates of each policy, by requirement.
     events : list
-        What the hooks of the app were told, oldest first.
+        The events that the hooks of the app received, oldest first.
     now : float
-        Its wall clock, in seconds since the Unix epoch; it goes where it is put.
+        The wall clock, in seconds since the Unix epoch. A script may set it.
     elapsed : float
-        Its monotonic clock, in seconds.
-    looks : int
-        How often it has looked. It asks another broker each time who the others are.
+        The monotonic clock, in seconds.
+    poll_count : int
+        The number of polls. Each poll fetches the broker list from another broker.
 
     Parameters
     ----------
     requirements
-        Texts such as ``"group.version>=1"``; each gets a sticky and a live gate.
+        Texts such as ``"group.version>=1"``; the app has a sticky and a live gate for each.
     """
 
     sticky: Mapping[str, Gate]
@@ -80,12 +80,12 @@ class App:
         self.requirements = tuple(requirements)
         self.latch_store = MemoryLatchStore()
         self.now, self.elapsed = _EPOCH, 0.0
-        self.looks = 0
+        self.poll_count = 0
         self.events: list[Event] = []
         self.restart()
 
     def restart(self) -> None:
-        """End the process, and begin another one: views are forgotten, the latch store is not."""
+        """End the process, and begin another one: the app forgets its views and keeps its latch store."""
         self._polls = Polls(interval=_INTERVAL, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
         self._store: Store[Gate] = Store(
             latch_store=self.latch_store,
@@ -98,40 +98,39 @@ class App:
 
     @property
     def view(self) -> View | None:
-        """The merged truth of the last look."""
+        """The view of the last successful poll."""
         return self._store.view
 
     @property
     def latched(self) -> Mapping[str, int]:
-        """The highest finalized level ever seen of each feature of this cluster."""
+        """The highest finalized level of each feature that the app has seen in this cluster."""
         return self._store.kept.levels
 
     def pass_time(self, seconds: float) -> None:
-        """Let time go by. Gates learn when the view grows stale, as they do from a discoverer between its polls."""
+        """Let time pass. Gates learn that the view is stale, as they do from a discoverer between two polls."""
         self.now += seconds
         self.elapsed += seconds
         if self._polls.stale(self.elapsed):
             self._store.reconsider()
 
-    def look(self, cluster: Cluster, *, cut: Mapping[int, int] | None = None) -> View | None:
-        """Ask every broker that is known, each on a new connection, and let the gates settle.
+    def poll(self, cluster: Cluster, *, cut: Mapping[int, int] | None = None) -> View | None:
+        """Probe every listed broker on a new connection, and update view and gates.
 
         Parameters
         ----------
         cluster
-            As it is now.
+            The cluster as it is now.
         cut
-            Node id to the number of bytes after which its connection ends.
+            Node id to the number of bytes after which the connection ends.
 
         Returns
         -------
-        The view; ``None`` where no broker answered, and then the view before stays.
+        The view; ``None`` if no broker answered. Then the app keeps the previous view.
         """
-        self.looks += 1
-        found = listed_brokers(cluster, self.looks)
-        listed, registered = found if found is not None else ((), False)
+        self.poll_count += 1
+        listed, registered = fetch_broker_list(cluster, self.poll_count)
         cuts = cut or {}
-        answers = tuple(ask(cluster, node_id, now=self.now, cut_after=cuts.get(node_id)) for node_id in listed)
+        answers = tuple(probe(cluster, node_id, now=self.now, cut_after=cuts.get(node_id)) for node_id in listed)
         if not any(answer.answered for answer in answers):
             self._polls.failed(DiscoveryError([]))
             return None
@@ -146,13 +145,13 @@ class App:
         return take_in(asked, "broker", polls=self._polls, store=self._store, now=self.elapsed)
 
     def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
-        """Return a gate of the app, made now where there is none of this name yet."""
+        """Return the gate of this name, created now if it does not exist."""
         name = name or f"{requirement} ({policy})"
         return self._store.add_gate(name, lambda: Gate(name, parse(requirement), policy=policy, owner=self))
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - what a gate's owner takes
-        """Return at once whether it is so: nothing happens by itself here."""
+        """Return ``done()`` at once: nothing happens without an event."""
         return done()
 
     def ensure_polling(self) -> None:
-        """Do nothing: no thread is there to be revived."""
+        """Do nothing: the app has no thread."""

@@ -1,4 +1,4 @@
-"""What one build of Kafka brings to a node: the APIs that it serves and the feature levels that it can run."""
+"""Builds of Kafka: the APIs that a node with this build serves, and the feature levels that it supports."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from featuregate.testing.simulator.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Binary", "binary_of"]
+__all__ = ["Build", "release_build"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Binary(Value):
+class Build(Value):
     """One build of Kafka, as a simulated node runs it.
 
-    Nodes name their binary by a text such as ``"3.9"``. What is known of releases comes from the catalog, captured
-    from real ones; a test makes the others itself, and names them in the ``binaries`` of its cluster.
+    Nodes refer to their build by name, such as ``"3.9"``. The builds of releases come from the catalog, where they
+    were captured from real nodes. A test creates other builds itself, and names them in the ``builds`` of its cluster.
     """
 
     release: str
-    """Whose rules its controller follows: ``"3.9"`` judges updates one by one, ``"4.0"`` and newer all or nothing."""
+    """The release whose rules the controller follows: ``"3.9"`` decides each update by itself, ``"4.0"`` and newer
+    accept all updates of a request or none."""
     broker_apis: Mapping[int, tuple[int, int]]
     """API key to lowest and highest version, as a broker advertises beside controllers of the same build."""
     controller_apis: Mapping[int, tuple[int, int]]
-    """The same of a controller; empty for a build that knows only ZooKeeper."""
+    """The same for a controller; empty for a build without KRaft."""
     supported: Mapping[str, tuple[int, int]]
-    """Feature name to the lowest and the highest level."""
+    """Feature name to lowest and highest supported level."""
     feature_versioning: bool = True
-    """With ZooKeeper: whether ``inter.broker.protocol.version`` is 2.7-IV0 or newer, the least that KIP-584 needs."""
+    """With ZooKeeper: whether ``inter.broker.protocol.version`` is at least 2.7-IV0, which KIP-584 needs."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The release as numbers, to compare."""
+        """The release as numbers, for comparisons."""
         return tuple(map(int, self.release.split(".")))
 
 
 @functools.cache
-def binary_of(release: str) -> Binary:
-    """Look a release up, such as ``"3.9"`` or ``"4.2.0"``.
+def release_build(release: str) -> Build:
+    """Return the build of a release, such as ``"3.9"`` or ``"4.2.0"``.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def binary_of(release: str) -> Binary:
         No broker of this release was captured.
     """
     facts = release_facts(release)
-    return Binary(
+    return Build(
         release=facts.release,
         broker_apis=facts.api_ranges["broker"],
         controller_apis=facts.api_ranges.get("controller", {}),

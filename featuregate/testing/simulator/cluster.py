@@ -1,4 +1,4 @@
-"""Clusters of either generation, and the one way in which something happens to them."""
+"""Clusters of either kind, and the functions that apply events to them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from featuregate.testing.simulator.events import UpdateFeatures
 from featuregate.testing.simulator.kraft import transitions as kraft
-from featuregate.testing.simulator.kraft.cluster import KRaft, KRaftCluster
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.kraft.spec import KRaft
 from featuregate.testing.simulator.zookeeper import transitions as zookeeper
-from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper, ZooKeeperCluster
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
+from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.testing.simulator.events import ClusterEvent
 
-__all__ = ["Beginning", "Cluster", "Happened", "apply", "update_features"]
+__all__ = ["Cluster", "ClusterSpec", "EventResult", "apply", "update_features"]
 
-Beginning = KRaft | ZooKeeper
-"""How a cluster begins, in either generation."""
+ClusterSpec = KRaft | ZooKeeper
+"""What a new cluster is made of; its ``create()`` returns the cluster."""
 
 Cluster = KRaftCluster | ZooKeeperCluster
 """A cluster at one moment."""
@@ -26,22 +28,22 @@ Cluster = KRaftCluster | ZooKeeperCluster
 C = TypeVar("C", bound=Cluster)
 
 
-class Happened(NamedTuple, Generic[C]):
-    """What became of an event."""
+class EventResult(NamedTuple, Generic[C]):
+    """The result of an event."""
 
     cluster: C
-    """The cluster after it."""
+    """The cluster after the event."""
     response: UpdateFeaturesResponse | None = None
-    """What the operator was told; ``None`` where nobody answered, and for everything but updates."""
+    """The answer to UpdateFeatures; ``None`` where no node answered, and for all other events."""
 
 
-def apply(cluster: C, event: ClusterEvent) -> Happened[C]:
-    """Let an event happen. The cluster that is given stays as it is.
+def apply(cluster: C, event: ClusterEvent) -> EventResult[C]:
+    """Apply an event. The given cluster does not change.
 
     Raises
     ------
     ScriptError
-        It cannot happen to this cluster.
+        The event cannot happen to this cluster.
     """
     if isinstance(event, UpdateFeatures):
         updates = tuple(
@@ -49,10 +51,10 @@ def apply(cluster: C, event: ClusterEvent) -> Happened[C]:
             for name, level in event.levels.items()
         )
         request = UpdateFeaturesRequest(updates=updates, validate_only=event.validate_only)
-        return update_features(cluster, request, event.version, asked=event.node_id)
+        return update_features(cluster, request, event.version, node_id=event.node_id)
     after: Cluster
-    after = zookeeper.step(cluster, event) if isinstance(cluster, ZooKeeperCluster) else kraft.step(cluster, event)
-    return Happened(cast("C", after))  # of the same generation
+    after = zookeeper.apply(cluster, event) if isinstance(cluster, ZooKeeperCluster) else kraft.apply(cluster, event)
+    return EventResult(cast("C", after))  # of the same kind
 
 
 def update_features(
@@ -60,13 +62,16 @@ def update_features(
     request: UpdateFeaturesRequest,
     version: int,
     *,
-    asked: int | None = None,
+    node_id: int | None = None,
     role: Role | None = None,
-) -> Happened[C]:
-    """Answer a request of this version that was sent to this listener of a node, or to the controller."""
+) -> EventResult[C]:
+    """Answer a request of this version that a node receives at its listener of this role.
+
+    Without a ``node_id`` the controller receives the request.
+    """
     after: Cluster
     if isinstance(cluster, ZooKeeperCluster):
-        after, response = zookeeper.update(cluster, request, asked=asked)
+        after, response = zookeeper.update(cluster, request, node_id=node_id)
     else:
-        after, response = kraft.update(cluster, request, version, asked=asked, role=role)
-    return Happened(cast("C", after), response)
+        after, response = kraft.update(cluster, request, version, node_id=node_id, role=role)
+    return EventResult(cast("C", after), response)

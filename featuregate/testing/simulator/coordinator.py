@@ -1,7 +1,7 @@
-"""Coordinators and the logs that they keep, as values: what an older one makes of what a newer one wrote (KIP-915).
+"""Coordinators and their logs, as values: what an older coordinator reads of a newer one's records (KIP-915).
 
-A log is any iterable of records, each the bytes of a key and of a value, ``None`` for a tombstone: made by
-:meth:`Coordinator.write`, or read from a partition of a real internal topic.
+A log is an iterable of records, each the bytes of a key and of a value, ``None`` for a tombstone: created by
+:meth:`SimulatedCoordinator.write`, or read from a partition of a real internal topic.
 """
 
 from __future__ import annotations
@@ -21,61 +21,61 @@ if TYPE_CHECKING:
     from featuregate.records.releases import Coordinator as Reader
     from featuregate.records.releases import Loss, RecordReading
 
-__all__ = ["Coordinator", "Loaded", "LogRecord", "NotUnderstood", "compact"]
+__all__ = ["LoadResult", "LogRecord", "RecordLoss", "SimulatedCoordinator", "compact"]
 
 LogRecord = tuple[bytes, bytes | None]
 """The key and the value of one record; a value of ``None`` is a tombstone."""
 
 _LOGS: Final = {log.topic: log for log in (wire.CONSUMER_OFFSETS, wire.TRANSACTION_STATE, wire.SHARE_GROUP_STATE)}
 _FEATURES: Final = {"ConsumerGroup": "group.version", "Share": "share.version", "StreamsGroup": "streams.version"}
-"""How the names of the keys begin that are written only while a feature is at level 1 or more."""
+"""Prefixes of the names of keys that a coordinator writes only while a feature is at level 1 or higher."""
 
 
-class NotUnderstood(NamedTuple):
-    """A record that a coordinator does not read whole."""
+class RecordLoss(NamedTuple):
+    """A record of which a coordinator loses a part or all."""
 
-    at: int
-    """Its place among those that were given, from 0."""
+    position: int
+    """The position of the record in the log, from 0."""
     record: wire.Record
-    """All that it says."""
+    """The whole record."""
     loss: Loss
-    """What becomes of it, and why."""
+    """What the coordinator does with the record, and why."""
 
 
-class Loaded(NamedTuple):
-    """What a coordinator knows when it has read a log."""
+class LoadResult(NamedTuple):
+    """The state of a coordinator after it has read a log."""
 
     state: Mapping[wire.Key, wire.Value]
-    """What it goes by: the last value of each key, without the tagged fields that it does not know."""
-    lost: tuple[NotUnderstood, ...] = ()
-    """The records that it did not read whole, up to the one at which it stopped."""
-    served: bool = True
-    """Whether it serves the partition."""
+    """The last value of each key, without the tagged fields that the coordinator does not know."""
+    losses: tuple[RecordLoss, ...] = ()
+    """The records that it did not read whole, up to the record at which it stopped."""
+    available: bool = True
+    """Whether the coordinator serves the partition."""
 
     @property
-    def stopped(self) -> NotUnderstood | None:
-        """The record behind which nothing was read; ``None`` where the whole log was."""
-        return next((lost for lost in self.lost if lost.loss.kind == "stops"), None)
+    def stopped(self) -> RecordLoss | None:
+        """The record at which the coordinator stopped; ``None`` if it read the whole log."""
+        return next((lost for lost in self.losses if lost.loss.kind == "stops"), None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Coordinator(Value):
-    """The coordinator of one kind in a broker of a release, in a cluster with these levels.
+class SimulatedCoordinator(Value):
+    """A coordinator in a broker of a release, in a cluster with these finalized levels.
 
     Raises
     ------
     LookupError
-        The release has no such coordinator.
+        The release has no coordinator for this topic.
     """
 
     release: str
-    """Such as ``"3.4.1"``, which tells more than ``"3.4"`` here."""
+    """Such as ``"3.4.1"``. Patch releases differ here, so ``"3.4"`` is less precise."""
     topic: str = "__consumer_offsets"
-    """Whose coordinator it is: of groups, or of ``__transaction_state`` or ``__share_group_state``."""
+    """The topic of the log: that of group coordinators, or ``__transaction_state`` or ``__share_group_state``."""
     levels: Mapping[str, int] = field(default_factory=dict)
-    """The finalized features, as far as they are not 0: they decide what is written, never what is read."""
+    """The finalized levels above 0. They decide what the coordinator writes, not what it reads."""
     consumer_protocol: bool | None = field(default=None, kw_only=True)
-    """Which coordinator of groups runs, where a release has two; see `featuregate.records.releases.coordinator`."""
+    """The group coordinator that runs, where a release has two; see `featuregate.records.releases.coordinator`."""
 
     def __post_init__(self) -> None:
         if self.topic not in self._reader.reads:
@@ -83,11 +83,11 @@ class Coordinator(Value):
 
     @property
     def writes(self) -> Mapping[int, int]:
-        """The types of records that it may write, each with the version that values have as a rule.
+        """The record types that it may write, each with the usual version of its values.
 
         They follow from what it reads. KIP-915: until there is a tagged field to write, a coordinator writes the
-        newest version that has none, so that older ones can follow it. An offset with an expiry of its own has
-        version 1, the only one that can say it. Layouts of an early access are left out, as we do not know them.
+        newest version without tagged fields, so that older coordinators can read it. An offset with an expiry time has
+        version 1, the only version with that field. Layouts of an early access are left out, because they are unknown.
         """
         reads = self._reader.reads[self.topic]
         return {
@@ -97,14 +97,14 @@ class Coordinator(Value):
         }
 
     def write(self, key: wire.Key, value: wire.Value | None = None) -> LogRecord:
-        """Make the record in which it would say this, without tagged fields that it has no words for.
+        """Return the record that it would write, without tagged fields that it does not know.
 
         Raises
         ------
         ScriptError
-            It writes no such records.
+            It does not write records of this type.
         LocalWireError
-            Kafka has no bytes for this.
+            Kafka's format cannot hold this value.
         """
         log = _LOGS[self.topic]
         if value is None and key.RECORD_TYPE in self._reader.reads[self.topic]:
@@ -115,70 +115,70 @@ class Coordinator(Value):
         if isinstance(value, wire.OffsetCommitValue) and value.expire_timestamp != -1:
             version = 1
         flexible = version >= value.FLEXIBLE_FROM
-        words = self._reader.reads[self.topic][key.RECORD_TYPE].tagged if flexible else ()
-        return log.encode(wire.Record(key, wire.keep_tagged(value, words), version))
+        tagged = self._reader.reads[self.topic][key.RECORD_TYPE].tagged if flexible else ()
+        return log.encode(wire.Record(key, wire.keep_tagged(value, tagged), version))
 
-    def not_understood(self, records: Iterable[LogRecord]) -> Iterator[NotUnderstood]:
-        """Give, one by one, the records that it would not read whole, also behind one at which it stops.
+    def find_losses(self, records: Iterable[LogRecord]) -> Iterator[RecordLoss]:
+        """Yield the records that it would not read whole, including those after a record at which it stops.
 
         Raises
         ------
         RemoteWireError
             A record does not parse; a note says which.
         """
-        for at, record, loss in self._read(records):
+        for index, record, loss in self._read(records):
             if loss:
-                yield NotUnderstood(at, record, loss)
+                yield RecordLoss(index, record, loss)
 
-    def load(self, records: Iterable[LogRecord]) -> Loaded:
-        """Let it read a log, as it does when a broker takes a partition over. Raises as `not_understood`.
+    def load(self, records: Iterable[LogRecord]) -> LoadResult:
+        """Read a log, as when the broker becomes the leader of the partition. Raises as `find_losses`.
 
-        One that stops goes on in its own way. The coordinator of groups before KIP-848 serves the partition as if it
-        were empty (``GroupMetadataManager.doLoadGroupsAndOffsets``), that of transactions with what it had read
-        (``TransactionStateManager.loadTransactionMetadata``), the others not at all (``CoordinatorRuntime``). What
-        becomes of misread bytes is not simulated: they are nobody's state.
+        After a coordinator has stopped at a record, the group coordinator before KIP-848 serves the partition as if it
+        were empty (``GroupMetadataManager.doLoadGroupsAndOffsets``), the transaction coordinator serves what it had
+        read (``TransactionStateManager.loadTransactionMetadata``), and the others do not serve the partition
+        (``CoordinatorRuntime``). Misread bytes are not simulated: the state leaves them out.
         """
         reads = self._reader.reads[self.topic]
         state: dict[wire.Key, wire.Value] = {}
-        lost: list[NotUnderstood] = []
-        for at, record, loss in self._read(records):
+        losses: list[RecordLoss] = []
+        for index, record, loss in self._read(records):
             if loss:
-                lost.append(NotUnderstood(at, record, loss))
+                losses.append(RecordLoss(index, record, loss))
             kind = loss and loss.kind
             if kind == "stops":
-                return self._stopped(state, tuple(lost))
+                return self._stopped(state, tuple(losses))
             if kind == "skips" or isinstance(record.key, wire.UnknownKey):
                 continue
             if kind == "misreads" or not isinstance(record.value, wire.Value):
                 state.pop(record.key, None)
             else:
                 state[record.key] = wire.keep_tagged(record.value, reads[record.record_type].tagged)
-        return Loaded(state, tuple(lost))
+        return LoadResult(state, tuple(losses))
 
     def rewrite(self, records: Iterable[LogRecord]) -> tuple[LogRecord, ...]:
-        """Give the log after it has written all that it serves once more, and the log was compacted.
+        """Return the log after the coordinator has written its whole state again, and the log was compacted.
 
-        That is the most that it can do to what others wrote: records that it skips stay as they are, since it cannot
-        write tombstones for them either. Raises as `not_understood`.
+        This is the most that it can change: records that it skips stay as they are, because it cannot write tombstones
+        for them either. Raises as `find_losses`.
         """
         records, writes = tuple(records), self.writes
-        said = self.load(records).state.items()
-        return compact((*records, *(self.write(key, value) for key, value in said if key.RECORD_TYPE in writes)))
+        state = self.load(records).state.items()
+        return compact((*records, *(self.write(key, value) for key, value in state if key.RECORD_TYPE in writes)))
 
-    def lost_for_good(self, records: Iterable[LogRecord]) -> Mapping[wire.Key, tuple[str, ...]]:
-        """Name the tagged fields of each key that no coordinator finds any more after `rewrite`. Raises as it.
+    def permanent_losses(self, records: Iterable[LogRecord]) -> Mapping[wire.Key, tuple[str, ...]]:
+        """Return, for each key, the tagged fields that are gone from the log after `rewrite`. Raises as `find_losses`.
 
-        There are no names where a whole value is gone: of a version that was skipped, or because it stands behind a
-        record at which a coordinator of transactions stopped. That one serves what it had read up to there, and what
-        was true before becomes true again, also for an id that has expired since.
+        There are no names where a whole value is gone: a value of a skipped version, or one after a record at which a
+        transaction coordinator stopped. That coordinator serves and writes what it had read up to there, so that older
+        values win, even those of ids that have expired since.
         """
         records = tuple(records)
         before, after = (
             {record.key: record.value for _, record, _ in self._read(log)}
             for log in (compact(records), self.rewrite(records))
         )
-        lost = ((key, _lost(before.get(key), now)) for key, now in after.items() if isinstance(key, wire.Key))
-        return {key: names for key, names in lost if names is not None}
+        losses = ((key, _lost_fields(before.get(key), now)) for key, now in after.items() if isinstance(key, wire.Key))
+        return {key: names for key, names in losses if names is not None}
 
     @property
     def _reader(self) -> Reader:
@@ -186,25 +186,25 @@ class Coordinator(Value):
 
     def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, wire.Record, Loss | None]]:
         log, reader = _LOGS[self.topic], self._reader
-        for at, (key, value) in enumerate(records):
+        for index, (key, value) in enumerate(records):
             try:
                 record = log.decode(key, value)
             except RemoteWireError as error:
-                error.add_note(f"in record {at}, counted from 0")
+                error.add_note(f"in record {index}, counted from 0")
                 raise
             tagged = wire.tagged_fields(record.value) if isinstance(record.value, wire.Value) else ()
-            yield at, record, reader.loss(self.topic, record.record_type, record.version, tagged)
+            yield index, record, reader.loss(self.topic, record.record_type, record.version, tagged)
 
-    def _stopped(self, state: Mapping[wire.Key, wire.Value], lost: tuple[NotUnderstood, ...]) -> Loaded:
+    def _stopped(self, state: Mapping[wire.Key, wire.Value], losses: tuple[RecordLoss, ...]) -> LoadResult:
         if self.topic == wire.TRANSACTION_STATE.topic:
-            return Loaded(state, lost)
-        return Loaded({}, lost, served=not self._reader.consumer_protocol)
+            return LoadResult(state, losses)
+        return LoadResult({}, losses, available=not self._reader.consumer_protocol)
 
     def _may_write(self, key: type[wire.Key], reads: Mapping[int, RecordReading]) -> bool:
         if key is wire.LegacyOffsetCommitKey:
             return False
         if key is wire.ConsumerGroupPartitionMetadataKey and "metadata_hash" in reads[3].tagged:
-            return False  # the hash has taken its place
+            return False  # the hash has replaced it
         needed = [feature for begin, feature in _FEATURES.items() if key.__name__.startswith(begin)]
         return all(self.levels.get(feature, 0) >= 1 for feature in needed)
 
@@ -216,8 +216,8 @@ class Coordinator(Value):
         return newest if has_tagged or not value.FLEXIBLE_FROM else min(newest, value.FLEXIBLE_FROM - 1)
 
 
-def _lost(before: object, now: object) -> tuple[str, ...] | None:
-    """Name the tagged fields that a value has lost; nothing where it is another one, ``None`` where it is whole."""
+def _lost_fields(before: object, now: object) -> tuple[str, ...] | None:
+    """Return the tagged fields that a value has lost: none if the value is another one, ``None`` if it is complete."""
     if not isinstance(before, wire.Value) or not isinstance(now, wire.Value):
         return None if now == before else ()
     if wire.keep_tagged(now, ()) != wire.keep_tagged(before, ()):
@@ -227,7 +227,7 @@ def _lost(before: object, now: object) -> tuple[str, ...] | None:
 
 
 def compact(records: Iterable[LogRecord]) -> tuple[LogRecord, ...]:
-    """Keep the last record of each key, in their order, and no tombstones: ``delete.retention.ms`` is over."""
+    """Keep the last record of each key, in order, and no tombstones, as after ``delete.retention.ms``."""
     last: dict[bytes, bytes | None] = {}
     for key, value in records:
         last.pop(key, None)

@@ -1,6 +1,6 @@
-"""What can happen to a simulated cluster and to the app beside it, as plain values.
+"""The events that can happen to a simulated cluster and to the app beside it.
 
-A script is a tuple of them. They compare, pickle, and print as the code that makes them.
+A script is a tuple of events. Events are values: they compare, pickle, and print as the code that creates them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ if TYPE_CHECKING:
 __all__ = [
     "TICK_SECONDS",
     "AppEvent",
-    "AppRestarts",
     "CatchUp",
-    "ClockJumps",
     "ClusterEvent",
     "Event",
-    "Garble",
     "Heal",
     "HoldRegistrations",
     "Join",
+    "JumpClock",
     "Kill",
     "Lag",
     "Leave",
-    "Look",
     "Partition",
     "Pause",
+    "Poll",
     "Rebuild",
     "ReleaseRegistrations",
+    "RestartApp",
     "Restore",
     "Resume",
     "Roll",
@@ -41,6 +40,7 @@ __all__ = [
     "Start",
     "Stop",
     "Tick",
+    "TruncateAnswer",
     "UpdateFeatures",
     "downgrade",
     "upgrade",
@@ -48,189 +48,189 @@ __all__ = [
 
 
 TICK_SECONDS: Final = 0.5
-"""What one tick stands for: the ``metadata.max.idle.interval.ms`` after which KRaft writes a record."""
+"""The length of one tick: ``metadata.max.idle.interval.ms``, after which an idle KRaft cluster writes a record."""
 
 
 class ScriptError(ValueError):
-    """An event cannot happen to this cluster: it names a node or a build that there is not."""
+    """An event cannot happen to this cluster, for example because it names a node or a build that does not exist."""
 
 
 class Event(Value):
-    """Something that happens."""
+    """An event of a script."""
 
     __slots__ = ()
 
 
 class ClusterEvent(Event):
-    """Something that happens to the cluster."""
+    """An event that happens to the cluster."""
 
     __slots__ = ()
 
 
 class AppEvent(Event):
-    """Something that happens to the app, or on its way to the cluster."""
+    """An event that happens to the app, or to its connections."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tick(ClusterEvent):
-    """Time goes by, for the cluster and for the app: half a second each (:data:`TICK_SECONDS`)."""
+    """Time passes for the cluster and for the app: half a second for each tick (:data:`TICK_SECONDS`)."""
 
     ticks: int = 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stop(ClusterEvent):
-    """A node ends as in a rolling restart; a broker is fenced at once."""
+    """Stop a node as a rolling restart does. The controller fences a broker at once."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Kill(ClusterEvent):
-    """A node ends without a word; a broker is fenced when its session is over, after nine seconds."""
+    """Kill a node. The controller fences a broker when its session expires, after nine seconds."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Start(ClusterEvent):
-    """A node that ended starts again, with another build where one is named."""
+    """Start a node that was stopped or has died, with another build if one is given."""
 
     node_id: int
-    binary: str | None = None
+    build: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Roll(ClusterEvent):
-    """A node stops, and starts with another build."""
+    """Stop a node, and start it with another build."""
 
     node_id: int
-    binary: str
+    build: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pause(ClusterEvent):
-    """A node hangs: it accepts connections and says nothing."""
+    """Pause a node: it accepts connections, and answers nothing."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Resume(ClusterEvent):
-    """A node that hung goes on."""
+    """Resume a paused node."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lag(ClusterEvent):
-    """A broker hears nothing new of the cluster, and goes on telling what it knows."""
+    """A broker stops to read news of the cluster, and goes on to report what it has read."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CatchUp(ClusterEvent):
-    """A broker that lagged hears of everything at once."""
+    """A lagging broker reads all news at once."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Partition(ClusterEvent):
-    """These nodes and all others do not reach each other; clients reach them all. It replaces the one before."""
+    """Separate these nodes from all others. Clients reach all nodes. A new partition replaces the previous one."""
 
     node_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Heal(ClusterEvent):
-    """All nodes reach each other again."""
+    """End the partition."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Join(ClusterEvent):
-    """A new broker starts."""
+    """Start a new broker."""
 
     node_id: int
-    binary: str
+    build: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Leave(ClusterEvent):
-    """A broker ends for good and is unregistered: the cluster does not know it any more."""
+    """Stop a broker for good and unregister it."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UpdateFeatures(ClusterEvent):
-    """An operator asks for other levels; :func:`upgrade` and :func:`downgrade` make it."""
+    """An operator sends UpdateFeatures; :func:`upgrade` and :func:`downgrade` create this event."""
 
     levels: Mapping[str, int]
     upgrade_type: int = 1
     validate_only: bool = False
     version: int = 1
-    """Of the request. v0 has no upgrade type but a flag, which counts with ZooKeeper and not in KRaft."""
+    """The version of the request. v0 has a flag instead of the upgrade type, which only ZooKeeper controllers read."""
     node_id: int | None = None
-    """Who is asked: ``None`` for the controller."""
+    """The node that receives the request; ``None``: the controller."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HoldRegistrations(ClusterEvent):
-    """With ZooKeeper: news of brokers that start queue up at the controller, as in the race that KIP-584 tells of."""
+    """With ZooKeeper: the controller queues registrations of brokers, as in the race that KIP-584 describes."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReleaseRegistrations(ClusterEvent):
-    """With ZooKeeper: the controller works through the news of brokers that queued up."""
+    """With ZooKeeper: the controller processes the queued registrations."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rebuild(ClusterEvent):
-    """Another cluster, as the script's first one was, takes over the addresses."""
+    """Another cluster takes over the addresses: the first state of the script, with another cluster id."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Restore(ClusterEvent):
-    """The cluster is restored to how the script began, under the same id: its epochs start low again."""
+    """Restore the cluster to its first state, under the same cluster id, so that its epochs start low again."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Look(AppEvent):
-    """The app asks every broker, as its next poll would."""
+class Poll(AppEvent):
+    """The app polls all brokers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Garble(AppEvent):
-    """The next answer of a node reaches the app cut after so many bytes."""
+class TruncateAnswer(AppEvent):
+    """The next answer of a node to the app is cut off after some bytes."""
 
     node_id: int
-    after: int
+    after_bytes: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AppRestarts(AppEvent):
-    """The app's process ends and begins again, with the same latch store of latches."""
+class RestartApp(AppEvent):
+    """Restart the process of the app. It keeps its latch store."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClockJumps(AppEvent):
-    """The app's wall clock jumps by so many seconds, back if negative."""
+class JumpClock(AppEvent):
+    """The app's wall clock jumps, back if ``seconds`` is negative."""
 
     seconds: float
 
 
 def upgrade(levels: Mapping[str, int], *, dry_run: bool = False, version: int = 1) -> UpdateFeatures:
-    """Ask for higher levels, as ``kafka-features upgrade`` does."""
+    """Request higher levels, as ``kafka-features upgrade`` does."""
     return UpdateFeatures(dict(levels), validate_only=dry_run, version=version)
 
 
 def downgrade(
     levels: Mapping[str, int], *, unsafe: bool = False, dry_run: bool = False, version: int = 1
 ) -> UpdateFeatures:
-    """Ask for lower levels, 0 to disable, as ``kafka-features downgrade`` and ``disable`` do."""
+    """Request lower levels, 0 to disable a feature, as ``kafka-features downgrade`` and ``disable`` do."""
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
     return UpdateFeatures(dict(levels), upgrade_type=int(kind), validate_only=dry_run, version=version)

@@ -1,14 +1,14 @@
-"""What the app beside a simulated cluster requires."""
+"""What the gates of an app beside a simulated cluster require."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Wants"]
+__all__ = ["AppRequirements"]
 
 
-class Wants(NamedTuple):
-    """What the app's gates require: versions of an API, a level of a feature, both, and either."""
+class AppRequirements(NamedTuple):
+    """One API version and one feature level. The app has gates for each of them, for both, and for either."""
 
     api: str
     version: int
@@ -17,6 +17,6 @@ class Wants(NamedTuple):
 
     @property
     def requirements(self) -> tuple[str, str, str, str]:
-        """The four, as texts."""
+        """The requirements of the four gates, as texts."""
         api, level = f"{self.api}>={self.version}", f"feature:{self.feature}>={self.level}"
         return api, level, f"{api} & {level}", f"{api} | {level}"

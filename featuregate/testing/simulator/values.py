@@ -1,4 +1,4 @@
-"""Values that print as the code which makes them."""
+"""Values whose representation is the code that creates them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["Value"]
 
 
 class Value:
-    """A frozen dataclass whose text is code. What has its default is left out."""
+    """A frozen dataclass whose ``repr`` is code. Fields that have their default value are left out."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        said = []
+        arguments = []
         positional = True
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
@@ -22,5 +22,5 @@ class Value:
                 positional = False
                 continue
             positional = positional and not field.kw_only
-            said.append(repr(value) if positional else f"{field.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(said)})"
+            arguments.append(repr(value) if positional else f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(arguments)})"

@@ -19,12 +19,12 @@ from streams.sessions import CONNECTOR
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import spark_connector
-from featuregate.testing.local_kafka.processes import Family
+from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.testing.local_kafka.processes import Child
+    from featuregate.testing.local_kafka.processes import ChildProcess
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -67,7 +67,7 @@ def submitted(*arguments: str) -> list[str]:
     return ["env", *given, str(home / "bin" / "spark-submit"), *told, str(JOB), *arguments]
 
 
-def end_at_once(job: Child) -> None:
+def end_at_once(job: ChildProcess) -> None:
     """Kill the driver, its JVM and its workers in one moment."""
     everybody = psutil.Process(job.pid).children(recursive=True)
     for one in everybody:
@@ -81,7 +81,7 @@ def test_the_job_goes_on_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tm
     pipe = Pipe.on(kafka, "job", partitions=3)
     arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
     arguments += ["--checkpoint", str(tmp_path / "checkpoint"), "--query", pipe.group, "--max-per-batch", "500"]
-    family = Family("job")
+    family = ProcessGroup("job")
     try:
         with Ledger(pipe) as ledger:
             ledger.feed_now(6000)
@@ -90,7 +90,7 @@ def test_the_job_goes_on_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tm
             end_at_once(first)
             second = family.start(command(*arguments), log=family.folder / "second.log")
             balance = ledger.balance(2 * BOUND)
-            second.ask_to_end()
+            second.terminate()
             assert second.wait(BOUND), second.last_lines(40)
             assert second.exit_code == 0, second.last_lines(40)
         assert balance.exactly_once, balance
@@ -98,7 +98,7 @@ def test_the_job_goes_on_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tm
         family.close()
 
 
-def processes_of(job: Child, whom: str) -> list[psutil.Process]:
+def processes_of(job: ChildProcess, whom: str) -> list[psutil.Process]:
     """Give the processes of a submitted job that a supervisor may signal."""
     jvm = psutil.Process(job.pid)
     alive = [child for child in jvm.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
@@ -111,7 +111,7 @@ def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka
     pipe = Pipe.on(kafka, "submitted", partitions=2)
     arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
     arguments += ["--checkpoint", str(tmp_path / "checkpoint"), "--query", pipe.group, "--max-per-batch", "500"]
-    family = Family("job")
+    family = ProcessGroup("job")
     stops = [("jvm", signal.SIGTERM), ("driver", signal.SIGTERM), ("everybody", signal.SIGTERM), ("jvm", signal.SIGINT)]
     try:
         with Ledger(pipe) as ledger:
@@ -126,14 +126,14 @@ def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka
                 assert job.exit_code == 0, (whom, number, job.last_lines(40))
             last = family.start(submitted(*arguments), log=family.folder / "last.log")
             balance = ledger.balance(4 * BOUND)
-            last.ask_to_end()
+            last.terminate()
             assert last.wait(BOUND), last.last_lines(40)
         assert balance.exactly_once, balance
     finally:
         family.close()
 
 
-def told_in_a_line(job: Child) -> str:
+def told_in_a_line(job: ChildProcess) -> str:
     """Wait until a job has given up; return what it said."""
     assert job.wait(4 * BOUND), job.last_lines(40)
     assert job.exit_code == 1, job.last_lines(40)
@@ -144,7 +144,7 @@ def told_in_a_line(job: Child) -> str:
 def test_what_is_wrong_is_told_in_a_line(tmp_path: Path, kafka: LocalKafka) -> None:
     """A topic that is not there; the exit code is 1."""
     pipe = Pipe.on(kafka, "nowhere")
-    family = Family("job")
+    family = ProcessGroup("job")
     try:
         arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", "nowhere", "--query", "lost"]
         log = family.folder / "job.log"
@@ -178,7 +178,7 @@ def test_workers_without_featuregate_are_told_in_a_line(
 ) -> None:
     """Which Python they run, what it lacks, and which variable names it."""
     pipe = Pipe.on(kafka, "other-python")
-    family = Family("job")
+    family = ProcessGroup("job")
     try:
         arguments = [
             "--bootstrap",

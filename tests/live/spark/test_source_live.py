@@ -327,13 +327,13 @@ def test_a_stream_outlives_a_cluster_that_is_silent(spark: SparkSession, tmp_pat
         try:
             query.wait_for(running, [(2, 2)])
             for broker in cluster.brokers:
-                broker.silent()
+                broker.pause()
             asked = len(cluster.requests)
             assert cluster.wait_for(lambda requests: len(requests) > asked + 12, BOUND)
             assert running.isActive
             cluster.finalize({TV: 3})
             for broker in cluster.brokers:
-                broker.speak()
+                broker.resume()
             query.wait_for(running, [(3, 3)])
         finally:
             running.stop()

@@ -39,7 +39,7 @@ def test_deprecated_levels_are_a_note_and_change_no_column(run: Run, simulated_k
     """kafka-features of 3.3 and newer has no column for the lowest finalized level; ours says it on standard error."""
     cluster = simulated_kafka(ZooKeeper("v1-v2"))
     before = run("describe", "--bootstrap-server", cluster.bootstrap)
-    cluster.happen(Roll(3, "v2"))
+    cluster.apply(Roll(3, "v2"))
     after = run("describe", "--bootstrap-server", cluster.bootstrap)
     note = "featuregate: levels of group_coordinator below 2 are deprecated: clients must use 2 to 2\n"
     assert (note in before.err, note in after.err) == (False, True)

@@ -304,7 +304,7 @@ def test_doctor_sees_a_listener_that_says_nothing(run: Run, fake_cluster: MakeCl
     file = tmp_path / "client.properties"
     file.write_text("socket.timeout.ms=200\nsocket.connection.setup.timeout.ms=200\n")
     cluster = fake_cluster(1)
-    cluster.broker(1).silent()
+    cluster.broker(1).pause()
     ended = run("doctor", "--output", "json", "--command-config", str(file), "--bootstrap-server", cluster.bootstrap)
     assert codes(ended.out) == {"silent": "error"}
 

@@ -446,7 +446,7 @@ def test_upgrade_all_of_a_cluster_with_zookeeper_is_that_of_kip_584(
         "",
         "featuregate: not sent, because the cluster is there already: group_coordinator 1\n",
     )
-    cluster.happen(*(Roll(node_id, "v1-v2") for node_id in (1, 2, 3)))
+    cluster.apply(*(Roll(node_id, "v1-v2") for node_id in (1, 2, 3)))
     ended = run(*where, "upgrade-all")
     assert (ended.code, " ".join(ended.out.split())) == (
         0,
@@ -459,9 +459,9 @@ def test_a_lowest_finalized_level_is_told_where_it_deprecates_levels(
     run: Run, simulated_kafka: MakeSimulatedCluster, *, as_json: bool
 ) -> None:
     """In text and in JSON."""
-    newest = replace(ZooKeeper().find("v2"), supported={"group_coordinator": (2, 3)})
-    cluster = simulated_kafka(ZooKeeper("v1-v2", binaries={"v2-v3": newest}))
-    cluster.happen(*(Roll(node_id, "v2-v3") for node_id in (1, 2, 3)))
+    newest = replace(ZooKeeper().find_build("v2"), supported={"group_coordinator": (2, 3)})
+    cluster = simulated_kafka(ZooKeeper("v1-v2", builds={"v2-v3": newest}))
+    cluster.apply(*(Roll(node_id, "v2-v3") for node_id in (1, 2, 3)))
     argv = ("--bootstrap-server", cluster.bootstrap, "upgrade-all")
     if as_json:
         (said,) = json.loads(run(*argv, "--output", "json").out)["features"]

@@ -76,7 +76,7 @@ def test_polls_that_follow_closely_are_told_one_by_one() -> None:
 def test_watch_bounds_each_poll(run: Run) -> None:
     """With the same option as every other command."""
     with FakeCluster(1) as cluster:
-        cluster.broker(1).silent()
+        cluster.broker(1).pause()
         done = run("watch", "--timeout", "0.2", "--for", "1", "--bootstrap-server", cluster.bootstrap)
     assert done.code == 2
     assert "0.2 s" in done.out

@@ -370,7 +370,7 @@ def test_sasl_names_the_mechanism_that_it_has() -> None:
 def test_passwords_are_never_shown() -> None:
     """Not in the repr of anything."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
-        assert "secret" not in f"{cluster!r} {cluster.listing()!r} {cluster.broker(1)!r}"
+        assert "secret" not in f"{cluster!r} {cluster.members()!r} {cluster.broker(1)!r}"
 
 
 def test_tls_listeners_speak_tls() -> None:

@@ -76,11 +76,11 @@ def test_a_stopped_broker_refuses_and_comes_back_on_its_port(fake_kafka: FakeClu
 def test_a_silent_broker_hears_and_says_nothing(fake_kafka: FakeCluster) -> None:
     """It accepts, and the request is in the log; after speak() it answers what comes next."""
     broker = fake_kafka.broker(1)
-    broker.silent()
+    broker.pause()
     with RawClient(broker) as client:
         client.send(API_VERSIONS, 4)
         assert fake_kafka.wait_for(lambda asked: len(asked) == 1, timeout=10)
-        broker.speak()
+        broker.resume()
         client.send(API_VERSIONS, 4)
         assert client.receive_frame()[:4] == b"\0\0\0\x02"
 

@@ -8,10 +8,10 @@ import pytest
 
 from featuregate.errors import ConfigError, LocalKafkaError
 from featuregate.testing.local_kafka.config import (
-    Plan,
+    ClusterConfig,
     client_properties,
     jaas,
-    lay_out,
+    node_configs,
     node_properties,
     properties_text,
 )
@@ -21,38 +21,40 @@ SHARED = Path("/cluster")
 HOME = SHARED / "node-1"
 
 
-def plan_of(version: str, nodes: int = 3, controllers: int = 0, security: str = "PLAINTEXT", **options: object) -> Plan:
-    """Plan a cluster with ports from 1001 on."""
+def config_of(
+    version: str, nodes: int = 3, controllers: int = 0, security: str = "PLAINTEXT", **options: object
+) -> ClusterConfig:
+    """Return the config of a cluster with ports from 1001."""
     recipe = recipe_for(version)
-    members = lay_out(nodes, controllers, range(1001, 2000), recipe, security)
-    return Plan(members=members, security=security, users={"alice": "alice-secret"}, **options)
+    nodes = node_configs(nodes, controllers, range(1001, 2000), recipe, security)
+    return ClusterConfig(nodes=nodes, security=security, users={"alice": "alice-secret"}, **options)
 
 
 def properties_of(version: str, index: int = 0, **options: object) -> dict[str, str]:
     """Configure one node of such a cluster."""
-    plan = plan_of(version, **options)
-    return node_properties(plan, plan.members[index], recipe_for(version), HOME)
+    config = config_of(version, **options)
+    return node_properties(config, config.nodes[index], recipe_for(version), HOME)
 
 
 def test_in_combined_mode_every_broker_votes():
     """No controllers of their own were asked for."""
-    plan = plan_of("4.2.0")
-    assert [(member.node_id, member.roles) for member in plan.members] == [
+    config = config_of("4.2.0")
+    assert [(node.node_id, node.roles) for node in config.nodes] == [
         (node_id, ("broker", "controller")) for node_id in (1, 2, 3)
     ]
 
 
 def test_controllers_of_their_own_are_numbered_from_101():
     """So that their ids are told from brokers' at a glance."""
-    plan = plan_of("4.2.0", nodes=2, controllers=3)
-    assert [broker.node_id for broker in plan.brokers] == [1, 2]
-    assert [controller.node_id for controller in plan.controllers] == [101, 102, 103]
+    config = config_of("4.2.0", nodes=2, controllers=3)
+    assert [broker.node_id for broker in config.brokers] == [1, 2]
+    assert [controller.node_id for controller in config.controllers] == [101, 102, 103]
 
 
 def test_no_port_is_used_twice():
     """Three for each node."""
-    members = plan_of("4.2.0", nodes=3, controllers=2).members
-    ports = [port for m in members for port in (m.client_port, m.internal_port, m.controller_port)]
+    nodes = config_of("4.2.0", nodes=3, controllers=2).nodes
+    ports = [port for m in nodes for port in (m.client_port, m.internal_port, m.controller_port)]
     assert len(set(ports)) == 15
 
 
@@ -60,7 +62,7 @@ def test_no_port_is_used_twice():
 def test_a_cluster_has_a_broker(nodes, controllers):
     """Nothing to serve clients is no cluster."""
     with pytest.raises(ConfigError):
-        plan_of("4.2.0", nodes=nodes, controllers=controllers)
+        config_of("4.2.0", nodes=nodes, controllers=controllers)
 
 
 def test_brokers_talk_to_each_other_apart_from_clients():
@@ -124,7 +126,7 @@ def test_internal_topics_survive_one_broker_where_there_are_three(nodes, replica
 def test_what_a_release_cannot_do_is_said_before_it_is_started(version, options, problem):
     """Not by a broker that dies with a stack trace."""
     with pytest.raises(LocalKafkaError, match=problem):
-        plan_of(version, **options).check(recipe_for(version))
+        config_of(version, **options).check(recipe_for(version))
 
 
 @pytest.mark.parametrize(
@@ -139,13 +141,13 @@ def test_what_a_release_cannot_do_is_said_before_it_is_started(version, options,
 def test_a_wrong_option_is_named(options, key):
     """ConfigError says which."""
     with pytest.raises(ConfigError) as caught:
-        plan_of("4.2.0", **options).check(recipe_for("4.2.0"))
+        config_of("4.2.0", **options).check(recipe_for("4.2.0"))
     assert caught.value.key == key
 
 
 def test_client_properties_of_the_plain_listener_are_the_least():
     """An address list and the protocol."""
-    assert client_properties(plan_of("4.2.0", nodes=2), SHARED) == {
+    assert client_properties(config_of("4.2.0", nodes=2), SHARED) == {
         "bootstrap.servers": "127.0.0.1:1001,127.0.0.1:1004",
         "security.protocol": "PLAINTEXT",
     }
@@ -153,8 +155,8 @@ def test_client_properties_of_the_plain_listener_are_the_least():
 
 def test_client_properties_have_files_and_credentials():
     """All that mutual TLS with a password needs."""
-    plan = plan_of("4.2.0", nodes=1, security="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", client_auth=True)
-    assert client_properties(plan, SHARED) == {
+    config = config_of("4.2.0", nodes=1, security="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", client_auth=True)
+    assert client_properties(config, SHARED) == {
         "bootstrap.servers": "127.0.0.1:1001",
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": "/cluster/ca.pem",
@@ -168,8 +170,8 @@ def test_client_properties_have_files_and_credentials():
 
 def test_tokens_need_no_password():
     """OAUTHBEARER with unsecured tokens has a principal instead."""
-    plan = plan_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
-    properties = client_properties(plan, SHARED)
+    config = config_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
+    properties = client_properties(config, SHARED)
     assert properties["sasl.oauthbearer.config"] == "principal=alice"
     assert "sasl.password" not in properties
 
@@ -184,13 +186,13 @@ def test_tokens_need_no_password():
 )
 def test_brokers_know_how_to_check_credentials(mechanism, module):
     """One login module for the mechanism of the clients' listener."""
-    plan = plan_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism=mechanism)
-    assert jaas(plan) == f"KafkaServer {{ org.apache.kafka.common.security.{module}; }};\n"
+    config = config_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism=mechanism)
+    assert jaas(config) == f"KafkaServer {{ org.apache.kafka.common.security.{module}; }};\n"
 
 
-def test_invariant_9_a_plan_shows_no_password():
+def test_invariant_9_a_config_shows_no_password():
     """Its repr may stand in a traceback."""
-    assert "alice-secret" not in repr(plan_of("4.2.0"))
+    assert "alice-secret" not in repr(config_of("4.2.0"))
 
 
 def test_a_properties_file_escapes_what_would_end_a_line():

@@ -13,7 +13,7 @@ from featuregate.testing.local_kafka.commands import Installation, format_argume
 from featuregate.testing.local_kafka.jars import cache_folder, install, jars_of
 from featuregate.testing.local_kafka.java import java_major
 from featuregate.testing.local_kafka.probe import parse_membership
-from featuregate.testing.local_kafka.processes import Ports
+from featuregate.testing.local_kafka.processes import ReservedPorts
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.testing.local_kafka.zookeeper import registered_in
 
@@ -121,8 +121,8 @@ def test_half_a_release_is_never_there(tmp_path):
 
 def test_reserved_ports_are_given_to_nobody_else():
     """As long as they are reserved, a new socket gets other ones."""
-    ports = Ports(40)
-    others = Ports(40)
+    ports = ReservedPorts(40)
+    others = ReservedPorts(40)
     assert not set(ports.numbers) & set(others.numbers)
     ports.close()
     others.close()

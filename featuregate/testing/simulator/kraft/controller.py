@@ -25,12 +25,12 @@ from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRespon
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.simulator.builds import Binary
+    from featuregate.testing.simulator.builds import Build
     from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
     Ranges = Mapping[int, Mapping[str, tuple[int, int]]]
 
-__all__ = ["Judged", "Registry", "judge"]
+__all__ = ["ControllerState", "UpdateAnswer", "answer_update"]
 
 _REGISTRATIONS_FROM: Final = (3, 7)
 _INVALID_UPDATE_VERSION: Final = 95
@@ -40,37 +40,37 @@ _FOR_ALL: Final = "The update failed for all features since the following featur
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registry:
-    """What the active controller goes by."""
+class ControllerState:
+    """What the active controller decides by."""
 
     node_id: int
-    binary: Binary
+    build: Build
     voters: tuple[int, ...]
     brokers: Ranges
-    """Registered brokers, fenced ones too, to what each said that it supports."""
+    """For each registered broker, including fenced ones, the levels that it supports."""
     controllers: Ranges
-    """The same of registered controllers."""
+    """The same for registered controllers."""
     connected: Ranges
-    """The same of the other voters that the controller is connected to."""
+    """The same for the other voters that the controller has a connection to."""
     levels: Mapping[str, int]
-    """Finalized, as the metadata log holds them."""
+    """The finalized levels in the metadata log."""
     kraft_version: int
-    """The level that the quorum itself runs at, which no metadata record holds."""
+    """The level at which the quorum runs. No metadata record holds it."""
 
     @property
     def controller(self) -> Controller:
-        """Put it as the rules ask for it."""
-        release = self.binary.numbers
+        """The same state, in the form that the rules read."""
+        release = self.build.numbers
         registers = release >= _REGISTRATIONS_FROM
         levels = self.levels
         if release >= ALL_OR_NOTHING_FROM:
-            believed = 0 if counts_kraft_version_as_0(release) else self.kraft_version
-            levels = {**levels, KRAFT_VERSION: believed}
+            level = 0 if counts_kraft_version_as_0(release) else self.kraft_version
+            levels = {**levels, KRAFT_VERSION: level}
         others = self.controllers if registers else self.connected
         missing = set(self.voters) - {self.node_id, *others} if registers else ()
         return Controller(
             release=release,
-            own=Node(self.node_id, self.binary.supported),
+            own=Node(self.node_id, self.build.supported),
             brokers=_nodes(self.brokers),
             controllers=tuple(node for node in _nodes(others) if node.node_id != self.node_id),
             unregistered=tuple(sorted(missing)),
@@ -82,65 +82,66 @@ def _nodes(ranges: Ranges) -> tuple[Node, ...]:
     return tuple(Node(node_id, supported) for node_id, supported in sorted(ranges.items()))
 
 
-class Judged(NamedTuple):
-    """The answer to a request, and what is written to the metadata log for it."""
+class UpdateAnswer(NamedTuple):
+    """The answer to a request, and what the controller writes to the metadata log."""
 
     response: UpdateFeaturesResponse
     records: Mapping[str, int]
-    """Feature to level, in order; empty for a dry run and for what is refused."""
+    """Feature to level, in order; empty for a dry run and for a refused request."""
     kraft_version: int | None
-    """What the quorum itself moves to."""
+    """The new level of the quorum; ``None`` where it does not change."""
 
 
-def judge(registry: Registry, request: UpdateFeaturesRequest, version: int) -> Judged:
-    """Judge a request of this version. Of a feature that is named twice, the last update counts."""
+def answer_update(state: ControllerState, request: UpdateFeaturesRequest, version: int) -> UpdateAnswer:
+    """Answer a request of this version. Where a request names a feature twice, the last update counts."""
     updates = {update.feature: update for update in request.updates}
-    controller = registry.controller
-    proposed = {**registry.levels, **{feature: update.max_version_level for feature, update in updates.items()}}
-    at_once = controller.release >= ALL_OR_NOTHING_FROM
+    controller = state.controller
+    proposed = {**state.levels, **{feature: update.max_version_level for feature, update in updates.items()}}
+    all_or_nothing = controller.release >= ALL_OR_NOTHING_FROM
     records, errors, kraft_version = dict[str, int](), dict[str, str | None](), None
     for feature in in_map_order(updates):
         wanted = Wanted(feature, updates[feature].max_version_level, _type_of(updates[feature], version))
-        errors[feature] = problem = _refusal(registry, controller, wanted, proposed)
-        if problem is not None and at_once:
-            # What the quorum has taken by then is not taken back, though all is refused (seen: 4.1.1, 4.2.0).
-            return Judged(_refused(_FOR_ALL + problem), {}, None if request.validate_only else kraft_version)
+        errors[feature] = problem = _refusal(state, controller, wanted, proposed)
+        if problem is not None and all_or_nothing:
+            # The quorum keeps the level that it has raised, although the controller refuses the request (seen: 4.1.1,
+            # 4.2.0).
+            return UpdateAnswer(_refused(_FOR_ALL + problem), {}, None if request.validate_only else kraft_version)
         if problem is not None:
             continue
-        if _raises_the_quorum(controller, wanted):
+        if _raises_quorum(controller, wanted):
             kraft_version = wanted.level
-        elif not _is_of_the_quorum(controller, feature):
+        elif not _belongs_to_quorum(controller, feature):
             records[feature] = wanted.level
-    response = _all_done(request, version) if at_once else _one_by_one(errors)
-    return Judged(response, {}, None) if request.validate_only else Judged(response, records, kraft_version)
+    response = _succeeded(request, version) if all_or_nothing else _results(errors)
+    return UpdateAnswer(response, {}, None) if request.validate_only else UpdateAnswer(response, records, kraft_version)
 
 
-def _refusal(registry: Registry, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:
-    """Return why an update is refused, in the controller's words; what only the quorum knows, it is asked itself."""
-    said = objections(wanted, controller, proposed)
-    refused = next((objection.text for objection in said if objection.judgement == "refused"), None)
-    if refused is None and _raises_the_quorum(controller, wanted) and not _voters_support(registry, wanted.level):
+def _refusal(state: ControllerState, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:
+    """Return why the controller refuses an update, in its own words. For ``kraft.version``, ask the quorum too."""
+    found = objections(wanted, controller, proposed)
+    refused = next((objection.text for objection in found if objection.judgement == "refused"), None)
+    if refused is None and _raises_quorum(controller, wanted) and not _voters_support(state, wanted.level):
         return f"Invalid upgrade of {KRAFT_VERSION} to {wanted.level} because not all of the voters support it"
     return refused
 
 
-def _is_of_the_quorum(controller: Controller, feature: str) -> bool:
+def _belongs_to_quorum(controller: Controller, feature: str) -> bool:
     return feature == KRAFT_VERSION and controller.release >= QUORUM_RAISES_KRAFT_VERSION_FROM
 
 
-def _raises_the_quorum(controller: Controller, wanted: Wanted) -> bool:
-    return _is_of_the_quorum(controller, wanted.feature) and wanted.level != controller.level(KRAFT_VERSION)
+def _raises_quorum(controller: Controller, wanted: Wanted) -> bool:
+    return _belongs_to_quorum(controller, wanted.feature) and wanted.level != controller.level(KRAFT_VERSION)
 
 
-def _voters_support(registry: Registry, level: int) -> bool:
-    """Say whether every voter told the leader that it can run a ``kraft.version``."""
-    said = {**registry.controllers, **registry.connected, registry.node_id: registry.binary.supported}
-    ranges = [said.get(voter, {}).get(KRAFT_VERSION, _DISABLED) for voter in registry.voters]
+def _voters_support(state: ControllerState, level: int) -> bool:
+    """Return whether every voter reported to the leader that it supports a ``kraft.version``."""
+    supported = {**state.controllers, **state.connected, state.node_id: state.build.supported}
+    ranges = [supported.get(voter, {}).get(KRAFT_VERSION, _DISABLED) for voter in state.voters]
     return all(lowest <= level <= highest for lowest, highest in ranges)
 
 
 def _type_of(update: FeatureUpdate, version: int) -> str:
-    # Of v0 the controllers read the field that v0 has not, and find its default.
+    # For v0, controllers read the upgrade type too, which v0 lacks, and so find its default.
     code = update.upgrade_type if version else UpgradeType.UPGRADE
     return UpgradeType(code).name.lower() if code in tuple(UpgradeType) else "unknown"
 
@@ -149,12 +150,12 @@ def _refused(message: str) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_code=_INVALID_UPDATE_VERSION, error_message=message)
 
 
-def _all_done(request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResponse:
+def _succeeded(request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResponse:
     results = tuple(FeatureResult(feature=update.feature, error_message="NONE") for update in request.updates)
     return UpdateFeaturesResponse(results=results if version <= _WITH_RESULTS else ())
 
 
-def _one_by_one(errors: Mapping[str, str | None]) -> UpdateFeaturesResponse:
+def _results(errors: Mapping[str, str | None]) -> UpdateFeaturesResponse:
     results = tuple(
         FeatureResult(feature=feature, error_code=_INVALID_UPDATE_VERSION if problem else 0, error_message=problem)
         for feature, problem in sorted(errors.items())

@@ -1,7 +1,7 @@
-"""The order in which Java walks through a ``HashMap`` of names.
+"""The iteration order of a Java ``HashMap`` with names as its keys.
 
-A controller of Kafka 4.0 or newer refuses a request by the first update that fails, and keeps the updates in such a
-map. So which of several errors an operator is told depends on it.
+A controller of Kafka 4.0 or newer keeps the updates of a request in such a map, and refuses the request because of the
+first update that fails. So the order decides which of several errors the controller reports.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _LOAD: Final = 0.75
 
 
 def in_map_order(names: Iterable[str]) -> list[str]:
-    """Sort distinct names as a ``java.util.HashMap`` lists them that got them in this order.
+    """Sort distinct names as a ``java.util.HashMap`` lists them after they were inserted in this order.
 
-    Source: ``String.hashCode`` and ``HashMap.hash`` of the Java class library. A bucket of eight names or more would
-    be ordered in another way; nobody finalizes so many features at once.
+    Source: ``String.hashCode`` and ``HashMap.hash`` of the Java class library. Buckets of eight names or more have
+    another order; no request has so many features.
     """
     distinct = list(dict.fromkeys(names))
     buckets = _BUCKETS

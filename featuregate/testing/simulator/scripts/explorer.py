@@ -1,7 +1,7 @@
-"""Scripts made up by chance, and a failing one made small.
+"""The explorer: generate random scripts, find one that fails a check, and shrink it.
 
-Shrinking is by hand and not by hypothesis, because the explorer is for users' tests too, and those should need
-nothing but featuregate; a script is a flat tuple of plain values, so that leaving events out is all there is to do.
+The explorer shrinks without hypothesis, because users' tests should need nothing but featuregate. A script is a flat
+tuple of plain values, so that it is enough to leave events out.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.testing.simulator.cluster import apply
 from featuregate.testing.simulator.events import (
-    AppRestarts,
     CatchUp,
-    ClockJumps,
     ClusterEvent,
     Event,
-    Garble,
     Heal,
     HoldRegistrations,
     Join,
+    JumpClock,
     Kill,
     Lag,
     Leave,
-    Look,
     Partition,
     Pause,
+    Poll,
     Rebuild,
     ReleaseRegistrations,
+    RestartApp,
     Restore,
     Resume,
     Roll,
@@ -37,23 +36,24 @@ from featuregate.testing.simulator.events import (
     Start,
     Stop,
     Tick,
+    TruncateAnswer,
     UpdateFeatures,
 )
-from featuregate.testing.simulator.scripts.script import Script, check
-from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper
+from featuregate.testing.simulator.scripts.script import Script, check_invariants
+from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from featuregate.testing.simulator.cluster import Beginning, Cluster
+    from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
 
-__all__ = ["Check", "ScriptFailed", "Vocabulary", "as_code", "explore", "make_up", "shrink"]
+__all__ = ["ScriptCheck", "ScriptChoices", "ScriptFailed", "as_code", "explore", "random_script", "shrink"]
 
-Check = Callable[[Script], object]
-"""What a script must survive: raises where it does not."""
+ScriptCheck = Callable[[Script], object]
+"""A check of a script: raises if the script fails it."""
 
 _WEIGHTS: Final[Mapping[type[Event], int]] = {
-    Look: 12,
+    Poll: 12,
     Roll: 8,
     UpdateFeatures: 7,
     Tick: 4,
@@ -66,9 +66,9 @@ _WEIGHTS: Final[Mapping[type[Event], int]] = {
     Resume: 3,
     Partition: 2,
     Heal: 3,
-    Garble: 2,
-    AppRestarts: 1,
-    ClockJumps: 1,
+    TruncateAnswer: 2,
+    RestartApp: 1,
+    JumpClock: 1,
     Join: 1,
     Leave: 1,
     Rebuild: 1,
@@ -77,31 +77,31 @@ _WEIGHTS: Final[Mapping[type[Event], int]] = {
     ReleaseRegistrations: 2,
 }
 _WITH_ZOOKEEPER: Final = (HoldRegistrations, ReleaseRegistrations)
-_BROKERS_AT_MOST: Final = 6
+_MOST_BROKERS: Final = 6
 _TICKS: Final = (1, 2, 20, 50)
 _CUTS: Final = (0, 3, 11, 200)
-_JUMP: Final = 1e6
+_LONGEST_JUMP: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
-    """What made-up scripts may use."""
+class ScriptChoices:
+    """What random scripts choose from."""
 
-    binaries: Sequence[str]
-    """What nodes are rolled to."""
+    builds: Sequence[str]
+    """The builds that nodes are rolled to."""
     levels: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Feature to the levels that the operator asks for."""
+    """Feature to the levels that the operator requests."""
 
 
 class ScriptFailed(AssertionError):
-    """A made-up script failed, and this is the smallest part of it that does.
+    """A random script failed a check, and was shrunk.
 
     Attributes
     ----------
     script : Script
-        That part.
+        The shrunk script, which fails too.
     seed : int
-        With which it was found.
+        The seed that led to it.
     """
 
     def __init__(self, script: Script, seed: int, code: str) -> None:
@@ -111,113 +111,113 @@ class ScriptFailed(AssertionError):
         self._code = code
 
     def __str__(self) -> str:
-        return f"found with seed {self.seed}, and made small:\n\n{self._code}"
+        return f"found with seed {self.seed}, and shrunk:\n\n{self._code}"
 
 
 def explore(
-    start: Beginning,
+    spec: ClusterSpec,
     *,
     seed: int,
     scripts: int = 100,
     length: int = 30,
-    vocabulary: Vocabulary | None = None,
-    survives: Check = check,
+    choices: ScriptChoices | None = None,
+    check: ScriptCheck = check_invariants,
 ) -> None:
-    """Make scripts up, and see whether each is survived.
+    """Generate random scripts, and check each.
 
     Parameters
     ----------
-    start
-        How each begins.
+    spec
+        The cluster at the start of each script.
     seed
-        The same seed makes up the same scripts.
+        The same seed gives the same scripts.
     scripts, length
-        How many scripts, of how many events each.
-    vocabulary
-        What they use; by default releases and levels that go with the start.
-    survives
-        Raises for a script that is not survived: :func:`check`, or a function of your own.
+        The number of scripts, and of events in each.
+    choices
+        What the scripts choose from; by default builds and levels that suit the cluster.
+    check
+        Raises if a script fails: :func:`check_invariants`, or a function of your own.
 
     Raises
     ------
     ScriptFailed
-        One was not. The error holds it, shrunk, and prints it as code; what was raised is its cause.
+        A script failed. The error holds the shrunk script and prints it as code; its cause is what the check raised.
     """
-    words = vocabulary or Vocabulary(binaries=start.usual_binaries, levels=start.usual_levels)
-    chance = random.Random(seed)  # noqa: S311 - made to be repeated, not to be secret
+    choices = choices or ScriptChoices(builds=spec.default_builds, levels=spec.default_levels)
+    chance = random.Random(seed)  # noqa: S311 - scripts must be repeatable, not secret
     for _ in range(scripts):
-        script = make_up(start, words, chance, length)
-        if _failure(script, survives) is not None:
-            small = shrink(script, survives)
-            raise ScriptFailed(small, seed, as_code(small, survives)) from _failure(small, survives)
+        script = random_script(spec, choices, chance, length)
+        if _failure(script, check) is not None:
+            shrunk = shrink(script, check)
+            raise ScriptFailed(shrunk, seed, as_code(shrunk, check)) from _failure(shrunk, check)
 
 
-def make_up(start: Beginning, vocabulary: Vocabulary, chance: random.Random, length: int) -> Script:
-    """Make up one script, all of whose events can happen."""
-    cluster, events = start.begin(), list[Event]()
-    kinds = [kind for kind in _WEIGHTS if isinstance(start, ZooKeeper) or kind not in _WITH_ZOOKEEPER]
+def random_script(spec: ClusterSpec, choices: ScriptChoices, chance: random.Random, length: int) -> Script:
+    """Generate one script. All of its events can happen."""
+    cluster, events = spec.create(), list[Event]()
+    kinds = [kind for kind in _WEIGHTS if isinstance(spec, ZooKeeper) or kind not in _WITH_ZOOKEEPER]
     weights = [_WEIGHTS[kind] for kind in kinds]
     while len(events) < length:
         (kind,) = chance.choices(kinds, weights)
-        event = _draw(kind, cluster, vocabulary, chance)
+        event = _draw(kind, cluster, choices, chance)
         if event is None:
             continue
         if isinstance(event, ClusterEvent):
             cluster = apply(cluster, event).cluster
         events.append(event)
-    return Script(start, tuple(events))
+    return Script(spec, tuple(events))
 
 
-def shrink(script: Script, survives: Check = check) -> Script:
-    """Leave out events for as long as the script fails: first halves, then quarters, at last one by one.
+def shrink(script: Script, check: ScriptCheck = check_invariants) -> Script:
+    """Leave out events while the script still fails: first halves, then quarters, at last single events.
 
-    The result fails too, and no single event of it can be left out (Zeller's delta debugging).
+    The result fails too, and passes without any one of its events (Zeller's delta debugging).
     """
     events, size = script.events, max(1, len(script.events) // 2)
     while True:
-        fewer = _thinned(replace(script, events=events), size, survives)
+        fewer = _thinned(replace(script, events=events), size, check)
         if size == 1 and fewer == events:
             return replace(script, events=events)
         events, size = fewer, max(1, size // 2)
 
 
-def _thinned(script: Script, size: int, survives: Check) -> tuple[Event, ...]:
-    """Leave out each run of so many events without which it still fails."""
+def _thinned(script: Script, size: int, check: ScriptCheck) -> tuple[Event, ...]:
+    """Leave out each run of ``size`` events without which the script still fails."""
     events, at = script.events, 0
     while at < len(events):
         fewer = events[:at] + events[at + size :]
-        if _failure(replace(script, events=fewer), survives) is not None:
+        if _failure(replace(script, events=fewer), check) is not None:
             events = fewer
         else:
             at += size
     return events
 
 
-def as_code(script: Script, survives: Check = check) -> str:
-    """Print a script as Python that runs it again."""
-    names = {"Script", type(script.start).__name__, *(type(event).__name__ for event in script.events)}
-    names |= {"Binary"} if "Binary(" in repr(script.start) else set()
-    home, name = survives.__module__, survives.__qualname__
-    if survives is check:
-        names, lines = names | {"check"}, []
+def as_code(script: Script, check: ScriptCheck = check_invariants) -> str:
+    """Return a Python program that runs a script again."""
+    names = {"Script", type(script.spec).__name__, *(type(event).__name__ for event in script.events)}
+    names |= {"Build"} if "Build(" in repr(script.spec) else set()
+    module, name = check.__module__, check.__qualname__
+    if check is check_invariants:
+        names, lines = names | {"check_invariants"}, []
     else:
-        lines = [f"from {home} import {name}"]
+        lines = [f"from {module} import {name}"]
     lines = [f"from featuregate.testing.simulator import {', '.join(sorted(names))}", *lines]
     return "\n".join([*lines, "", f"script = {script!r}", f"{name}(script)", ""])
 
 
-def _failure(script: Script, survives: Check) -> Exception | None:
-    """Return what a script fails with. One that cannot happen, for what was left out of it, has not failed."""
+def _failure(script: Script, check: ScriptCheck) -> Exception | None:
+    """Return the error of a failing script. A script that cannot happen without what was left out has not failed."""
     try:
-        survives(script)
+        check(script)
     except ScriptError:
         return None
-    except Exception as error:  # noqa: BLE001 - whatever a user's check raises
+    except Exception as error:  # noqa: BLE001 - a user's check may raise any error
         return error
     return None
 
 
-def _draw(kind: type[Event], cluster: Cluster, words: Vocabulary, chance: random.Random) -> Event | None:  # noqa: C901, PLR0911 - one line an event
+def _draw(kind: type[Event], cluster: Cluster, choices: ScriptChoices, chance: random.Random) -> Event | None:  # noqa: C901, PLR0911 - one line an event
     nodes = sorted(cluster.nodes)
     brokers = [node_id for node_id in nodes if cluster.nodes[node_id].is_broker]
     node_id, broker = chance.choice(nodes), chance.choice(brokers)
@@ -226,28 +226,28 @@ def _draw(kind: type[Event], cluster: Cluster, words: Vocabulary, chance: random
     if kind in (Lag, CatchUp):
         return kind(broker)
     if kind is Roll:
-        return Roll(node_id, chance.choice(words.binaries))
+        return Roll(node_id, chance.choice(choices.builds))
     if kind is UpdateFeatures:
-        return _draw_update(words, chance)
+        return _draw_update(choices, chance)
     if kind is Tick:
         return Tick(chance.choice(_TICKS))
     if kind is Partition:
         return Partition(tuple(sorted(chance.sample(nodes, chance.randint(1, len(nodes))))))
-    if kind is Garble:
-        return Garble(broker, chance.choice(_CUTS))
-    if kind is ClockJumps:
-        return ClockJumps(float(round(chance.uniform(-_JUMP, _JUMP))))
+    if kind is TruncateAnswer:
+        return TruncateAnswer(broker, chance.choice(_CUTS))
+    if kind is JumpClock:
+        return JumpClock(float(round(chance.uniform(-_LONGEST_JUMP, _LONGEST_JUMP))))
     if kind is Join:
         free = min(set(range(1, len(brokers) + 2)) - set(nodes))
-        return Join(free, chance.choice(words.binaries)) if len(brokers) < _BROKERS_AT_MOST else None
+        return Join(free, chance.choice(choices.builds)) if len(brokers) < _MOST_BROKERS else None
     if kind is Leave:
         return None if cluster.nodes[broker].is_controller or len(brokers) == 1 else Leave(broker)
     return kind()
 
 
-def _draw_update(words: Vocabulary, chance: random.Random) -> UpdateFeatures | None:
-    if not words.levels:
+def _draw_update(choices: ScriptChoices, chance: random.Random) -> UpdateFeatures | None:
+    if not choices.levels:
         return None
-    feature = chance.choice(sorted(words.levels))
-    level, kind = chance.choice(list(words.levels[feature])), chance.choice((1, 1, 2, 2, 3))
+    feature = chance.choice(sorted(choices.levels))
+    level, kind = chance.choice(list(choices.levels[feature])), chance.choice((1, 1, 2, 2, 3))
     return UpdateFeatures({feature: level}, kind)

@@ -1,117 +1,116 @@
-"""Scripts: a cluster as it begins, and what happens then. Running one is deterministic."""
+"""Scripts: a new cluster, and the events that happen to it. Running a script is deterministic."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.testing.simulator.cluster import Happened, apply
+from featuregate.testing.simulator.cluster import EventResult, apply
 from featuregate.testing.simulator.events import (
     TICK_SECONDS,
-    AppRestarts,
-    ClockJumps,
     ClusterEvent,
     Event,
-    Garble,
-    Look,
+    JumpClock,
+    Poll,
+    RestartApp,
     ScriptError,
     Tick,
+    TruncateAnswer,
 )
-from featuregate.testing.simulator.scripts.invariants import Witness
+from featuregate.testing.simulator.scripts.invariants import InvariantChecker
 from featuregate.testing.simulator.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.testing.simulator.cluster import Beginning, Cluster
-    from featuregate.testing.simulator.requirements import Wants
+    from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
+    from featuregate.testing.simulator.requirements import AppRequirements
     from featuregate.wire.update_features import UpdateFeaturesResponse
 
-__all__ = ["Script", "Step", "check", "run", "steps", "witnessed"]
+__all__ = ["Script", "ScriptStep", "check_invariants", "check_with", "run"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Script(Value):
-    """What happens, from the beginning. A value: it compares, pickles and prints as code."""
+    """A cluster and events. A value: it compares, pickles and prints as code."""
 
-    start: Beginning
+    spec: ClusterSpec
     events: tuple[Event, ...] = field(default=())
 
     def __repr__(self) -> str:
         lines = "".join(f"        {event!r},\n" for event in self.events)
-        return f"Script(\n    {self.start!r},\n    (\n{lines}    ),\n)" if lines else f"Script({self.start!r})"
+        return f"Script(\n    {self.spec!r},\n    (\n{lines}    ),\n)" if lines else f"Script({self.spec!r})"
 
 
-class Step(NamedTuple):
+class ScriptStep(NamedTuple):
     """One event, and the cluster after it."""
 
     event: Event
     cluster: Cluster
     response: UpdateFeaturesResponse | None
-    """What an operator was told; ``None`` where nobody answered."""
+    """The answer to UpdateFeatures; ``None`` where no node answered, and for all other events."""
 
 
-def run(script: Script) -> tuple[Step, ...]:
-    """Let everything in a script happen; the same script always gives the same.
+def run(script: Script) -> tuple[ScriptStep, ...]:
+    """Apply all events of a script. The same script always gives the same steps.
 
     Raises
     ------
     ScriptError
-        An event cannot happen: it names a node or a binary that there is not.
+        An event cannot happen, for example because it names a node or a build that does not exist.
     """
-    return tuple(steps(script))
+    return tuple(_steps(script))
 
 
-def steps(script: Script) -> Iterator[Step]:
-    """Let a script happen step by step; what happens to the app leaves the cluster as it is."""
-    cluster = script.start.begin()
+def _steps(script: Script) -> Iterator[ScriptStep]:
+    cluster = script.spec.create()
     for event in script.events:
-        happened = apply(cluster, event) if isinstance(event, ClusterEvent) else Happened(cluster)
-        cluster = happened.cluster
-        yield Step(event, cluster, happened.response)
+        result = apply(cluster, event) if isinstance(event, ClusterEvent) else EventResult(cluster)
+        cluster = result.cluster
+        yield ScriptStep(event, cluster, result.response)
 
 
-def check(script: Script, *, wants: Wants | None = None) -> None:
-    """Let an app look at the cluster all the while, and hold featuregate to its invariants.
+def check_invariants(script: Script, *, requirements: AppRequirements | None = None) -> None:
+    """Run a script beside an app, and check that featuregate keeps its invariants.
 
-    It looks where the script says :class:`~featuregate.testing.simulator.Look`, and once at the end.
+    The app polls where the script has a :class:`~featuregate.testing.simulator.Poll`, and once at the end.
 
     Parameters
     ----------
     script
-        What happens to the cluster and to the app.
-    wants
-        What the gates of the app require; by default what gates of that generation do.
+        The events of the cluster and of the app.
+    requirements
+        What the gates of the app require; by default what suits the cluster.
 
     Raises
     ------
     InvariantBroken
-        One does not hold.
+        An invariant does not hold.
     ScriptError
-        The script cannot happen.
+        An event of the script cannot happen.
     """
-    witnessed(script, Witness(wants or script.start.wants))
+    check_with(InvariantChecker(requirements or script.spec.app_requirements), script)
 
 
-def witnessed(script: Script, witness: Witness) -> None:
-    """Let a script happen before a witness; raises as :func:`check` does."""
+def check_with(checker: InvariantChecker, script: Script) -> None:
+    """Run a script beside the app of a checker. Raises as :func:`check_invariants`."""
     cut: dict[int, int] = {}
-    cluster = script.start.begin()
-    for event, cluster, _ in steps(script):
+    cluster = script.spec.create()
+    for event, cluster, _ in _steps(script):
         match event:
-            case Look():
-                witness.look(cluster, cut)
+            case Poll():
+                checker.poll(cluster, cut)
                 cut = {}
-            case Garble(node_id, after):
+            case TruncateAnswer(node_id, after_bytes):
                 if node_id not in cluster.nodes:
                     raise ScriptError(f"there is no node {node_id}")
-                cut[node_id] = after
-            case AppRestarts():
-                witness.restart()
-            case ClockJumps(seconds):
-                witness.app.now += seconds
+                cut[node_id] = after_bytes
+            case RestartApp():
+                checker.restart()
+            case JumpClock(seconds):
+                checker.app.now += seconds
             case Tick(ticks):
-                witness.pass_time(ticks * TICK_SECONDS)
+                checker.pass_time(ticks * TICK_SECONDS)
             case _:
-                witness.check_checks()
-    witness.look(cluster, cut)
+                checker.check_gates()
+    checker.poll(cluster, cut)

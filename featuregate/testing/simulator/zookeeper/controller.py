@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Range = tuple[int, int]
 
-__all__ = ["DISABLED", "WRONG_CONTROLLER", "Judged", "failed", "judge"]
+__all__ = ["DISABLED", "WRONG_CONTROLLER", "UpdateAnswer", "answer_update", "as_failed"]
 
 _NOT_CONTROLLER: Final = 41
 _FEATURE_UPDATE_FAILED: Final = 96
@@ -32,39 +32,39 @@ DISABLED: Final = UpdateFeaturesResponse(
 )
 
 
-class Judged(NamedTuple):
-    """The answer to a request, and what ``/features`` should hold then."""
+class UpdateAnswer(NamedTuple):
+    """The answer to a request, and the levels that ``/features`` should hold afterwards."""
 
     response: UpdateFeaturesResponse
     levels: Mapping[str, Range]
 
 
-def judge(
+def answer_update(
     request: UpdateFeaturesRequest,
     *,
     existing: Mapping[str, Range],
     own: Mapping[str, Range],
     brokers: Iterable[Mapping[str, Range]],
-) -> Judged:
-    """Judge a request, update by update: some may be made while others are not.
+) -> UpdateAnswer:
+    """Answer a request, update by update: the controller may make some updates and refuse others.
 
     Parameters
     ----------
     request
         With ``allowDowngrade`` read as :attr:`UpgradeType.SAFE_DOWNGRADE`.
     existing
-        What is finalized, as the controller has read it.
+        The finalized levels, as the controller has read them.
     own
-        What the controller itself supports.
+        The levels that the controller itself supports.
     brokers
-        What each broker that it knows supports, itself included.
+        The levels that each known broker supports, the controller included.
     """
     controller = ZooKeeperController(
         own=Node(None, own), brokers=tuple(Node(None, supported) for supported in brokers), levels=existing
     )
     levels, results = dict(existing), []
     for update in request.updates:
-        made = _judge_one(update, own, controller)
+        made = _answer_one(update, own, controller)
         if isinstance(made, str):
             results.append(FeatureResult(feature=update.feature, error_code=INVALID_REQUEST, error_message=made))
             continue
@@ -73,11 +73,11 @@ def judge(
             del levels[update.feature]
         else:
             levels[update.feature] = made
-    return Judged(UpdateFeaturesResponse(results=tuple(results)), levels)
+    return UpdateAnswer(UpdateFeaturesResponse(results=tuple(results)), levels)
 
 
-def failed(response: UpdateFeaturesResponse) -> UpdateFeaturesResponse:
-    """Say of all that would have been made that it failed: the controller did not read back what it wrote."""
+def as_failed(response: UpdateFeaturesResponse) -> UpdateFeaturesResponse:
+    """Report every accepted update as failed: the controller did not read its own change."""
     text = "Unable to update finalized features due to an unexpected server error."
     results = tuple(
         FeatureResult(feature=result.feature, error_code=_FEATURE_UPDATE_FAILED, error_message=text)
@@ -88,8 +88,8 @@ def failed(response: UpdateFeaturesResponse) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(results=results)
 
 
-def _judge_one(update: FeatureUpdate, own: Mapping[str, Range], controller: ZooKeeperController) -> Range | str | None:
-    """Return the new range, ``None`` for a deletion, or what is wrong."""
+def _answer_one(update: FeatureUpdate, own: Mapping[str, Range], controller: ZooKeeperController) -> Range | str | None:
+    """Return the new range, ``None`` for a deletion, or a text that says why the update is refused."""
     level = update.max_version_level
     kind = "upgrade" if update.upgrade_type == UpgradeType.UPGRADE else "safe_downgrade"
     for objection in objections(Wanted(update.feature, level, kind), controller):

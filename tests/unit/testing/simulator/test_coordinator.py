@@ -39,7 +39,7 @@ from featuregate.records import (
     tagged_fields,
 )
 from featuregate.records.releases import coordinators
-from featuregate.testing.simulator import Coordinator, Loaded, LogRecord, ScriptError, compact
+from featuregate.testing.simulator import LoadResult, LogRecord, ScriptError, SimulatedCoordinator, compact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +78,9 @@ def transaction(**says: int) -> TransactionLogValue:
     )
 
 
-def newest(log: CoordinatorLog = CONSUMER_OFFSETS) -> Coordinator:
+def newest(log: CoordinatorLog = CONSUMER_OFFSETS) -> SimulatedCoordinator:
     """The newest coordinator there is, with every feature on."""
-    return Coordinator(NEWEST, log.topic, ALL_ON)
+    return SimulatedCoordinator(NEWEST, log.topic, ALL_ON)
 
 
 def version(record: LogRecord) -> int:
@@ -90,9 +90,9 @@ def version(record: LogRecord) -> int:
     return int.from_bytes(value[:2])
 
 
-def kinds(loaded: Loaded) -> list[tuple[int, str]]:
+def kinds(loaded: LoadResult) -> list[tuple[int, str]]:
     """What was lost, and where."""
-    return [(lost.at, lost.loss.kind) for lost in loaded.lost]
+    return [(lost.position, lost.loss.kind) for lost in loaded.losses]
 
 
 # ---------------------------------------------------------------- motivation: there was no way back
@@ -102,35 +102,35 @@ def test_before_kip_915_an_unknown_record_type_ends_a_group_coordinators_load() 
     """It then serves the partition as if nobody had ever committed, the record before it included."""
     by = newest()
     log = [by.write(GROUP, GENERATION), by.write(PATTERN, TOPICS), by.write(OTHER_COMMIT, OFFSET)]
-    loaded = Coordinator("3.4.0").load(log)
+    loaded = SimulatedCoordinator("3.4.0").load(log)
     assert loaded.stopped is not None
-    assert (loaded.stopped.at, loaded.stopped.record.key) == (1, PATTERN)
+    assert (loaded.stopped.position, loaded.stopped.record.key) == (1, PATTERN)
     assert loaded.stopped.loss.why == "record type 16 is unknown"
-    assert (loaded.state, loaded.served) == ({}, True)
+    assert (loaded.state, loaded.available) == ({}, True)
 
 
 def test_before_kip_915_a_newer_version_of_a_known_record_ends_the_load() -> None:
     """OffsetCommitValue 4 is what brokers write from 4.1 on, whether or not it says more."""
-    loaded = Coordinator("3.4.0").load([Coordinator("4.1").write(COMMIT, OFFSET)])
+    loaded = SimulatedCoordinator("3.4.0").load([SimulatedCoordinator("4.1").write(COMMIT, OFFSET)])
     assert loaded.stopped is not None
     assert loaded.stopped.loss.why == "value version 4 is not one of 0 to 3"
 
 
 def test_before_kip_915_a_transaction_coordinator_keeps_what_it_had_read() -> None:
     """What lies behind the record at which it stops is not there for it."""
-    old, new = Coordinator("3.4.0", TRANSACTION_STATE.topic), newest(TRANSACTION_STATE)
+    old, new = SimulatedCoordinator("3.4.0", TRANSACTION_STATE.topic), newest(TRANSACTION_STATE)
     said = transaction()
     log = [old.write(OTHER_PRODUCER, said), new.write(PRODUCER, said), old.write(OTHER_PRODUCER)]
     loaded = old.load(log)
-    assert (loaded.state, loaded.served, kinds(loaded)) == ({OTHER_PRODUCER: said}, True, [(1, "stops")])
+    assert (loaded.state, loaded.available, kinds(loaded)) == ({OTHER_PRODUCER: said}, True, [(1, "stops")])
 
 
 def test_even_a_tombstone_of_an_unknown_type_ends_the_load_before_kip_915_until_it_is_compacted_away() -> None:
     """The type is read first."""
     by = newest()
     log = [by.write(GROUP, GENERATION), by.write(PATTERN)]
-    assert Coordinator("3.4.0").load(log).stopped is not None
-    assert Coordinator("3.4.0").load(compact(log)) == Loaded({GROUP: GENERATION})
+    assert SimulatedCoordinator("3.4.0").load(log).stopped is not None
+    assert SimulatedCoordinator("3.4.0").load(compact(log)) == LoadResult({GROUP: GENERATION})
 
 
 # ---------------------------------------------------------------- proposed changes
@@ -140,13 +140,13 @@ def test_even_a_tombstone_of_an_unknown_type_ends_the_load_before_kip_915_until_
 def test_unknown_record_types_are_skipped_and_the_rest_of_the_partition_is_loaded(release: str) -> None:
     """From 3.5 and the backport on."""
     by = newest()
-    loaded = Coordinator(release).load([by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)])
+    loaded = SimulatedCoordinator(release).load([by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)])
     assert (loaded.state, kinds(loaded), loaded.stopped) == ({GROUP: GENERATION}, [(0, "skips")], None)
 
 
 def test_skipped_records_stay_in_the_log_until_the_coordinators_are_upgraded_again() -> None:
     """KIP-915: as tombstones cannot be written for unknown keys."""
-    by, older = newest(), Coordinator("3.9.2")
+    by, older = newest(), SimulatedCoordinator("3.9.2")
     log = [by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)]
     with pytest.raises(ScriptError, match="writes no ConsumerGroupRegularExpressionKey"):
         older.write(PATTERN)
@@ -167,47 +167,49 @@ def test_each_of_the_three_bumped_values_is_read_flexible_and_written_as_before(
     """KIP-915 deserializes the flexible version, and serializes the highest that is not, for a further way back."""
     flexible = type(value).FLEXIBLE_FROM
     bumped = log.encode(Record(key, value, flexible))
-    before, since = Coordinator("3.4.0", log.topic), Coordinator("3.5.0", log.topic)
+    before, since = SimulatedCoordinator("3.4.0", log.topic), SimulatedCoordinator("3.5.0", log.topic)
     assert before.load([bumped]).stopped is not None
-    assert since.load([bumped]) == Loaded({key: value})
+    assert since.load([bumped]) == LoadResult({key: value})
     assert version(since.write(key, value)) == flexible - 1
-    assert before.load([since.write(key, value)]) == Loaded({key: value})
+    assert before.load([since.write(key, value)]) == LoadResult({key: value})
 
 
 def test_a_compatible_change_is_a_tagged_field_that_the_older_coordinator_ignores() -> None:
     """The topic id of KIP-848, of which KIP-915 says that it be tagged."""
-    loaded = Coordinator("4.0.1").load([newest().write(COMMIT, OFFSET_WITH_ID)])
+    loaded = SimulatedCoordinator("4.0.1").load([newest().write(COMMIT, OFFSET_WITH_ID)])
     assert (loaded.state, kinds(loaded)) == ({COMMIT: OFFSET}, [(0, "ignores")])
-    assert loaded.lost[0].loss.fields == ("topic_id",)
-    assert loaded.lost[0].record.value == OFFSET_WITH_ID
+    assert loaded.losses[0].loss.fields == ("topic_id",)
+    assert loaded.losses[0].record.value == OFFSET_WITH_ID
 
 
 def test_an_ignored_field_is_lost_for_good_once_the_older_coordinator_writes_its_record_again() -> None:
     """Until then it is still in the log, and the next upgrade finds it."""
-    by, older = newest(), Coordinator("4.0.1")
+    by, older = newest(), SimulatedCoordinator("4.0.1")
     log = [by.write(COMMIT, OFFSET_WITH_ID)]
     assert by.load(log).state == {COMMIT: OFFSET_WITH_ID}
     assert by.load(older.rewrite(log)).state == {COMMIT: OFFSET}
-    assert older.lost_for_good(log) == {COMMIT: ("topic_id",)}
-    assert by.lost_for_good(log) == {}
+    assert older.permanent_losses(log) == {COMMIT: ("topic_id",)}
+    assert by.permanent_losses(log) == {}
 
 
 def test_what_a_newer_record_has_replaced_is_not_lost_for_good() -> None:
     """An older coordinator ignores the field of each record that it reads, but only the last one counts."""
-    by, older = newest(), Coordinator("4.0.1")
+    by, older = newest(), SimulatedCoordinator("4.0.1")
     log = [by.write(COMMIT, OFFSET_WITH_ID), by.write(COMMIT, OFFSET)]
     assert kinds(older.load(log)) == [(0, "ignores")]
-    assert older.lost_for_good(log) == {}
+    assert older.permanent_losses(log) == {}
 
 
 def test_an_incompatible_change_needs_the_two_steps_of_the_kip() -> None:
     """(a) knows no tagged fields, (b) tolerates them, (c) writes them; the way back from (c) ends at (b)."""
-    a, b, c = (Coordinator(release, TRANSACTION_STATE.topic, ALL_ON) for release in ("3.4.0", "3.4.1", "4.2.0"))
+    a, b, c = (
+        SimulatedCoordinator(release, TRANSACTION_STATE.topic, ALL_ON) for release in ("3.4.0", "3.4.1", "4.2.0")
+    )
     log = [c.write(PRODUCER, transaction(client_transaction_version=2))]
     assert a.load(log).stopped is not None
     assert b.load(log).state == {PRODUCER: transaction()}
-    assert b.lost_for_good(log) == {PRODUCER: ("client_transaction_version",)}
-    assert a.load(b.rewrite(log)) == Loaded({PRODUCER: transaction()})
+    assert b.permanent_losses(log) == {PRODUCER: ("client_transaction_version",)}
+    assert a.load(b.rewrite(log)) == LoadResult({PRODUCER: transaction()})
 
 
 def test_a_field_that_is_not_tagged_needs_a_new_version_which_even_tolerant_coordinators_refuse() -> None:
@@ -215,25 +217,25 @@ def test_a_field_that_is_not_tagged_needs_a_new_version_which_even_tolerant_coor
     key, _ = newest().write(COMMIT, OFFSET)
     log = [newest().write(GROUP, GENERATION), (key, b"\0\5what is newer")]
     loaded = newest().load(log)
-    assert (loaded.state, loaded.served, kinds(loaded)) == ({}, False, [(1, "stops")])
+    assert (loaded.state, loaded.available, kinds(loaded)) == ({}, False, [(1, "stops")])
     assert newest().rewrite(log) == tuple(log)
-    assert newest().lost_for_good(log) == {}
+    assert newest().permanent_losses(log) == {}
 
 
 def test_transaction_coordinators_from_4_3_on_skip_a_newer_version_and_go_by_what_was_said_before() -> None:
     """Those of 4.2 stop."""
     said = newest(TRANSACTION_STATE).write(PRODUCER, transaction())
     log = [said, (said[0], b"\0\2what is newer")]
-    assert kinds(Coordinator("4.2.0", TRANSACTION_STATE.topic).load(log)) == [(1, "stops")]
+    assert kinds(SimulatedCoordinator("4.2.0", TRANSACTION_STATE.topic).load(log)) == [(1, "stops")]
     loaded = newest(TRANSACTION_STATE).load(log)
     assert (loaded.state, kinds(loaded)) == ({PRODUCER: transaction()}, [(1, "skips")])
-    assert newest(TRANSACTION_STATE).lost_for_good(log) == {PRODUCER: ()}
-    assert newest(TRANSACTION_STATE).lost_for_good(log[1:]) == {}
+    assert newest(TRANSACTION_STATE).permanent_losses(log) == {PRODUCER: ()}
+    assert newest(TRANSACTION_STATE).permanent_losses(log[1:]) == {}
 
 
 def test_misread_bytes_are_nobodys_state() -> None:
     """The preview of 3.9 does not look at the version; what it takes the bytes for is not made up."""
-    preview = Coordinator("3.9.2", levels=ALL_ON, consumer_protocol=True)
+    preview = SimulatedCoordinator("3.9.2", levels=ALL_ON, consumer_protocol=True)
     said = preview.write(COMMIT, OFFSET)
     log = [said, (said[0], b"\0\5what is newer"), preview.write(GROUP, GENERATION)]
     loaded = preview.load(log)
@@ -249,7 +251,7 @@ def test_misread_bytes_are_nobodys_state() -> None:
 )
 def test_versions_by_release(release: str, offset: int, group: int) -> None:
     """As GroupMetadataManager and GroupCoordinatorRecordHelpers choose them."""
-    writes = Coordinator(release).writes
+    writes = SimulatedCoordinator(release).writes
     assert writes == {1: offset, 2: group}
 
 
@@ -263,11 +265,13 @@ def test_an_expiry_is_written_in_the_only_version_that_can_say_it() -> None:
 
 def test_a_level_decides_what_is_written_and_not_what_is_read() -> None:
     """transaction.version 1 enables the flexible version; without it, tagged fields are not written."""
-    off, on = (Coordinator("4.2.0", TRANSACTION_STATE.topic, {"transaction.version": level}) for level in (0, 1))
+    off, on = (
+        SimulatedCoordinator("4.2.0", TRANSACTION_STATE.topic, {"transaction.version": level}) for level in (0, 1)
+    )
     said = transaction(previous_producer_id=999)
     assert [version(by.write(PRODUCER, said)) for by in (off, on)] == [0, 1]
     assert off.load([on.write(PRODUCER, said)]).state == {PRODUCER: said}
-    assert off.lost_for_good([on.write(PRODUCER, said)]) == {PRODUCER: ("previous_producer_id",)}
+    assert off.permanent_losses([on.write(PRODUCER, said)]) == {PRODUCER: ("previous_producer_id",)}
 
 
 @pytest.mark.parametrize(
@@ -280,8 +284,8 @@ def test_a_level_decides_what_is_written_and_not_what_is_read() -> None:
 )
 def test_new_kinds_of_groups_are_written_while_their_feature_is_on(feature: str, types: set[int]) -> None:
     """KIP-848, KIP-932 and KIP-1071."""
-    assert set(Coordinator("4.2.0", levels={feature: 1}).writes) == types | {1, 2}
-    assert set(Coordinator("4.2.0", SHARE_GROUP_STATE.topic, {feature: 1}).writes) == (
+    assert set(SimulatedCoordinator("4.2.0", levels={feature: 1}).writes) == types | {1, 2}
+    assert set(SimulatedCoordinator("4.2.0", SHARE_GROUP_STATE.topic, {feature: 1}).writes) == (
         {0, 1} if feature == "share.version" else set()
     )
 
@@ -290,17 +294,17 @@ def test_the_metadata_of_topics_is_written_up_to_4_0_and_deleted_after_it() -> N
     """From 4.1 on a hash has its place."""
     key = ConsumerGroupPartitionMetadataKey(group_id="g")
     value = ConsumerGroupPartitionMetadataValue(topics=())
-    older, newer = (Coordinator(release, levels=ALL_ON) for release in ("4.0.1", "4.1.0"))
+    older, newer = (SimulatedCoordinator(release, levels=ALL_ON) for release in ("4.0.1", "4.1.0"))
     log = [older.write(key, value)]
     with pytest.raises(ScriptError, match="writes no ConsumerGroupPartitionMetadataKey"):
         newer.write(key, value)
-    assert newer.load([*log, newer.write(key)]) == Loaded({})
+    assert newer.load([*log, newer.write(key)]) == LoadResult({})
     assert newer.rewrite(log) == tuple(log)
 
 
 def test_a_layout_of_an_early_access_is_not_written() -> None:
     """Share groups in 4.0 had other records under the same numbers."""
-    early = Coordinator("4.0.1", levels=ALL_ON)
+    early = SimulatedCoordinator("4.0.1", levels=ALL_ON)
     assert not {9, 11, 15} & set(early.writes)
     with pytest.raises(ScriptError, match="writes no ShareGroupMetadataKey"):
         early.write(ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2))
@@ -309,8 +313,8 @@ def test_a_layout_of_an_early_access_is_not_written() -> None:
 def test_nor_is_it_read() -> None:
     """4.0 takes a share group of 4.1 for what it is not, though the bytes may fit."""
     key, value = ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2)
-    log = [Coordinator("4.1.0", levels=ALL_ON).write(key, value)]
-    loaded = Coordinator("4.0.1", levels=ALL_ON).load(log)
+    log = [SimulatedCoordinator("4.1.0", levels=ALL_ON).write(key, value)]
+    loaded = SimulatedCoordinator("4.0.1", levels=ALL_ON).load(log)
     assert (loaded.state, kinds(loaded)) == ({}, [(0, "misreads")])
 
 
@@ -318,13 +322,13 @@ def test_nor_is_it_read() -> None:
 def test_a_release_without_such_a_coordinator_is_refused(release: str, log: CoordinatorLog) -> None:
     """Share coordinators came with 4.0, those of transactions with 0.11."""
     with pytest.raises(LookupError, match=rf"Kafka {release} has no coordinator that keeps {log.topic}"):
-        Coordinator(release, log.topic)
+        SimulatedCoordinator(release, log.topic)
 
 
 def test_a_coordinator_is_a_value_that_prints_as_code() -> None:
     """As everything in a script."""
-    by = Coordinator("3.9.2", levels={"group.version": 1}, consumer_protocol=True)
-    assert repr(by) == "Coordinator('3.9.2', levels={'group.version': 1}, consumer_protocol=True)"
+    by = SimulatedCoordinator("3.9.2", levels={"group.version": 1}, consumer_protocol=True)
+    assert repr(by) == "SimulatedCoordinator('3.9.2', levels={'group.version': 1}, consumer_protocol=True)"
     assert eval(repr(by)) == by
     assert pickle.loads(pickle.dumps(by)) == by
 
@@ -345,7 +349,9 @@ def test_records_that_are_not_understood_are_given_one_by_one_as_they_are_read()
         by.write(target),
     ]
     found = {
-        release: [(lost.at, lost.loss.kind, lost.loss.fields) for lost in Coordinator(release).not_understood(log)]
+        release: [
+            (lost.position, lost.loss.kind, lost.loss.fields) for lost in SimulatedCoordinator(release).find_losses(log)
+        ]
         for release in ("3.4.0", "3.9.2", "4.0.1", "4.1.0")
     }
     assert found == {
@@ -359,7 +365,7 @@ def test_records_that_are_not_understood_are_given_one_by_one_as_they_are_read()
         while True:
             yield from log
 
-    assert next(Coordinator("3.9.2").not_understood(without_end())).at == 1  # type: ignore[arg-type]
+    assert next(SimulatedCoordinator("3.9.2").find_losses(without_end())).position == 1  # type: ignore[arg-type]
 
 
 def test_bytes_that_are_no_record_are_found_by_their_place() -> None:
@@ -389,7 +395,7 @@ OF_TOPIC = {
 
 every = st.sampled_from(
     [
-        Coordinator(found.release, log.topic, ALL_ON, consumer_protocol=found.consumer_protocol)
+        SimulatedCoordinator(found.release, log.topic, ALL_ON, consumer_protocol=found.consumer_protocol)
         for found in coordinators()
         for log in LOGS
         if log.topic in found.reads
@@ -397,7 +403,7 @@ every = st.sampled_from(
 )
 
 
-def drawn_log(data: st.DataObject, by: Coordinator) -> tuple[CoordinatorLog, list[LogRecord]]:
+def drawn_log(data: st.DataObject, by: SimulatedCoordinator) -> tuple[CoordinatorLog, list[LogRecord]]:
     """Draw a log that this coordinator may have to load, with several records under the same keys."""
     log = next(log for log in LOGS if log.topic == by.topic)
     drawn = data.draw(OF_TOPIC[by.topic])
@@ -419,20 +425,20 @@ def last_of_each(log: CoordinatorLog, records: Sequence[LogRecord]) -> dict[Key,
 
 
 @given(by=every, data=st.data())
-def test_a_coordinator_loses_exactly_what_it_says(by: Coordinator, data: st.DataObject) -> None:
+def test_a_coordinator_loses_exactly_what_it_says(by: SimulatedCoordinator, data: st.DataObject) -> None:
     """Its state and its losses together are the log: nothing else is missing, nothing else is there."""
     log, encoded = drawn_log(data, by)
     loaded = by.load(encoded)
-    assert list(loaded.lost) == [
-        lost for lost in by.not_understood(encoded) if not loaded.stopped or lost.at <= loaded.stopped.at
+    assert list(loaded.losses) == [
+        lost for lost in by.find_losses(encoded) if not loaded.stopped or lost.position <= loaded.stopped.position
     ]
     if loaded.stopped is not None:
-        assert loaded.lost[-1] is loaded.stopped
+        assert loaded.losses[-1] is loaded.stopped
         return
-    gone = {lost.record.key for lost in loaded.lost if lost.loss.kind in ("skips", "misreads")}
+    gone = {lost.record.key for lost in loaded.losses if lost.loss.kind in ("skips", "misreads")}
     whole = last_of_each(log, encoded)
     assert loaded.state.keys() == whole.keys() - gone
-    ignored = {lost.at: lost.loss.fields for lost in loaded.lost if lost.loss.kind == "ignores"}
+    ignored = {lost.position: lost.loss.fields for lost in loaded.losses if lost.loss.kind == "ignores"}
     last_at = {log.decode(*record).key: at for at, record in enumerate(encoded)}
     for key, value in loaded.state.items():
         fields = set(tagged_fields(whole[key]))
@@ -442,7 +448,7 @@ def test_a_coordinator_loses_exactly_what_it_says(by: Coordinator, data: st.Data
 
 @given(by=every, data=st.data())
 def test_compaction_changes_nothing_for_a_coordinator_that_reads_to_the_end(
-    by: Coordinator, data: st.DataObject
+    by: SimulatedCoordinator, data: st.DataObject
 ) -> None:
     """What it goes by is the last value of each key."""
     _, encoded = drawn_log(data, by)
@@ -453,13 +459,13 @@ def test_compaction_changes_nothing_for_a_coordinator_that_reads_to_the_end(
 
 @given(by=every, data=st.data())
 def test_what_is_lost_for_good_is_what_the_newest_coordinator_misses_afterwards(
-    by: Coordinator, data: st.DataObject
+    by: SimulatedCoordinator, data: st.DataObject
 ) -> None:
     """All else survives every way back: every key, and the fields of those that are not named."""
     log, encoded = drawn_log(data, by)
     before = last_of_each(log, encoded)
     after = last_of_each(log, by.rewrite(encoded))
-    lost = by.lost_for_good(encoded)
+    lost = by.permanent_losses(encoded)
     assert after.keys() - before.keys() <= {key for key, names in lost.items() if not names}
     assert not before.keys() - after.keys()
     for key, value in before.items():
@@ -471,17 +477,19 @@ def test_what_is_lost_for_good_is_what_the_newest_coordinator_misses_afterwards(
 
 
 @given(by=every, data=st.data())
-def test_no_whole_value_is_lost_to_a_coordinator_that_reads_to_the_end(by: Coordinator, data: st.DataObject) -> None:
+def test_no_whole_value_is_lost_to_a_coordinator_that_reads_to_the_end(
+    by: SimulatedCoordinator, data: st.DataObject
+) -> None:
     """Only where one stops, and serves what it had read, does it write old values over newer ones."""
     _, encoded = drawn_log(data, by)
     assume(by.load(encoded).stopped is None)
-    assert () not in by.lost_for_good(encoded).values()
+    assert () not in by.permanent_losses(encoded).values()
 
 
 def test_a_coordinator_of_transactions_that_stops_brings_back_what_was_true_before() -> None:
     """What stands behind the record at which it stops is overwritten with what stood before it, tombstones too."""
     topic = TRANSACTION_STATE.topic
-    old, new = Coordinator("2.8.2", topic), Coordinator("4.2.0", topic, ALL_ON)
+    old, new = SimulatedCoordinator("2.8.2", topic), SimulatedCoordinator("4.2.0", topic, ALL_ON)
     ids = [TransactionLogKey(transactional_id=name) for name in ("moved-on", "expired", "stops")]
     values = [replace(transaction(), producer_id=number) for number in (1, 2, 3, 4)]
     records = [
@@ -491,7 +499,7 @@ def test_a_coordinator_of_transactions_that_stops_brings_back_what_was_true_befo
         old.write(ids[0], values[3]),
         old.write(ids[1]),
     ]
-    assert old.lost_for_good(records) == {ids[0]: (), ids[1]: ()}
+    assert old.permanent_losses(records) == {ids[0]: (), ids[1]: ()}
     after = last_of_each(TRANSACTION_STATE, old.rewrite(records))
     assert (after[ids[0]], after[ids[1]], after[ids[2]]) == (values[0], values[1], values[2])
 
@@ -500,4 +508,6 @@ def test_a_coordinator_of_transactions_that_stops_brings_back_what_was_true_befo
 def test_the_newest_coordinator_writes_again_all_that_this_package_knows(drawn: tuple[CoordinatorLog, Record]) -> None:
     """But for tagged fields that have no name yet."""
     log, record = drawn
-    assert all("tag " in name for fields in newest(log).lost_for_good([log.encode(record)]).values() for name in fields)
+    assert all(
+        "tag " in name for fields in newest(log).permanent_losses([log.encode(record)]).values() for name in fields
+    )

@@ -14,42 +14,42 @@ from featuregate.gating.gates import Gate
 from featuregate.polling.poll_state import Polls
 from featuregate.testing import simulator
 from featuregate.testing.simulator import (
-    AppRestarts,
-    Binary,
-    ClockJumps,
-    Garble,
+    AppRequirements,
+    Build,
     InvariantBroken,
+    JumpClock,
     KRaft,
     Lag,
-    Look,
     Partition,
+    Poll,
+    RestartApp,
     Roll,
     Script,
+    ScriptChoices,
     ScriptError,
     ScriptFailed,
     Start,
     Stop,
     Tick,
+    TruncateAnswer,
     UpdateFeatures,
-    Vocabulary,
-    Wants,
     ZooKeeper,
     as_code,
-    binary_of,
-    check,
+    check_invariants,
     downgrade,
     explore,
-    make_up,
+    random_script,
+    release_build,
     run,
     shrink,
     upgrade,
     view_of,
 )
 from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
-from featuregate.testing.simulator.client import PASSWORD, ask
+from featuregate.testing.simulator.client import PASSWORD, probe
 from featuregate.testing.simulator.scripts.explorer import _WEIGHTS
-from featuregate.testing.simulator.scripts.invariants import Witness
-from featuregate.testing.simulator.scripts.script import witnessed
+from featuregate.testing.simulator.scripts.invariants import InvariantChecker
+from featuregate.testing.simulator.scripts.script import check_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,38 +58,38 @@ MIXED = (
     # Lists come from broker 3, of 4.2, and from older ones in turn: the older ones do not list who is down.
     Roll(3, "4.2"),
     Stop(2),
-    *[Look()] * 4,
+    *[Poll()] * 4,
     Start(2),
-    Look(),
+    Poll(),
     Tick(50),
     Stop(2),
-    Look(),
+    Poll(),
 )
 ROLLED = tuple(Roll(node, "4.2") for node in (3000, 3001, 3002, 1, 2, 3))
 LEFT_BEHIND = (
     # The one broker that had heard of the level goes away, and the others hear nothing new.
     *ROLLED,
-    Look(),
+    Poll(),
     Lag(1),
     Lag(2),
     upgrade({"metadata.version": 25, "group.version": 1}),
-    Look(),
+    Poll(),
     Stop(3),
-    *(Tick(20), Look()) * 2,
+    *(Tick(20), Poll()) * 2,
 )
 UPGRADE = (
-    Look(),
+    Poll(),
     *ROLLED,
-    Look(),
+    Poll(),
     upgrade({"metadata.version": 25, "group.version": 1}),
-    Look(),
+    Poll(),
     Lag(2),
     downgrade({"group.version": 0}),
     Tick(3),
-    Look(),
-    AppRestarts(),
-    ClockJumps(-1e6),
-    Look(),
+    Poll(),
+    RestartApp(),
+    JumpClock(-1e6),
+    Poll(),
 )
 STARTS = [
     KRaft("3.9"),
@@ -116,21 +116,21 @@ def test_many_made_up_scripts_are_survived(start: KRaft | ZooKeeper) -> None:
 def test_the_same_seed_makes_up_the_same_scripts() -> None:
     """All that may happen does, sooner or later."""
     start = ZooKeeper("v1")
-    words = Vocabulary(binaries=start.usual_binaries, levels=start.usual_levels)
-    made = [make_up(start, words, random.Random(7), 400) for _ in range(2)]
-    assert made[0] == made[1] != make_up(start, words, random.Random(8), 400)
+    words = ScriptChoices(builds=start.default_builds, levels=start.default_levels)
+    made = [random_script(start, words, random.Random(7), 400) for _ in range(2)]
+    assert made[0] == made[1] != random_script(start, words, random.Random(8), 400)
     assert {type(event) for event in made[0].events} == set(_WEIGHTS)
-    alone = make_up(start, Vocabulary(binaries=("v1",)), random.Random(7), 400)
+    alone = random_script(start, ScriptChoices(builds=("v1",)), random.Random(7), 400)
     assert not any(isinstance(event, UpdateFeatures) for event in alone.events)
 
 
 def test_an_upgrade_and_a_downgrade_by_hand_are_survived() -> None:
     """What is checked is what a person would write: closed, open, held open."""
-    check(Script(STARTS[0], UPGRADE))
+    check_invariants(Script(STARTS[0], UPGRADE))
 
 
 class ForgetfulApp(App):
-    """Forgets its latch store when it restarts."""
+    """Forgets its latches when it restarts."""
 
     def restart(self) -> None:
         self.latch_store._kept.clear() if hasattr(self, "latch_store") else None
@@ -140,27 +140,25 @@ class ForgetfulApp(App):
 class HastyApp(App):
     """Looks at one broker only."""
 
-    def look(self, cluster, *, cut=None):
-        alone = simulator.KRaftCluster(
-            **{**fields_of(cluster), "registered": dict(list(cluster.registered.items())[:1])}
-        )
-        return super().look(alone, cut=cut)
+    def poll(self, cluster, *, cut=None):
+        alone = replace(cluster, registered=dict(list(cluster.registered.items())[:1]))
+        return super().poll(alone, cut=cut)
 
 
 class BackwardApp(App):
     """Takes what it sees for the truth, whatever it saw before."""
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         self._store._last.clear()
-        return super().look(cluster, cut=cut)
+        return super().poll(cluster, cut=cut)
 
 
 class ChattyApp(App):
-    """Tells of the last change again."""
+    """Reports the last change again."""
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         before = len(self.events)
-        view = super().look(cluster, cut=cut)
+        view = super().poll(cluster, cut=cut)
         if len(self.events) == before and self.events:
             self.events.append(next(e for e in reversed(self.events) if type(e).__name__ == "Changed"))
         return view
@@ -169,24 +167,24 @@ class ChattyApp(App):
 class DeafApp(App):
     """Cannot read what a broker said that a cut connection had not cut."""
 
-    def look(self, cluster, *, cut=None):
-        return super().look(cluster, cut={**(cut or {}), 1: 9})
+    def poll(self, cluster, *, cut=None):
+        return super().poll(cluster, cut={**(cut or {}), 1: 9})
 
 
 class RememberingApp(App):
     """Keeps what brokers said on an older connection."""
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         if self.view is None:
             self.first = cluster
-        return super().look(self.first, cut=cut)
+        return super().poll(self.first, cut=cut)
 
 
 class MuteApp(App):
-    """Tells nobody of a change."""
+    """Reports no change."""
 
-    def look(self, cluster, *, cut=None):
-        view = super().look(cluster, cut=cut)
+    def poll(self, cluster, *, cut=None):
+        view = super().poll(cluster, cut=cut)
         self.events.clear()
         return view
 
@@ -197,15 +195,15 @@ class ThreadedApp(App):
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait, args=(60,), daemon=True)
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         self.thread.start()
-        return super().look(cluster, cut=cut)
+        return super().poll(cluster, cut=cut)
 
 
 class BlindApp(App):
     """Believes that every level is 1."""
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         assert not cut
         view = replace(view_of(cluster, now=self.now), finalized={"group.version": 1})
         self._store.offer(view)
@@ -215,10 +213,10 @@ class BlindApp(App):
 class PassingApp(App):
     """Lets closed gates pass."""
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         for gate in self.sticky.values():
             gate.__class__ = PassingGate
-        return super().look(cluster, cut=cut)
+        return super().poll(cluster, cut=cut)
 
 
 class PassingGate(Gate):
@@ -233,10 +231,10 @@ class PassingGate(Gate):
 class OpenApp(App):
     """Pickles its gates."""
 
-    def look(self, cluster, *, cut=None):
+    def poll(self, cluster, *, cut=None):
         for gate in self.sticky.values():
             gate.__class__ = OpenGate
-        return super().look(cluster, cut=cut)
+        return super().poll(cluster, cut=cut)
 
 
 class OpenGate(Gate):
@@ -294,26 +292,22 @@ class HastyGateApp(App):
             self._store._staleness = asked
 
 
-def fields_of(cluster: simulator.KRaftCluster) -> dict[str, object]:
-    return {name: getattr(cluster, name) for name in cluster.__dataclass_fields__}
-
-
 BROKEN = [
     (ForgetfulApp, 2, UPGRADE),
-    (HastyApp, 3, (Roll(1, "4.2"), Look())),
-    (BackwardApp, 1, (Look(), Partition((1,)), Tick(9), Look(), Stop(2), Stop(3), Look())),
-    (ChattyApp, 4, (Look(), Tick(1), Look())),
-    (DeafApp, 7, (Look(),)),
-    (RememberingApp, 6, (Look(), Roll(1, "4.2"), Look())),
-    (RememberingApp, 1, (Look(), Stop(1), Look())),
-    (MuteApp, 4, (Look(),)),
-    (ThreadedApp, 8, (Look(),)),
-    (OpenApp, 8, (Look(),)),
-    (BlindApp, 1, (Look(),)),
-    (PassingApp, 5, (Look(),)),
+    (HastyApp, 3, (Roll(1, "4.2"), Poll())),
+    (BackwardApp, 1, (Poll(), Partition((1,)), Tick(9), Poll(), Stop(2), Stop(3), Poll())),
+    (ChattyApp, 4, (Poll(), Tick(1), Poll())),
+    (DeafApp, 7, (Poll(),)),
+    (RememberingApp, 6, (Poll(), Roll(1, "4.2"), Poll())),
+    (RememberingApp, 1, (Poll(), Stop(1), Poll())),
+    (MuteApp, 4, (Poll(),)),
+    (ThreadedApp, 8, (Poll(),)),
+    (OpenApp, 8, (Poll(),)),
+    (BlindApp, 1, (Poll(),)),
+    (PassingApp, 5, (Poll(),)),
     (ForgetsEarlyApp, 3, MIXED),
-    (AgelessApp, 2, (*ROLLED, Look(), Tick(50))),
-    (HastyGateApp, 10, (*ROLLED, Look(), Tick(50))),
+    (AgelessApp, 2, (*ROLLED, Poll(), Tick(50))),
+    (HastyGateApp, 10, (*ROLLED, Poll(), Tick(50))),
     (AgelessLevelsApp, 1, LEFT_BEHIND),
 ]
 
@@ -322,9 +316,7 @@ def survived_by(app: type[App]) -> Callable[[Script], None]:
     """Return what holds such an app to the invariants."""
 
     def survives(script: Script) -> None:
-        witness = Witness(script.start.wants)
-        witness.app = app(script.start.wants.requirements)
-        witnessed(script, witness)
+        check_with(InvariantChecker(script.spec.app_requirements, app), script)
 
     return survives
 
@@ -350,30 +342,30 @@ def test_made_up_scripts_find_an_app_that_ignores_age(app: type[App]) -> None:
     """Whether it forgets a broker too early, or believes what is too old."""
     start = STARTS[1] if app is AgelessLevelsApp else STARTS[0]
     with pytest.raises(ScriptFailed):
-        explore(start, seed=1, scripts=300, length=40, survives=survived_by(app))
+        explore(start, seed=1, scripts=300, length=40, check=survived_by(app))
 
 
 def test_invariant_9_a_secret_that_is_shown_is_found() -> None:
     """Here it is the name of a feature, so that decisions show it."""
     with pytest.raises(InvariantBroken, match="invariant 9: a secret is shown"):
-        check(Script(STARTS[0], (Look(),)), wants=Wants("Fetch", 4, PASSWORD, 1))
+        check_invariants(Script(STARTS[0], (Poll(),)), requirements=AppRequirements("Fetch", 4, PASSWORD, 1))
 
 
 def test_an_answer_that_is_cut_is_one_brokers_failure() -> None:
     """At every byte of it: it was heard whole, or not at all."""
-    cluster = STARTS[0].begin()
-    whole = ask(cluster, 1)
-    heard = [ask(cluster, 1, cut_after=after) for after in range(0, 2000, 7)]
+    cluster = STARTS[0].create()
+    whole = probe(cluster, 1)
+    answers = [probe(cluster, 1, cut_after=after) for after in range(0, 2000, 7)]
     assert whole.answered
-    assert {answer.answered for answer in heard} == {True, False}
-    assert all(answer.api_ranges == whole.api_ranges for answer in heard if answer.answered)
-    assert heard[0].failure.kind == "ConnectionLost"
+    assert {answer.answered for answer in answers} == {True, False}
+    assert all(answer.api_ranges == whole.api_ranges for answer in answers if answer.answered)
+    assert answers[0].failure.kind == "ConnectionLost"
 
 
 def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
     """3.3 knows ApiVersions up to v3 and refuses v5 with error 35."""
-    assert ask(KRaft("3.3").begin(), 1).asked_version == 3
-    assert ask(KRaft("4.2").begin(), 1).asked_version == 4
+    assert probe(KRaft("3.3").create(), 1).asked_version == 3
+    assert probe(KRaft("4.2").create(), 1).asked_version == 4
 
 
 def one_broker_is_rolled_twice(script: Script) -> None:
@@ -406,7 +398,7 @@ def test_a_script_that_cannot_happen_has_not_failed() -> None:
 def test_what_the_explorer_finds_is_printed_as_code_that_fails_too() -> None:
     """The error holds the seed and a program; the program stops with the same error."""
     with pytest.raises(ScriptFailed) as failed:
-        explore(STARTS[0], seed=11, survives=one_broker_is_rolled_twice)
+        explore(STARTS[0], seed=11, check=one_broker_is_rolled_twice)
     assert "found with seed 11" in str(failed.value)
     assert isinstance(failed.value.__cause__, ValueError)
     code = as_code(failed.value.script, one_broker_is_rolled_twice)
@@ -420,25 +412,27 @@ def test_what_the_explorer_finds_is_printed_as_code_that_fails_too() -> None:
 
 def test_the_code_of_a_check_of_ours_runs_as_it_stands() -> None:
     """Builds of one's own and all that is not a default are in it."""
-    own = Binary(
+    own = Build(
         release="4.2",
         broker_apis={3: (0, 9), 18: (0, 4), 57: (0, 2)},
         controller_apis={57: (0, 2)},
-        supported=binary_of("4.2").supported,
+        supported=release_build("4.2").supported,
     )
-    start = KRaft("own", brokers=1, controllers=0, levels={"group.version": 0}, binaries={"own": own})
-    script = Script(start, (upgrade({"group.version": 1}, dry_run=True), Garble(1, 3), downgrade({"kraft.version": 0})))
+    start = KRaft("own", brokers=1, controllers=0, levels={"group.version": 0}, builds={"own": own})
+    script = Script(
+        start, (upgrade({"group.version": 1}, dry_run=True), TruncateAnswer(1, 3), downgrade({"kraft.version": 0}))
+    )
     names: dict[str, object] = {}
     code = as_code(script)
     exec(code, names)
     assert names["script"] == script
-    assert code.startswith("from featuregate.testing.simulator import Binary, Garble, KRaft, Script, UpdateFeatures, ")
+    assert code.startswith("from featuregate.testing.simulator import Build, KRaft, Script, TruncateAnswer, ")
 
 
 def test_an_answer_of_a_node_that_there_is_not_cannot_be_cut() -> None:
     """A typing error in a script is told."""
     with pytest.raises(ScriptError, match="there is no node 77"):
-        check(Script(STARTS[0], (Garble(77, 1),)))
+        check_invariants(Script(STARTS[0], (TruncateAnswer(77, 1),)))
 
 
 def test_every_public_name_is_there() -> None:

@@ -16,9 +16,9 @@ from featuregate.testing.simulator import (
     KRaftCluster,
     Lag,
     Leave,
-    Look,
     Partition,
     Pause,
+    Poll,
     Rebuild,
     Resume,
     Roll,
@@ -29,8 +29,8 @@ from featuregate.testing.simulator import (
     Tick,
     UpdateFeatures,
     apply,
-    binary_of,
     downgrade,
+    release_build,
     run,
     upgrade,
     view_of,
@@ -41,57 +41,61 @@ UPDATE_FEATURES, TXN_OFFSET_COMMIT = 57, 28
 
 
 def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
-    cluster = start if isinstance(start, KRaftCluster) else start.begin()
+    cluster = start if isinstance(start, KRaftCluster) else start.create()
     for event in events:
         cluster = apply(cluster, event).cluster
     return cluster
 
 
-def rolled(cluster: KRaftCluster, binary: str) -> KRaftCluster:
-    return after(cluster, *(Roll(node, binary) for node in cluster.nodes))
+def rolled(cluster: KRaftCluster, build: str) -> KRaftCluster:
+    return after(cluster, *(Roll(node, build) for node in cluster.nodes))
 
 
 def test_a_cluster_begins_with_the_levels_of_its_release() -> None:
     """With a fixed set of voters, kraft.version stays at 0, whatever the mapping says."""
-    assert START.begin().levels == {"metadata.version": 21}
-    assert KRaft("4.2", levels={"metadata.version": 25}).begin().levels == {
+    assert START.create().levels == {"metadata.version": 21}
+    assert KRaft("4.2", levels={"metadata.version": 25}).create().levels == {
         "metadata.version": 25,
         "transaction.version": 2,
         "group.version": 1,
     }
-    assert KRaft("4.2", levels={"group.version": 0, "share.version": 0}).begin().levels == {
+    assert KRaft("4.2", levels={"group.version": 0, "share.version": 0}).create().levels == {
         "metadata.version": 29,
         "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
         "streams.version": 1,
     }
     with pytest.raises(ScriptError, match=r"cannot run level 30 of metadata\.version: it supports 7-29"):
-        KRaft("4.2", levels={"metadata.version": 30}).begin()
+        KRaft("4.2", levels={"metadata.version": 30}).create()
 
 
 def test_the_epoch_of_brokers_rises_alone_and_that_of_controllers_does_not() -> None:
     """Both are offsets of one log: how far it was read, and where levels changed last."""
-    before = START.begin()
+    before = START.create()
     later = after(before, Tick(100))
-    assert later.tells(1).epoch == before.tells(1).epoch + 100
-    assert later.tells(3000, "controller").epoch == before.tells(3000, "controller").epoch < before.tells(1).epoch
+    assert later.node_state(1).epoch == before.node_state(1).epoch + 100
+    assert (
+        later.node_state(3000, "controller").epoch
+        == before.node_state(3000, "controller").epoch
+        < before.node_state(1).epoch
+    )
     changed = after(later, upgrade({"metadata.version": 21}))
-    assert changed.tells(1).epoch == changed.tells(3000, "controller").epoch > later.tells(1).epoch
+    assert changed.node_state(1).epoch == changed.node_state(3000, "controller").epoch > later.node_state(1).epoch
 
 
 def test_a_metadata_version_without_empty_records_has_a_quiet_epoch() -> None:
     """They came with 3.3-IV1."""
-    quiet = KRaft("3.9", levels={"metadata.version": 4}).begin()
+    quiet = KRaft("3.9", levels={"metadata.version": 4}).create()
     assert after(quiet, Tick(100)).offset == quiet.offset
 
 
 def test_a_broker_that_lags_tells_what_it_knows() -> None:
     """Old levels at an old epoch, until it catches up."""
     lagging = after(START, Lag(2), downgrade({"metadata.version": 19}), Tick(3))
-    assert lagging.tells(2).finalized == {"metadata.version": 21}
-    assert lagging.tells(1).finalized == {"metadata.version": 19}
-    assert lagging.tells(2).epoch < lagging.tells(1).epoch
-    assert after(lagging, CatchUp(2)).tells(2).epoch == lagging.tells(1).epoch
+    assert lagging.node_state(2).finalized == {"metadata.version": 21}
+    assert lagging.node_state(1).finalized == {"metadata.version": 19}
+    assert lagging.node_state(2).epoch < lagging.node_state(1).epoch
+    assert after(lagging, CatchUp(2)).node_state(2).epoch == lagging.node_state(1).epoch
     assert view_of(lagging).level("metadata.version") == 19
 
 
@@ -105,10 +109,10 @@ def test_without_a_quorum_nothing_is_updated_and_epochs_stand_still() -> None:
     refused = apply(lost, UpdateFeatures({"metadata.version": 19}, node_id=3002)).response
     assert (refused.error_code, refused.error_message) == (41, "No controller appears to be active.")
     frozen = after(lost, Tick(50))
-    assert frozen.tells(1) == lost.tells(1)
+    assert frozen.node_state(1) == lost.node_state(1)
     back = after(frozen, Start(3001))
     assert back.active in (3001, 3002)
-    assert back.tells(1).epoch > frozen.tells(1).epoch
+    assert back.node_state(1).epoch > frozen.node_state(1).epoch
 
 
 def test_another_controller_is_elected_and_the_others_name_it() -> None:
@@ -123,24 +127,27 @@ def test_another_controller_is_elected_and_the_others_name_it() -> None:
 
 def test_a_controller_without_a_quorum_tells_a_level_that_nobody_finalized() -> None:
     """Its lowest one, without an epoch; 4.4 tells none (KAFKA-19964)."""
-    for binary, told in (("4.2", {"metadata.version": 7}), ("4.4", {})):
-        alone = after(KRaft(binary), Kill(3000), Kill(3001), Kill(3002), Start(3002))
-        assert (alone.tells(3002, "controller").finalized, alone.tells(3002, "controller").epoch) == (told, -1)
-        found = after(alone, Start(3001)).tells(3002, "controller")
+    for build, told in (("4.2", {"metadata.version": 7}), ("4.4", {})):
+        alone = after(KRaft(build), Kill(3000), Kill(3001), Kill(3002), Start(3002))
+        assert (alone.node_state(3002, "controller").finalized, alone.node_state(3002, "controller").epoch) == (
+            told,
+            -1,
+        )
+        found = after(alone, Start(3001)).node_state(3002, "controller")
         assert found.epoch >= 0
-        assert found.finalized == KRaft(binary).begin().levels
+        assert found.finalized == KRaft(build).create().levels
 
 
 def test_a_partition_leaves_the_minority_behind() -> None:
     """The other side elects, and who is cut off hears nothing; the old controller does not answer for itself."""
     parted = after(START, Partition((1, 3000)), downgrade({"metadata.version": 19}))
     assert parted.active == 3001
-    assert parted.tells(1).finalized == {"metadata.version": 21}
-    assert parted.tells(2).finalized == {"metadata.version": 19}
+    assert parted.node_state(1).finalized == {"metadata.version": 21}
+    assert parted.node_state(2).finalized == {"metadata.version": 19}
     assert apply(parted, UpdateFeatures({"metadata.version": 20}, node_id=1)).response is None
     assert apply(parted, UpdateFeatures({"metadata.version": 20}, node_id=3000)).response.error_code == 41
     healed = after(parted, Heal())
-    assert healed.tells(1).finalized == {"metadata.version": 19}
+    assert healed.node_state(1).finalized == {"metadata.version": 19}
     assert healed.active == 3001
 
 
@@ -148,21 +155,21 @@ def test_a_partition_leaves_the_minority_behind() -> None:
 def test_a_broker_that_is_gone_is_fenced(event, at_once) -> None:
     """At once where it said goodbye, else when its session of nine seconds is over; and not for ever."""
     gone = after(START, event)
-    assert gone.known == {1: False, 2: at_once, 3: False}
-    assert after(gone, Tick(17)).known[2] is at_once
-    assert after(gone, Tick(18)).known[2] is True
+    assert gone.listed_brokers == {1: False, 2: at_once, 3: False}
+    assert after(gone, Tick(17)).listed_brokers[2] is at_once
+    assert after(gone, Tick(18)).listed_brokers[2] is True
     back = Resume(2) if isinstance(event, Pause) else Start(2)
-    assert after(gone, Tick(18), back).known == {1: False, 2: False, 3: False}
+    assert after(gone, Tick(18), back).listed_brokers == {1: False, 2: False, 3: False}
 
 
 def test_who_cannot_reach_a_controller_starts_when_it_can() -> None:
     """Until then it does not listen."""
     waiting = after(START, Stop(1), Kill(3000), Kill(3001), Start(1))
-    assert (waiting.nodes[1].state, waiting.nodes[1].listens("broker")) == ("starting", False)
-    assert after(waiting, Start(3000)).nodes[1].state == "running"
-    assert after(waiting, Tick(119), Start(3000)).nodes[1].state == "running"
+    assert (waiting.nodes[1].status, waiting.nodes[1].accepts_connections("broker")) == ("starting", False)
+    assert after(waiting, Start(3000)).nodes[1].status == "running"
+    assert after(waiting, Tick(119), Start(3000)).nodes[1].status == "running"
     dead = after(waiting, Tick(120), Start(3000)).nodes[1]
-    assert (dead.state, dead.why) == (
+    assert (dead.status, dead.reason) == (
         "died",
         "Shutting down because we were unable to register with the controller quorum.",
     )
@@ -170,76 +177,76 @@ def test_who_cannot_reach_a_controller_starts_when_it_can() -> None:
 
 def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
     """It does not listen, it stays registered as it was, and it is fenced; the newer build comes back."""
-    new = after(rolled(START.begin(), "4.2"), upgrade({"transaction.version": 2}))
-    narrow = replace(binary_of("4.2"), supported={**binary_of("4.2").supported, "transaction.version": (0, 1)})
-    refused = after(replace(new, plan=replace(START, binaries={"narrow": narrow})), Roll(1, "narrow"))
-    assert refused.nodes[1].state == "refused"
-    assert refused.nodes[1].why == (
+    new = after(rolled(START.create(), "4.2"), upgrade({"transaction.version": 2}))
+    narrow = replace(release_build("4.2"), supported={**release_build("4.2").supported, "transaction.version": (0, 1)})
+    refused = after(replace(new, spec=replace(START, builds={"narrow": narrow})), Roll(1, "narrow"))
+    assert refused.nodes[1].status == "refused"
+    assert refused.nodes[1].reason == (
         "Unable to register because the broker does not support finalized version 2 of transaction.version. The broker "
         "wants a version between 0 and 1, inclusive."
     )
-    assert not refused.nodes[1].listens("broker")
-    assert refused.known[1] is True
+    assert not refused.nodes[1].accepts_connections("broker")
+    assert refused.listed_brokers[1] is True
     assert refused.registered[1] == new.registered[1]
-    assert after(refused, Stop(1), Start(1, "4.2")).known[1] is False
+    assert after(refused, Stop(1), Start(1, "4.2")).listed_brokers[1] is False
 
 
 def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the_level_goes_back() -> None:
     """Also where it does not name the feature at all; its process is there, and tries again."""
-    new = after(rolled(START.begin(), "4.2"), upgrade({"group.version": 1}))
+    new = after(rolled(START.create(), "4.2"), upgrade({"group.version": 1}))
     assert new.levels == {"metadata.version": 21, "group.version": 1}
     refused = after(new, Roll(1, "3.9"))
-    assert refused.nodes[1].state == "refused"
-    assert refused.nodes[1].why.endswith("of group.version. The broker wants a version between 0 and 0, inclusive.")
-    assert after(refused, Tick(119), downgrade({"group.version": 0})).nodes[1].state == "running"
-    assert after(refused, Tick(120), downgrade({"group.version": 0})).nodes[1].state == "died"
+    assert refused.nodes[1].status == "refused"
+    assert refused.nodes[1].reason.endswith("of group.version. The broker wants a version between 0 and 0, inclusive.")
+    assert after(refused, Tick(119), downgrade({"group.version": 0})).nodes[1].status == "running"
+    assert after(refused, Tick(120), downgrade({"group.version": 0})).nodes[1].status == "died"
 
 
 def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
     """Reading the log ends its process; it is fenced, and stays registered as it was."""
-    new = after(rolled(START.begin(), "4.2"), upgrade({"metadata.version": 29}))
+    new = after(rolled(START.create(), "4.2"), upgrade({"metadata.version": 29}))
     dead = after(new, Roll(1, "3.9"))
-    assert (dead.nodes[1].state, dead.nodes[1].why) == ("died", "No MetadataVersion with feature level 29")
-    assert dead.known[1] is True
+    assert (dead.nodes[1].status, dead.nodes[1].reason) == ("died", "No MetadataVersion with feature level 29")
+    assert dead.listed_brokers[1] is True
     assert dead.registered[1] == new.registered[1]
-    assert after(dead, Start(1, "4.2")).known[1] is False
+    assert after(dead, Start(1, "4.2")).listed_brokers[1] is False
 
 
 def test_a_controller_that_cannot_read_the_log_dies() -> None:
     """So it is when it starts, and when it hears of a level after a partition."""
-    new = after(rolled(START.begin(), "4.2"), upgrade({"metadata.version": 29}))
+    new = after(rolled(START.create(), "4.2"), upgrade({"metadata.version": 29}))
     dead = after(new, Roll(3002, "3.9"))
-    assert (dead.nodes[3002].state, dead.active) == ("died", 3000)
-    assert dead.nodes[3002].why == "it cannot replay level 29 of metadata.version: it supports 1-21"
+    assert (dead.nodes[3002].status, dead.active) == ("died", 3000)
+    assert dead.nodes[3002].reason == "it cannot replay level 29 of metadata.version: it supports 1-21"
     # Below 3.7-IV0 controllers do not register, so that nobody knows that one which is cut off is too old.
     unknowing = after(KRaft("3.3"), Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)))
     agreed = after(unknowing, upgrade({"metadata.version": 8}))
-    assert agreed.nodes[3002].state == "running"
-    assert after(agreed, Heal()).nodes[3002].why == "it cannot replay level 8 of metadata.version: it supports 1-7"
+    assert agreed.nodes[3002].status == "running"
+    assert after(agreed, Heal()).nodes[3002].reason == "it cannot replay level 8 of metadata.version: it supports 1-7"
 
 
 def test_a_roll_back_before_the_upgrade_is_finalized_is_free() -> None:
     """Nothing that the old build does not know was agreed upon."""
-    there = rolled(START.begin(), "4.2")
+    there = rolled(START.create(), "4.2")
     back = rolled(there, "3.9")
-    assert all(node.state == "running" for node in back.nodes.values())
-    assert back.levels == START.begin().levels
+    assert all(node.status == "running" for node in back.nodes.values())
+    assert back.levels == START.create().levels
 
 
 def test_apis_that_are_forwarded_are_those_of_the_controller_too() -> None:
     """A new broker of old controllers offers what both can, and others as it can itself; alone it offers its own."""
     mixed = after(START, Roll(1, "4.2"))
-    own = mixed.binary(1).broker_apis
+    own = mixed.build(1).broker_apis
     assert own[UPDATE_FEATURES] == (0, 2)
-    assert mixed.tells(1).api_ranges[UPDATE_FEATURES] == (0, 1)
-    assert mixed.tells(1).api_ranges[TXN_OFFSET_COMMIT] == own[TXN_OFFSET_COMMIT] == (0, 5)
-    assert after(mixed, Partition((1,))).tells(1).api_ranges == own
+    assert mixed.node_state(1).api_ranges[UPDATE_FEATURES] == (0, 1)
+    assert mixed.node_state(1).api_ranges[TXN_OFFSET_COMMIT] == own[TXN_OFFSET_COMMIT] == (0, 5)
+    assert after(mixed, Partition((1,))).node_state(1).api_ranges == own
 
 
 def test_brokers_join_and_leave() -> None:
     """One that left is not known any more; voters do not leave."""
     more = after(START, Join(4, "4.2"))
-    assert more.known == dict.fromkeys((1, 2, 3, 4), False)
+    assert more.listed_brokers == dict.fromkeys((1, 2, 3, 4), False)
     assert more.registered[4]["metadata.version"] == (7, 29)
     assert 4 not in after(more, Leave(4)).nodes
     with pytest.raises(ScriptError, match="is a voter"):
@@ -254,24 +261,24 @@ def test_a_rebuilt_cluster_is_another_one() -> None:
     rebuilt = after(there, Rebuild())
     assert rebuilt.cluster_id != there.cluster_id
     assert len(rebuilt.cluster_id) == 22
-    assert (rebuilt.levels, rebuilt.offset) == (START.begin().levels, START.begin().offset)
+    assert (rebuilt.levels, rebuilt.offset) == (START.create().levels, START.create().offset)
 
 
 @pytest.mark.parametrize("controllers", [0, 1, 3])
 def test_combined_nodes_are_brokers_and_voters(controllers: int) -> None:
     """Without controllers of their own, brokers are the voters; a majority of them makes a quorum."""
     start = KRaft("4.2", brokers=3, controllers=controllers)
-    assert start.begin().voters == ((1, 2, 3) if not controllers else tuple(range(3000, 3000 + controllers)))
+    assert start.create().voters == ((1, 2, 3) if not controllers else tuple(range(3000, 3000 + controllers)))
     combined = after(KRaft("4.2", brokers=3, controllers=0), Stop(1), Stop(2))
     assert combined.active is None
-    assert after(combined, Start(1)).nodes[1].state == "running"
+    assert after(combined, Start(1)).nodes[1].status == "running"
 
 
 def test_a_thousand_brokers_are_rolled() -> None:
     """One by one, and then the operator finalizes."""
-    large = rolled(KRaft("3.9", brokers=1000).begin(), "4.2")
+    large = rolled(KRaft("3.9", brokers=1000).create(), "4.2")
     assert apply(large, upgrade({"group.version": 1})).response.error_code == 0
-    assert set(large.known.values()) == {False}
+    assert set(large.listed_brokers.values()) == {False}
 
 
 @pytest.mark.parametrize("node_id", [9, 2999])
@@ -279,7 +286,7 @@ def test_a_thousand_brokers_are_rolled() -> None:
 def test_a_node_that_there_is_not_is_an_error(event, node_id: int) -> None:
     """A script that names it would test nothing."""
     with pytest.raises(ScriptError, match=f"there is no node {node_id}, only"):
-        apply(START.begin(), event(node_id))
+        apply(START.create(), event(node_id))
 
 
 def test_a_binary_that_there_is_not_is_an_error() -> None:
@@ -288,7 +295,7 @@ def test_a_binary_that_there_is_not_is_an_error() -> None:
         with pytest.raises(ScriptError, match="no broker of release"):
             after(START, Stop(1), event)
     with pytest.raises(ScriptError, match=r"2\.8 has no KRaft controllers"):
-        KRaft("2.8").begin()
+        KRaft("2.8").create()
     with pytest.raises(ScriptError, match="time does not go back"):
         after(START, Tick(-1))
 
@@ -297,12 +304,12 @@ def test_events_that_change_nothing_are_no_error() -> None:
     """Whoever is stopped may be stopped again: scripts stay scripts when events are left out of them."""
     stopped = after(START, Stop(1))
     assert after(stopped, Stop(1), Kill(1), Pause(1), Resume(1), Lag(1), CatchUp(1)) == stopped
-    assert after(START, Start(1), Resume(1)) == START.begin()
+    assert after(START, Start(1), Resume(1)) == START.create()
 
 
 def test_the_same_script_gives_the_same() -> None:
     """Steps are equal, and what was is not changed by what came after."""
-    script = Script(START, (Roll(1, "4.2"), Look(), upgrade({"metadata.version": 25}), Kill(3000), Tick(30)))
+    script = Script(START, (Roll(1, "4.2"), Poll(), upgrade({"metadata.version": 25}), Kill(3000), Tick(30)))
     first, second = run(script), run(script)
     assert first == second
     kept = pickle.dumps([step.cluster for step in first])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from featuregate.testing.simulator import (
-    Binary,
+    Build,
     KRaft,
     KRaftCluster,
     Roll,
     Stop,
     UpdateFeatures,
     apply,
-    binary_of,
     downgrade,
+    release_build,
     update_features,
     upgrade,
 )
@@ -26,7 +26,7 @@ INVALID_UPDATE_VERSION = 95
 
 
 def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
-    cluster = start if isinstance(start, KRaftCluster) else start.begin()
+    cluster = start if isinstance(start, KRaftCluster) else start.create()
     for event in events:
         cluster = apply(cluster, event).cluster
     return cluster
@@ -191,7 +191,7 @@ def test_an_unknown_feature_may_be_disabled_up_to_3_9_only() -> None:
 
 def test_3_9_judges_one_by_one() -> None:
     """One fails and the other is made; results are sorted, and the answer as a whole is good."""
-    happened = apply(OLD.begin(), downgrade({"metadata.version": 19, "bogus": 1}))
+    happened = apply(OLD.create(), downgrade({"metadata.version": 19, "bogus": 1}))
     assert happened.response.error_code == 0
     assert happened.response.error_message == ""
     assert [(result.feature, result.error_code) for result in happened.response.results] == [
@@ -203,24 +203,24 @@ def test_3_9_judges_one_by_one() -> None:
 
 def test_4_0_judges_all_or_nothing() -> None:
     """One fails, and nothing is made; no result is told."""
-    happened = apply(NEW.begin(), downgrade({"transaction.version": 1, "bogus": 1}))
+    happened = apply(NEW.create(), downgrade({"transaction.version": 1, "bogus": 1}))
     assert happened.response.error_code == INVALID_UPDATE_VERSION
     assert happened.response.error_message.startswith(FOR_ALL + "Invalid update version 1 for feature bogus.")
     assert happened.response.results == ()
-    assert happened.cluster.levels == NEW.begin().levels
+    assert happened.cluster.levels == NEW.create().levels
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_what_is_told_of_success_depends_on_the_version(version: int) -> None:
     """v0 and v1 have a result for each feature, whose message is NONE; v2 has none."""
-    response = apply(NEW.begin(), upgrade({"group.version": 1}, version=version)).response
+    response = apply(NEW.create(), upgrade({"group.version": 1}, version=version)).response
     expected = (FeatureResult(feature="group.version", error_message="NONE"),) if version < 2 else ()
     assert response.results == expected
 
 
 def test_a_dry_run_changes_nothing() -> None:
     """It is judged as any other, and neither levels nor the log move."""
-    cluster = NEW.begin()
+    cluster = NEW.create()
     assert apply(cluster, downgrade({"group.version": 0}, dry_run=True)).cluster == cluster
     assert told(cluster, upgrade({"group.version": 2}, dry_run=True)) is not None
 
@@ -228,14 +228,14 @@ def test_a_dry_run_changes_nothing() -> None:
 def test_v0_cannot_downgrade() -> None:
     """KRaft controllers ignore its flag, and take every update for an upgrade."""
     update = FeatureUpdate(feature="group.version", max_version_level=0, upgrade_type=2)
-    response = update_features(NEW.begin(), UpdateFeaturesRequest(updates=(update,)), 0).response
+    response = update_features(NEW.create(), UpdateFeaturesRequest(updates=(update,)), 0).response
     assert "without setting the upgrade type" in response.error_message
 
 
 def test_of_a_feature_that_is_named_twice_the_last_update_counts() -> None:
     """So it is in the map that controllers read a request into."""
     updates = tuple(FeatureUpdate(feature="group.version", max_version_level=level, upgrade_type=2) for level in (7, 0))
-    happened = update_features(NEW.begin(), UpdateFeaturesRequest(updates=updates), 2)
+    happened = update_features(NEW.create(), UpdateFeaturesRequest(updates=updates), 2)
     assert happened.response.error_code == 0
     assert "group.version" not in happened.cluster.levels
 
@@ -243,15 +243,19 @@ def test_of_a_feature_that_is_named_twice_the_last_update_counts() -> None:
 def test_an_empty_request_succeeds() -> None:
     """There is nothing to refuse."""
     for start in (OLD, NEW):
-        assert update_features(start.begin(), UpdateFeaturesRequest(updates=()), 1).response.error_code == 0
+        assert update_features(start.create(), UpdateFeaturesRequest(updates=()), 1).response.error_code == 0
 
 
 def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
     """It goes up and never down, and stands in no record, so the epoch of controllers stays."""
-    before = NEW.begin()
+    before = NEW.create()
     raised = apply(before, upgrade({"kraft.version": 1})).cluster
-    assert raised.tells(1).finalized["kraft.version"] == raised.tells(1, "controller").finalized["kraft.version"] == 1
-    assert raised.tells(1, "controller").epoch == before.tells(1, "controller").epoch
+    assert (
+        raised.node_state(1).finalized["kraft.version"]
+        == raised.node_state(1, "controller").finalized["kraft.version"]
+        == 1
+    )
+    assert raised.node_state(1, "controller").epoch == before.node_state(1, "controller").epoch
     assert told(raised, downgrade({"kraft.version": 0})) == (
         "Invalid update version 0 for feature kraft.version. Can't downgrade the version of this feature."
     )
@@ -261,13 +265,13 @@ def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
 def test_a_refusal_does_not_stop_the_quorum_from_4_1_on() -> None:
     """It is asked in the order of Java's map, and what it has taken stays (seen: 4.1.1)."""
     both = upgrade({"kraft.version": 1, "transaction.version": 9})
-    happened = apply(NEW.begin(), both)
+    happened = apply(NEW.create(), both)
     assert happened.response.error_code == INVALID_UPDATE_VERSION
-    assert happened.cluster.levels == {**NEW.begin().levels, "kraft.version": 1}
+    assert happened.cluster.levels == {**NEW.create().levels, "kraft.version": 1}
     # What is refused before it comes to kraft.version leaves it alone, and so does a dry run.
     before = upgrade({"kraft.version": 1, "group.version": 9})
     dry = upgrade({"kraft.version": 1, "transaction.version": 9}, dry_run=True)
-    assert [apply(NEW.begin(), each).cluster.kraft_version for each in (before, dry)] == [0, 0]
+    assert [apply(NEW.create(), each).cluster.kraft_version for each in (before, dry)] == [0, 0]
 
 
 def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
@@ -282,14 +286,14 @@ def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
 
 def test_4_0_takes_kraft_version_for_a_feature_like_others_and_for_0() -> None:
     """It depends on metadata.version 3.9-IV0; what is written counts for nobody, as a real 4.0.0 showed."""
-    cluster = KRaft("4.0", brokers=2, controllers=0, levels={"metadata.version": 20}).begin()
+    cluster = KRaft("4.0", brokers=2, controllers=0, levels={"metadata.version": 20}).create()
     assert told(cluster, upgrade({"kraft.version": 1})) == (
         "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "
         "metadata.version level 21"
     )
     raised = after(cluster, upgrade({"kraft.version": 1, "metadata.version": 21}))
     assert raised.levels == {"metadata.version": 21}
-    assert "kraft.version" not in raised.tells(1).finalized
+    assert "kraft.version" not in raised.node_state(1).finalized
     assert told(raised, downgrade({"kraft.version": 1})) == (
         "Invalid update version 1 for feature kraft.version. Can't downgrade to a newer version."
     )
@@ -311,11 +315,15 @@ def test_up_to_3_6_a_broker_that_lacks_a_feature_refuses_to_disable_it() -> None
 
 def test_3_9_writes_a_record_of_kraft_version_that_the_quorum_does_not_go_by() -> None:
     """Nodes of 3.9 tell what was asked for, and nodes of 4.2 what is (KAFKA-18979)."""
-    happened = apply(OLD.begin(), upgrade({"kraft.version": 1}))
+    happened = apply(OLD.create(), upgrade({"kraft.version": 1}))
     assert happened.response.results[0].error_code == 0
     mixed = after(happened.cluster, Roll(2, "4.2"))
-    assert mixed.tells(1).finalized["kraft.version"] == mixed.tells(1, "controller").finalized["kraft.version"] == 1
-    assert "kraft.version" not in mixed.tells(2).finalized
+    assert (
+        mixed.node_state(1).finalized["kraft.version"]
+        == mixed.node_state(1, "controller").finalized["kraft.version"]
+        == 1
+    )
+    assert "kraft.version" not in mixed.node_state(2).finalized
     assert mixed.kraft_version == 0
 
 
@@ -329,18 +337,18 @@ def test_the_first_failure_is_that_of_javas_order() -> None:
     ]
     assert in_map_order(["bé😀", "AaBB", "BBAa", "AaAa", "x"]) == ["bé😀", "x", "AaBB", "BBAa", "AaAa"]
     both = downgrade({"transaction.version": 9, "group.version": 9})
-    assert "group.version. Local" in apply(NEW.begin(), both).response.error_message
+    assert "group.version. Local" in apply(NEW.create(), both).response.error_message
 
 
 def test_a_range_of_one_level_is_written_as_one_number() -> None:
     """As Kafka's VersionRange writes it."""
-    narrow = Binary(
+    narrow = Build(
         release="4.2",
-        broker_apis=binary_of("4.2").broker_apis,
-        controller_apis=binary_of("4.2").controller_apis,
-        supported={**binary_of("4.2").supported, "share.version": (1, 1)},
+        broker_apis=release_build("4.2").broker_apis,
+        controller_apis=release_build("4.2").controller_apis,
+        supported={**release_build("4.2").supported, "share.version": (1, 1)},
     )
-    start = KRaft("narrow", levels={"share.version": 1}, binaries={"narrow": narrow})
+    start = KRaft("narrow", levels={"share.version": 1}, builds={"narrow": narrow})
     assert told(start, downgrade({"share.version": 0})) == (
         "Invalid update version 0 for feature share.version. Local controller 3000 only supports versions 1"
     )

@@ -24,8 +24,8 @@ from featuregate.testing.simulator import (
     ZooKeeper,
     ZooKeeperCluster,
     apply,
-    binary_of,
     downgrade,
+    release_build,
     update_features,
     upgrade,
 )
@@ -42,7 +42,7 @@ API_VERSIONS = 18
 
 def seen(cluster: KRaftCluster | ZooKeeperCluster, role: str) -> View:
     """Ask every node of one role, as a client of today would; those that are down are silent."""
-    ids = cluster.known if role == "broker" or isinstance(cluster, ZooKeeperCluster) else cluster.voters
+    ids = cluster.listed_brokers if role == "broker" or isinstance(cluster, ZooKeeperCluster) else cluster.voters
     return merge(
         [answer(cluster, node_id, role) for node_id in ids],
         cluster_id=cluster.cluster_id,
@@ -55,9 +55,9 @@ def seen(cluster: KRaftCluster | ZooKeeperCluster, role: str) -> View:
 def answer(cluster: KRaftCluster | ZooKeeperCluster, node_id: int, role: str) -> BrokerAnswer:
     place = {"node_id": node_id, "host": f"n{node_id}", "port": 9, "role": role, "answered_at": 1.0}
     node = cluster.nodes.get(node_id)
-    if node is None or not node.listens(role) or node.state == "paused":  # type: ignore[arg-type]  # broker or controller
+    if node is None or not node.accepts_connections(role) or node.status == "paused":  # type: ignore[arg-type]  # broker or controller
         return BrokerAnswer(**place, failure=Failure("TimedOut", "said nothing"))  # type: ignore[arg-type]  # see place
-    tells = cluster.tells(node_id, role) if isinstance(cluster, KRaftCluster) else cluster.tells(node_id)  # type: ignore[arg-type]  # broker or controller
+    tells = cluster.node_state(node_id, role) if isinstance(cluster, KRaftCluster) else cluster.node_state(node_id)  # type: ignore[arg-type]  # broker or controller
     asked = min(5, tells.api_ranges[API_VERSIONS][1])
     return BrokerAnswer(
         **place,  # type: ignore[arg-type]  # see place
@@ -79,7 +79,7 @@ NAMES = st.sampled_from([*features(), "bogus"])
 @st.composite
 def wanted(draw: st.DrawFn, cluster: KRaftCluster) -> tuple[Update, ...]:
     """Draw updates of one to four features, most of them known, by a step or two, in a direction that fits."""
-    known = st.sampled_from(sorted(cluster.plan.find(cluster.plan.binary).supported))
+    known = st.sampled_from(sorted(cluster.spec.find_build(cluster.spec.build).supported))
     found = draw(st.lists(known | known | known | NAMES, min_size=1, max_size=4, unique=True))
     return tuple(draw(updates_of(name, cluster.levels.get(name, 0))) for name in found)
 
@@ -107,9 +107,9 @@ def moved(draw: st.DrawFn, cluster: KRaftCluster, most: int) -> KRaftCluster:
 def kraft_clusters(draw: st.DrawFn, *, rolled: bool) -> KRaftCluster:
     """Draw a cluster of any release at any levels; where it may be in a roll, of two releases, with nodes down."""
     release = draw(st.sampled_from(KRAFT_RELEASES))
-    lowest, highest = binary_of(release).supported["metadata.version"]
+    lowest, highest = release_build(release).supported["metadata.version"]
     metadata = {"metadata.version": draw(st.integers(max(lowest, 4), highest))}
-    cluster = KRaft(release, brokers=2, controllers=draw(st.sampled_from([0, 1, 3])), levels=metadata).begin()
+    cluster = KRaft(release, brokers=2, controllers=draw(st.sampled_from([0, 1, 3])), levels=metadata).create()
     cluster = moved(draw, cluster, 4)
     if not rolled:
         return cluster
@@ -131,7 +131,7 @@ def cannot_tell(cluster: KRaftCluster, update: Update) -> bool:
     """
     if update.feature != "kraft.version" or cluster.active is None:
         return False
-    by_quorum = cluster.binary(cluster.active).numbers >= (4, 1)
+    by_quorum = cluster.build(cluster.active).numbers >= (4, 1)
     return by_quorum and update.upgrade_type == "upgrade" and update.level > cluster.kraft_version
 
 
@@ -203,7 +203,7 @@ GROUP_COORDINATOR = "group_coordinator"
 def zookeeper_clusters(draw: st.DrawFn) -> ZooKeeperCluster:
     """Draw a cluster of the KIP's own example, with some brokers rolled and some levels changed."""
     builds = st.sampled_from(["v1", "v1-v2", "v2"])
-    cluster = ZooKeeper(draw(builds)).begin()
+    cluster = ZooKeeper(draw(builds)).create()
     for node_id in draw(st.lists(st.sampled_from([1, 2, 3]), unique=True)):
         cluster = apply(cluster, Roll(node_id, draw(builds))).cluster
     changes = st.tuples(st.integers(0, 3), st.sampled_from([upgrade, downgrade]))

@@ -61,12 +61,12 @@ def wants(levels: dict[str, int], upgrade_type: int = 1) -> UpdateFeaturesReques
 def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedCluster) -> None:
     """Levels, epoch, ranges, at once after each event; a broker that lags tells what it knew."""
     cluster = simulated_kafka(KRaft("3.9"))
-    cluster.happen(Lag(2), downgrade({"metadata.version": 19}), Roll(1, "4.2"), Tick(5))
+    cluster.apply(Lag(2), downgrade({"metadata.version": 19}), Roll(1, "4.2"), Tick(5))
     view = fg.discover(cluster.bootstrap)
-    assert view.cluster_id == cluster.now.cluster_id
-    assert (view.level("metadata.version"), view.epoch) == (19, cluster.now.tells(1).epoch)
+    assert view.cluster_id == cluster.current.cluster_id
+    assert (view.level("metadata.version"), view.epoch) == (19, cluster.current.node_state(1).epoch)
     for broker in view.brokers:
-        tells = cluster.now.tells(broker.node_id)
+        tells = cluster.current.node_state(broker.node_id)
         assert dict(broker.api_ranges) == tells.api_ranges
         assert (dict(broker.finalized), broker.epoch) == (tells.finalized, tells.epoch)
     assert view.brokers[1].finalized == {"metadata.version": 21}
@@ -77,13 +77,13 @@ def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: 
     """Down, hanging, fenced, refused, unregistered and new brokers are what they are."""
     cluster = simulated_kafka(KRaft("4.2"))
     config = {"bootstrap.servers": cluster.bootstrap, "socket.timeout.ms": 400}
-    cluster.happen(Stop(1), Pause(2))
+    cluster.apply(Stop(1), Pause(2))
     kinds = {broker.node_id: broker.failure and broker.failure.kind for broker in fg.discover(config).brokers}
     assert kinds == {1: "ConnectFailed", 2: "TimedOut", 3: None}
-    cluster.happen(Start(1), Resume(2), Join(4, "4.3"), Leave(3))
+    cluster.apply(Start(1), Resume(2), Join(4, "4.3"), Leave(3))
     assert [broker.node_id for broker in fg.discover(config).brokers] == [1, 2, 4]
-    cluster.happen(Roll(1, "3.9"))
-    assert cluster.now.nodes[1].state == "died"
+    cluster.apply(Roll(1, "3.9"))
+    assert cluster.current.nodes[1].status == "died"
     view = fg.discover(config)
     assert [broker.failure.kind for broker in view.missing] == ["ConnectFailed"]
 
@@ -95,8 +95,8 @@ def test_connections_end_with_the_process(simulated_kafka: MakeSimulatedCluster)
         gate = features.gate("new", "group.version>=1")
         features.refresh()
         assert gate.open
-        cluster.happen(Roll(1, "4.3"), Rebuild())
-        assert features.refresh().cluster_id == cluster.now.cluster_id
+        cluster.apply(Roll(1, "4.3"), Rebuild())
+        assert features.refresh().cluster_id == cluster.current.cluster_id
     for event in (Roll(1, "4.2"), Rebuild()):
         assert _is_hung_up(cluster, event)
     assert not _is_hung_up(cluster, Tick(1))
@@ -107,7 +107,7 @@ def _is_hung_up(cluster: SimulatedCluster, event) -> bool:
         reader, writer = await asyncio.open_connection(cluster.broker(1).host, cluster.broker(1).port)
         writer.write(b"\0\0\0\x0e\0\x12\0\0\0\0\0\1\0\4test")  # ApiVersions v0, so that the broker has accepted us
         await reader.readexactly(4)
-        await asyncio.to_thread(cluster.happen, event)
+        await asyncio.to_thread(cluster.apply, event)
         try:
             rest = await asyncio.wait_for(reader.read(), 1)
         except ConnectionResetError:
@@ -132,70 +132,70 @@ def test_an_operators_request_is_judged_and_made(simulated_kafka: MakeSimulatedC
     )
     done = ask(cluster.broker(2).address, wants({"group.version": 0}, upgrade_type=2))
     assert (done.error_code, done.results) == (0, ())
-    assert fg.discover(cluster.bootstrap).level("group.version") == cluster.now.levels.get("group.version", 0) == 0
+    assert fg.discover(cluster.bootstrap).level("group.version") == cluster.current.levels.get("group.version", 0) == 0
 
 
 def test_controllers_name_the_active_one(simulated_kafka: MakeSimulatedCluster) -> None:
     """DescribeCluster leads an operator's tool to it; another one says NOT_CONTROLLER."""
     cluster = simulated_kafka(KRaft("4.2"))
-    cluster.happen(Kill(3000))
+    cluster.apply(Kill(3000))
     described = ask(cluster.broker(3001).address, DescribeClusterRequest(endpoint_type=CONTROLLERS), role="controller")
     assert described.controller_id == 3001
     request = wants({"group.version": 0}, upgrade_type=2)
     wrong = ask(cluster.broker(3002).address, request, role="controller")
     assert (wrong.error_code, wrong.error_message) == (41, "The active controller appears to be node 3001.")
     assert ask(cluster.broker(3001).address, request, role="controller").error_code == 0
-    assert "group.version" not in cluster.now.levels
+    assert "group.version" not in cluster.current.levels
 
 
 def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) -> None:
     """The connection stays open, and the operator waits in vain; with a quorum again there is an answer."""
     cluster = simulated_kafka(KRaft("4.2"))
-    cluster.happen(Partition((3000,)), Kill(3001))
+    cluster.apply(Partition((3000,)), Kill(3001))
     with pytest.raises(fg.FeatureGateError, match="timed out"):
         ask(cluster.broker(1).address, wants({"group.version": 1}), seconds=0.5)
-    cluster.happen(Heal())
+    cluster.apply(Heal())
     assert ask(cluster.broker(1).address, wants({"group.version": 1})).error_code == 0
 
 
 def test_what_was_asked_without_a_quorum_is_made_with_one(simulated_kafka: MakeSimulatedCluster) -> None:
     """The broker keeps the request for the next controller, as a real one does; what else was asked waits behind it."""
     cluster = simulated_kafka(KRaft("4.2"))
-    cluster.happen(Partition((3000,)), Kill(3001))
+    cluster.apply(Partition((3000,)), Kill(3001))
     disable = wants({"group.version": 0}, upgrade_type=2)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, cluster.broker(1).address, disable)
         assert cluster.wait_for(lambda requests: any(asked.api == "UpdateFeatures" for asked in requests), timeout=10)
-        cluster.happen(Tick(1))
+        cluster.apply(Tick(1))
         assert not answer.done()
-        assert cluster.now.levels["group.version"] == 1
-        cluster.happen(Heal())
+        assert cluster.current.levels["group.version"] == 1
+        cluster.apply(Heal())
         assert answer.result(10).error_code == 0
-    assert "group.version" not in cluster.now.levels
+    assert "group.version" not in cluster.current.levels
 
 
 def test_what_goes_wrong_with_an_answer_waits_for_the_answer(simulated_kafka: MakeSimulatedCluster) -> None:
     """The update is made, and whoever asked does not hear of it."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.broker(1).cut_once(api="UpdateFeatures")
-    cluster.happen(Kill(3000), Kill(3001))
+    cluster.apply(Kill(3000), Kill(3001))
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, cluster.broker(1).address, wants({"group.version": 0}, upgrade_type=2))
         assert cluster.wait_for(lambda requests: any(asked.api == "UpdateFeatures" for asked in requests), timeout=10)
-        cluster.happen(Start(3000))
+        cluster.apply(Start(3000))
         with pytest.raises(ConnectionLost):
             answer.result(10)
-    assert "group.version" not in cluster.now.levels
+    assert "group.version" not in cluster.current.levels
 
 
 def test_a_broker_that_goes_on_answers_what_it_was_asked(simulated_kafka: MakeSimulatedCluster) -> None:
     """As a process does that was stopped for a while; it tells what is true now."""
     cluster = simulated_kafka(KRaft("4.2"))
-    cluster.happen(Pause(1))
+    cluster.apply(Pause(1))
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, cluster.broker(1).address, DescribeClusterRequest())
         assert cluster.wait_for(bool, timeout=10)
-        cluster.happen(Stop(2), Resume(1))
+        cluster.apply(Stop(2), Resume(1))
         assert [node.node_id for node in answer.result(10).brokers] == [1, 3]
 
 
@@ -203,39 +203,39 @@ def test_who_has_given_up_is_not_answered(simulated_kafka: MakeSimulatedCluster)
     """What is to go wrong once goes wrong for somebody who is there."""
     cluster = simulated_kafka(KRaft("4.2", brokers=1))
     for _ in range(20):
-        cluster.happen(Pause(1))
+        cluster.apply(Pause(1))
         with RawClient(cluster.broker(1)) as client:
             asked = len(cluster.requests)
             client.send(API_VERSIONS, 4)
             assert cluster.wait_for(lambda requests, asked=asked: len(requests) > asked, timeout=10)
         cluster.broker(1).error_once(7)
-        cluster.happen(Resume(1))
+        cluster.apply(Resume(1))
         assert tell(cluster.broker(1)).error_code == 7
 
 
 def test_answers_come_in_the_order_of_the_requests(simulated_kafka: MakeSimulatedCluster) -> None:
     """What a client sends behind a request that waits for its answer waits with it."""
     cluster = simulated_kafka(KRaft("4.2"))
-    cluster.happen(Kill(3000), Kill(3001))
+    cluster.apply(Kill(3000), Kill(3001))
     with RawClient(cluster.broker(1)) as client:
         client.send(wants({"group.version": 1}), 2)
         client.send(API_VERSIONS, 4)
         assert cluster.wait_for(bool, timeout=10)
-        cluster.happen(Start(3000))
+        cluster.apply(Start(3000))
         assert [client.receive_frame()[:4] for _ in range(2)] == [b"\0\0\0\x01", b"\0\0\0\x02"]
 
 
 def test_a_controller_that_an_update_kills_stops_to_listen(simulated_kafka: MakeSimulatedCluster) -> None:
     """The update came over a socket, and what follows from it shuts another one."""
     cluster = simulated_kafka(KRaft("3.3"))
-    cluster.happen(Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)), Heal())
+    cluster.apply(Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)), Heal())
     assert ask(cluster.broker(1).address, wants({"metadata.version": 8})).results[0].error_code == 0
-    assert cluster.now.nodes[3002].state == "died"
+    assert cluster.current.nodes[3002].status == "died"
     assert _shuts(cluster, 3002)
 
 
 def _shuts(cluster: SimulatedCluster, node_id: int) -> bool:
-    cluster.happen(Tick(0))  # goes through the loop, behind what is being shut
+    cluster.apply(Tick(0))  # goes through the loop, behind what is being shut
     return not cluster.broker(node_id).listener.is_open
 
 
@@ -243,20 +243,20 @@ def test_an_event_that_cannot_happen_changes_nothing(simulated_kafka: MakeSimula
     """Those before it have happened."""
     cluster = simulated_kafka(KRaft("4.2"))
     with pytest.raises(ScriptError):
-        cluster.happen(Tick(5), Stop(77), Tick(5))
-    assert cluster.now.ticks == 5
-    assert fg.discover(cluster.bootstrap).epoch == cluster.now.offset
+        cluster.apply(Tick(5), Stop(77), Tick(5))
+    assert cluster.current.ticks == 5
+    assert fg.discover(cluster.bootstrap).epoch == cluster.current.offset
 
 
 def test_what_only_a_fake_cluster_does_names_the_event_to_use(simulated_kafka: MakeSimulatedCluster) -> None:
     """A controller judges here, and time makes epochs rise."""
     cluster = simulated_kafka(KRaft("4.2"))
     for call, event in (
-        (lambda: cluster.finalize({"group.version": 1}), "happen(upgrade({'group.version': 1}))"),
-        (lambda: cluster.advance_epoch(3), "happen(Tick(3))"),
-        (lambda: cluster.add_broker(4, release="4.3"), "happen(Join(4, '4.3'))"),
-        (lambda: cluster.remove_broker(4), "happen(Leave(4))"),
-        (cluster.rebuild, "happen(Rebuild())"),
+        (lambda: cluster.finalize({"group.version": 1}), "apply(upgrade({'group.version': 1}))"),
+        (lambda: cluster.advance_epoch(3), "apply(Tick(3))"),
+        (lambda: cluster.add_broker(4, release="4.3"), "apply(Join(4, '4.3'))"),
+        (lambda: cluster.remove_broker(4), "apply(Leave(4))"),
+        (cluster.rebuild, "apply(Rebuild())"),
     ):
         with pytest.raises(TypeError) as refused:
             call()
@@ -266,16 +266,16 @@ def test_what_only_a_fake_cluster_does_names_the_event_to_use(simulated_kafka: M
 def test_a_closed_cluster_does_nothing_any_more() -> None:
     """Its value stays as it was."""
     with SimulatedCluster(KRaft("4.2")) as cluster:
-        before = cluster.now
+        before = cluster.current
     with pytest.raises(fg.FeatureGateError, match="not running"):
-        cluster.happen(Tick(1))
-    assert cluster.now is before
+        cluster.apply(Tick(1))
+    assert cluster.current is before
 
 
 def test_without_a_quorum_controllers_name_none(simulated_kafka: MakeSimulatedCluster) -> None:
     """Brokers name a broker, as ever."""
     cluster = simulated_kafka(KRaft("4.2"))
-    cluster.happen(Kill(3000), Kill(3001))
+    cluster.apply(Kill(3000), Kill(3001))
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
     assert ask(cluster.broker(3002).address, request, role="controller").controller_id == -1
     assert ask(cluster.broker(2).address, DescribeClusterRequest()).controller_id == 1
@@ -290,15 +290,15 @@ def test_controllers_describe_the_cluster_since_3_7(simulated_kafka: MakeSimulat
         35,
         "Direct-to-controller communication is not supported with the current MetadataVersion.",
     )
-    cluster.happen(upgrade({"metadata.version": 15}))
+    cluster.apply(upgrade({"metadata.version": 15}))
     assert ask(cluster.broker(3000).address, request, role="controller").controller_id == 3000
 
 
 def test_the_last_answer_to_an_operator_is_returned(simulated_kafka: MakeSimulatedCluster) -> None:
     """Scripts need no client of their own."""
     cluster = simulated_kafka(KRaft("4.2"))
-    assert cluster.happen(UpdateFeatures({"group.version": 9})).error_code == 95
-    assert cluster.happen(upgrade({"group.version": 1}), Tick(1)) is None
+    assert cluster.apply(UpdateFeatures({"group.version": 9})).error_code == 95
+    assert cluster.apply(upgrade({"group.version": 1}), Tick(1)) is None
 
 
 def test_faults_of_single_answers_work_as_on_any_fake_broker(simulated_kafka: MakeSimulatedCluster) -> None:
@@ -325,7 +325,7 @@ def test_passwords_are_asked_for(simulated_kafka: MakeSimulatedCluster) -> None:
 def test_librdkafka_finds_the_brokers_that_are_up(simulated_kafka: MakeSimulatedCluster) -> None:
     """A fenced one is not listed."""
     cluster = simulated_kafka(KRaft("3.9"))
-    cluster.happen(Stop(2))
+    cluster.apply(Stop(2))
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     assert sorted(admin.list_topics(timeout=20).brokers) == [1, 3]
 
@@ -333,7 +333,7 @@ def test_librdkafka_finds_the_brokers_that_are_up(simulated_kafka: MakeSimulated
 def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSimulatedCluster) -> None:
     """The whole upgrade of an operator, by a client that shares no code with us."""
     cluster = simulated_kafka(KRaft("3.9"))
-    cluster.happen(*(Roll(node, "4.2") for node in EVERYBODY))
+    cluster.apply(*(Roll(node, "4.2") for node in EVERYBODY))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     try:
         assert admin.describe_features()["metadata.version"]["finalized"] == (21, 21)
@@ -343,7 +343,7 @@ def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSi
         assert admin.describe_features()["group.version"]["finalized"] == (1, 1)
     finally:
         admin.close()
-    assert cluster.now.levels == {"metadata.version": 25, "group.version": 1}
+    assert cluster.current.levels == {"metadata.version": 25, "group.version": 1}
 
 
 def test_a_cluster_with_zookeeper_is_served_too(simulated_kafka: MakeSimulatedCluster) -> None:
@@ -357,13 +357,13 @@ def test_a_cluster_with_zookeeper_is_served_too(simulated_kafka: MakeSimulatedCl
     assert found == {"supported": (1, 2), "finalized": (1, 2), "finalized_epoch": 0}
     asked = ask(cluster.broker(2).address, wants({"group_coordinator": 1}, upgrade_type=1))
     assert (asked.error_code, asked.results) == (41, ())
-    cluster.happen(Stop(1))
+    cluster.apply(Stop(1))
     admin = KafkaAdminClient(bootstrap_servers=cluster.broker(3).address)
     try:  # it asks the new controller by itself
         admin.update_features({"group_coordinator": ("SAFE_DOWNGRADE", 1)})
     finally:
         admin.close()
-    assert cluster.now.levels == {"group_coordinator": 1}
-    cluster.happen(Start(1), upgrade({"group_coordinator": 2}), Roll(3, "v1"))
+    assert cluster.current.levels == {"group_coordinator": 1}
+    cluster.apply(Start(1), upgrade({"group_coordinator": 2}), Roll(3, "v1"))
     assert [broker.node_id for broker in fg.discover(cluster.bootstrap).brokers] == [1, 2]
     assert not cluster.broker(3).listener.is_open

@@ -6,7 +6,7 @@ import pytest
 
 from featuregate.testing.simulator import (
     App,
-    Binary,
+    Build,
     CatchUp,
     FeaturesNode,
     Heal,
@@ -29,8 +29,8 @@ from featuregate.testing.simulator import (
     ZooKeeper,
     ZooKeeperCluster,
     apply,
-    binary_of,
     downgrade,
+    release_build,
     update_features,
     upgrade,
     view_of,
@@ -43,15 +43,15 @@ OLD, NEW = ZooKeeper("v1"), ZooKeeper("v1-v2")
 
 
 def after(start: ZooKeeper | ZooKeeperCluster, *events) -> ZooKeeperCluster:
-    cluster = start if isinstance(start, ZooKeeperCluster) else start.begin()
+    cluster = start if isinstance(start, ZooKeeperCluster) else start.create()
     for event in events:
         cluster = apply(cluster, event).cluster
     return cluster
 
 
-def rolled(start: ZooKeeper | ZooKeeperCluster, binary: str) -> ZooKeeperCluster:
+def rolled(start: ZooKeeper | ZooKeeperCluster, build: str) -> ZooKeeperCluster:
     cluster = after(start)
-    return after(cluster, *(Roll(node, binary) for node in sorted(cluster.nodes, reverse=True)))
+    return after(cluster, *(Roll(node, build) for node in sorted(cluster.nodes, reverse=True)))
 
 
 def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
@@ -68,13 +68,13 @@ def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
 
 def test_kip_584_status_case_1_new_cluster_bootstrap() -> None:
     """A new cluster finalizes all that is supported, at once."""
-    assert NEW.begin().features == FeaturesNode(0, enabled=True, levels={GROUP: (1, 2)})
-    assert ZooKeeper("2.8").begin().features == FeaturesNode(0, enabled=True, levels={})
+    assert NEW.create().features == FeaturesNode(0, enabled=True, levels={GROUP: (1, 2)})
+    assert ZooKeeper("2.8").create().features == FeaturesNode(0, enabled=True, levels={})
 
 
 def test_kip_584_status_case_2_cluster_upgrade() -> None:
     """With an old protocol the node is disabled and empty; with a newer one it is enabled, and nothing is finalized."""
-    before = ZooKeeper("old-protocol").begin()
+    before = ZooKeeper("old-protocol").create()
     assert before.features == FeaturesNode(0, enabled=False, levels={})
     upgraded = rolled(before, "v1-v2")
     assert upgraded.features == FeaturesNode(1, enabled=True, levels={})
@@ -99,16 +99,16 @@ def test_the_status_follows_the_controller_alone() -> None:
 
 def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
     """Nor where their own protocol is too old to read it."""
-    assert ZooKeeper("old-protocol").begin().tells(1).epoch == -1
-    assert ZooKeeper("old-protocol").begin().tells(1).supported == {}
+    assert ZooKeeper("old-protocol").create().node_state(1).epoch == -1
+    assert ZooKeeper("old-protocol").create().node_state(1).supported == {}
     mixed = after(NEW, Roll(3, "old-protocol"))
-    assert [mixed.tells(node).epoch for node in (1, 2, 3)] == [0, 0, -1]
+    assert [mixed.node_state(node).epoch for node in (1, 2, 3)] == [0, 0, -1]
     assert view_of(rolled(NEW, "old-protocol")).level(GROUP) is None
 
 
 def test_an_operator_is_refused_where_versioning_is_disabled() -> None:
     """As a whole, by the controller's own protocol."""
-    response = apply(ZooKeeper("old-protocol").begin(), upgrade({GROUP: 1})).response
+    response = apply(ZooKeeper("old-protocol").create(), upgrade({GROUP: 1})).response
     assert (response.error_code, response.error_message) == (INVALID_REQUEST, "Feature versioning system is disabled.")
 
 
@@ -253,8 +253,8 @@ def test_the_first_build_that_deprecates_a_level_raises_the_minimum() -> None:
     """To the highest minimum that any broker supports; old brokers that know the level go on."""
     cluster = after(NEW, Roll(3, "v2"))
     assert cluster.features == FeaturesNode(1, enabled=True, levels={GROUP: (2, 2)})
-    assert cluster.tells(1).lowest == {GROUP: 2}
-    assert all(node.state == "running" for node in cluster.nodes.values())
+    assert cluster.node_state(1).lowest == {GROUP: 2}
+    assert all(node.status == "running" for node in cluster.nodes.values())
     assert after(cluster, Stop(3)).features.levels == {GROUP: (2, 2)}
 
 
@@ -264,35 +264,35 @@ def test_the_first_build_that_deprecates_a_level_raises_the_minimum() -> None:
 def test_kip_584_protection_1_a_broker_validates_when_it_starts() -> None:
     """Before it lists itself; one that does not support what is finalized ends."""
     cluster = after(NEW, Roll(3, "v1"))
-    assert cluster.nodes[3].state == "died"
-    assert cluster.nodes[3].why == "level 2 of group_coordinator is finalized, and this broker supports 1-1"
+    assert cluster.nodes[3].status == "died"
+    assert cluster.nodes[3].reason == "level 2 of group_coordinator is finalized, and this broker supports 1-1"
     assert 3 not in cluster.advertised
     lacking = after(NEW, Roll(3, "2.8"))
-    assert lacking.nodes[3].why == "level 2 of group_coordinator is finalized, and this broker does not know it"
+    assert lacking.nodes[3].reason == "level 2 of group_coordinator is finalized, and this broker does not know it"
 
 
 def test_kip_584_protection_2_a_broker_validates_when_the_node_changes() -> None:
     """One that hears late, and is too old, ends when it hears."""
     cluster = after(UPGRADED, HoldRegistrations(), Roll(3, "v1"), Lag(3), upgrade({GROUP: 2}))
-    assert cluster.nodes[3].state == "running"
-    assert after(cluster, CatchUp(3)).nodes[3].state == "died"
+    assert cluster.nodes[3].status == "running"
+    assert after(cluster, CatchUp(3)).nodes[3].status == "died"
 
 
 def test_kip_584_race_of_an_incompatible_broker_step_by_step() -> None:
     """E1: it starts and lists itself; E2: a level is finalized that it lacks, before the controller hears of E1."""
     began = after(UPGRADED, Stop(3), HoldRegistrations())
     e1 = after(began, Start(3, "v1"), Lag(3))
-    assert (e1.nodes[3].state, e1.advertised[3], e1.queued) == ("running", {GROUP: (1, 1)}, (3,))
-    assert 3 not in e1.known
+    assert (e1.nodes[3].status, e1.advertised[3], e1.queued) == ("running", {GROUP: (1, 1)}, (3,))
+    assert 3 not in e1.listed_brokers
     happened = apply(e1, upgrade({GROUP: 2}))
     e2 = happened.cluster
     assert happened.response.results[0].error_code == 0
     noticed = after(e2, ReleaseRegistrations())
     # The controller skips its registration, and for a moment it lingers, telling what was.
-    assert (noticed.ignored, noticed.nodes[3].state, 3 in noticed.known) == ({3}, "running", False)
-    assert (noticed.tells(3).finalized, noticed.tells(1).finalized) == ({GROUP: 1}, {GROUP: 2})
+    assert (noticed.ignored, noticed.nodes[3].status, 3 in noticed.listed_brokers) == ({3}, "running", False)
+    assert (noticed.node_state(3).finalized, noticed.node_state(1).finalized) == ({GROUP: 1}, {GROUP: 2})
     e3 = after(noticed, CatchUp(3))
-    assert (e3.nodes[3].state, 3 in e3.advertised, e3.ignored) == ("died", False, frozenset())
+    assert (e3.nodes[3].status, 3 in e3.advertised, e3.ignored) == ("died", False, frozenset())
 
 
 def test_without_the_race_the_update_is_refused() -> None:
@@ -304,11 +304,11 @@ def test_without_the_race_the_update_is_refused() -> None:
 def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
     """A compatible broker is simply known later."""
     held = after(UPGRADED, HoldRegistrations(), Join(4, "v1-v2"))
-    assert 4 not in held.known
-    assert 4 in after(held, ReleaseRegistrations()).known
+    assert 4 not in held.listed_brokers
+    assert 4 in after(held, ReleaseRegistrations()).listed_brokers
     elected = after(held, Stop(held.controller_id))
     assert elected.controller_id != held.controller_id
-    assert 4 in elected.known, "a new controller reads the list anew"
+    assert 4 in elected.listed_brokers, "a new controller reads the list anew"
 
 
 # ---------------------------------------------------------------- eventual consistency, and the life of brokers
@@ -317,14 +317,17 @@ def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
 def test_a_broker_that_lags_tells_an_older_version() -> None:
     """The version of the node is the epoch, by which clients tell old from new."""
     lagging = after(NEW, Lag(2), downgrade({GROUP: 1}))
-    assert [(lagging.tells(node).epoch, lagging.tells(node).finalized[GROUP]) for node in (1, 2)] == [(1, 1), (0, 2)]
+    assert [(lagging.node_state(node).epoch, lagging.node_state(node).finalized[GROUP]) for node in (1, 2)] == [
+        (1, 1),
+        (0, 2),
+    ]
     assert view_of(lagging).level(GROUP) == 1
-    assert after(lagging, CatchUp(2)).tells(2).epoch == 1
+    assert after(lagging, CatchUp(2)).node_state(2).epoch == 1
 
 
 def test_time_alone_moves_no_epoch() -> None:
     """Unlike in KRaft."""
-    assert after(NEW, Tick(1000)).tells(1).epoch == 0
+    assert after(NEW, Tick(1000)).node_state(1).epoch == 0
     with pytest.raises(ScriptError, match="time does not go back"):
         after(NEW, Tick(-1))
 
@@ -333,10 +336,10 @@ def test_time_alone_moves_no_epoch() -> None:
 def test_a_session_outlives_its_broker_for_a_while(event) -> None:
     """Eighteen seconds, in which the controller takes it for alive; then it is gone, until it is back."""
     gone = after(NEW, event)
-    assert 2 in after(gone, Tick(35)).known
-    assert 2 not in after(gone, Tick(36)).known
+    assert 2 in after(gone, Tick(35)).listed_brokers
+    assert 2 not in after(gone, Tick(36)).listed_brokers
     back = {Kill: Start(2), Pause: Resume(2), Partition: Heal()}[type(event)]
-    assert 2 in after(gone, Tick(36), back).known
+    assert 2 in after(gone, Tick(36), back).listed_brokers
 
 
 def test_the_controller_moves_when_it_is_gone() -> None:
@@ -349,7 +352,7 @@ def test_the_controller_moves_when_it_is_gone() -> None:
 
 def test_brokers_join_and_leave_and_clusters_are_rebuilt() -> None:
     """As in KRaft."""
-    assert sorted(after(NEW, Join(4, "v2")).known) == [1, 2, 3, 4]
+    assert sorted(after(NEW, Join(4, "v2")).listed_brokers) == [1, 2, 3, 4]
     assert sorted(after(NEW, Leave(2)).nodes) == [1, 3]
     with pytest.raises(ScriptError, match="there is a node 2 already"):
         after(NEW, Join(2, "v2"))
@@ -359,9 +362,11 @@ def test_brokers_join_and_leave_and_clusters_are_rebuilt() -> None:
 
 def test_builds_and_releases_have_names() -> None:
     """One's own, those of the KIP, and releases of the catalog."""
-    own = Binary(release="2.8", broker_apis=binary_of("2.8").broker_apis, controller_apis={}, supported={"txn": (1, 4)})
-    assert ZooKeeper("own", binaries={"own": own}).begin().levels == {"txn": 4}
-    assert ZooKeeper("2.4").begin().tells(1).api_ranges == binary_of("2.4").broker_apis
+    own = Build(
+        release="2.8", broker_apis=release_build("2.8").broker_apis, controller_apis={}, supported={"txn": (1, 4)}
+    )
+    assert ZooKeeper("own", builds={"own": own}).create().levels == {"txn": 4}
+    assert ZooKeeper("2.4").create().node_state(1).api_ranges == release_build("2.4").broker_apis
     with pytest.raises(ScriptError, match="no broker of release v9"):
         after(NEW, Roll(1, "v9"))
     with pytest.raises(ScriptError, match="there is no node 9"):
@@ -372,8 +377,8 @@ def test_what_happens_in_the_other_generation_only_is_an_error() -> None:
     """Neither takes the other's events."""
     from featuregate.testing.simulator import KRaft  # noqa: PLC0415 - this one fact is about both
 
-    with pytest.raises(ScriptError, match="does not happen to a cluster with KRaft"):
-        apply(KRaft("4.2").begin(), HoldRegistrations())
+    with pytest.raises(ScriptError, match="cannot happen to a KRaftCluster"):
+        apply(KRaft("4.2").create(), HoldRegistrations())
 
 
 # ---------------------------------------------------------------- the KIP's own use case
@@ -384,22 +389,22 @@ def test_kip_584_use_case_from_t0_to_t5() -> None:
     app = App([f"feature:{GROUP}>=2"])
     (gate,) = app.sticky.values()
     t0 = after(OLD)
-    app.look(t0)
+    app.poll(t0)
     assert app.view.level(GROUP) == 1
     t1 = rolled(t0, "v1-v2")
-    app.look(t1)
+    app.poll(t1)
     assert t1.features == t0.features, "T2: the roll alone changes nothing"
     assert not gate.open
     t3 = after(t1, Lag(1), Lag(3), upgrade({GROUP: 2}))
     assert t3.controller_id == 2
-    app.look(t3)
+    app.poll(t3)
     assert gate.open, "T3-4: one broker that knows is enough"
     app.restart()
     (gate,) = app.sticky.values()
     stale = after(t3, Kill(2), Tick(36))
-    app.look(stale)
+    app.poll(stale)
     assert (app.view.level(GROUP), gate.open) == (1, True), "T5: only stale brokers answer, after a restart"
     down = after(t3, CatchUp(1), CatchUp(3), downgrade({GROUP: 1}))
-    app.look(down)
+    app.poll(down)
     assert (app.view.level(GROUP), gate.open) == (1, True)
     assert "fell to 1" in gate.decision.held
