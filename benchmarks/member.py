@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import handwritten
 from switching import Meter, Options
 
-from featuregate_confluent.events import Committed, SwitchEvent
+from featuregate_confluent.events import SwitchEvent, TransactionCommitted
 from featuregate_confluent.processor import ExactlyOnceProcessor, RecordLike
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def processor(options: Options, meter: Meter) -> ExactlyOnceProcessor:
         return [(options.output, message.value(), message.key()) for message in messages]
 
     def count(event: SwitchEvent) -> None:
-        if isinstance(event, Committed):
+        if isinstance(event, TransactionCommitted):
             meter.committed(event.messages, event.seconds)
 
     brokers = {"bootstrap.servers": options.bootstrap}

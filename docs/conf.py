@@ -11,13 +11,13 @@ from sphinx.util.nodes import make_refnode
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import (  # Sphinx does not look here by itself
+    action_table,
     configuration_keys,
     coordinator_table,
     field_table,
     flag_table,
     preset_table,
     record_table,
-    remedy_table,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ myst_substitutions = {
     "flag_table": flag_table(),
     "preset_table": preset_table(),
     "record_table": record_table(),
-    "remedy_table": remedy_table(),
+    "action_table": action_table(),
 }
 myst_heading_anchors = 3
 

@@ -21,19 +21,19 @@ from featuregate.records import (
 from featuregate.records.releases import coordinators
 from featuregate.records.schema import In, Scalar, Tag
 from featuregate.requirements import presets
-from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, Remedy
+from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "action_table",
     "configuration_keys",
     "coordinator_table",
     "field_table",
     "flag_table",
     "preset_table",
     "record_table",
-    "remedy_table",
 ]
 
 VALUES = (
@@ -142,21 +142,21 @@ def _range(versions: tuple[int, int]) -> str:
     return f"v{lowest}" if lowest == highest else f"v{lowest} to v{highest}"
 
 
-def remedy_table() -> str:
-    """Return every error that has a remedy of its own, the mildest remedy first."""
+def action_table() -> str:
+    """Return every error that has a row of its own, the mildest first."""
     rows = (
-        (f"`{name}`", remedy.value, row.reason)
-        for remedy in Remedy
+        (f"`{name}`", action.value, row.reason)
+        for action in ErrorAction
         for name, row in sorted(BY_NAME.items())
-        if row.remedy is remedy
+        if row.action is action
     )
-    return _table(("error", "remedy", "why"), rows)
+    return _table(("error", "action", "why"), rows)
 
 
 def flag_table() -> str:
     """Return what an error of any other name goes by."""
-    rows = ((f"`{flag}`" if flag else "none of them", row.remedy.value, row.reason) for flag, row in BY_FLAG.items())
-    return _table(("flag", "remedy", "why"), rows)
+    rows = ((f"`{flag}`" if flag else "none of them", row.action.value, row.reason) for flag, row in BY_FLAG.items())
+    return _table(("flag", "action", "why"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

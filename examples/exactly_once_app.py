@@ -139,7 +139,7 @@ def parse_arguments() -> argparse.Namespace:
         choices=["auto", "legacy", "bridge", "v2"],
         help="auto moves up by itself; any other pins it, or refuses to start where that is not safe (default: auto)",
     )
-    how.add_argument("--mirror", metavar="TOPIC", help="a compacted topic that keeps the group's latch too")
+    how.add_argument("--latch-topic", metavar="TOPIC", help="a compacted topic that keeps the group's latch too")
     how.add_argument("--consumer", action="append", default=[], metavar="KEY=VALUE", help="a property of the consumer")
     how.add_argument("--producer", action="append", default=[], metavar="KEY=VALUE", help="a property of the producers")
     how.add_argument("--batch-size", type=int, default=500, metavar="N", help="messages in a round (default: 500)")
@@ -169,7 +169,7 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
         features = at_end.enter_context(Discoverer(consumer, interval=options.interval, latch_store=options.state_dir))
         if not features.wait(FIRST_ANSWER_SECONDS):
             raise ConnectionError(features.health()["last_error"] or "no broker has answered yet")
-        more = [topic for topic in (options.mirror, options.dead_letter) if topic]
+        more = [topic for topic in (options.latch_topic, options.dead_letter) if topic]
         require_topics(producer, [*options.input, options.output, *more])
         processor = ExactlyOnceProcessor(
             consumer=consumer,
@@ -181,7 +181,7 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
             model=options.model,
             instance_id=options.instance_id,
             state_dir=options.state_dir,
-            mirror=options.mirror,
+            latch_topic=options.latch_topic,
             poison=DeadLetter(options.dead_letter) if options.dead_letter else "raise",
             batch_size=options.batch_size,
         )

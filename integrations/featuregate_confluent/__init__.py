@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate_confluent.config.advice import Advice, advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.error_actions import Remedy
+    from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.errors import (
         Aborted,
         CommitRefused,
@@ -34,6 +34,7 @@ __all__ = [
     "Advice",
     "CommitRefused",
     "DeadLetter",
+    "ErrorAction",
     "ExactlyOnceProcessor",
     "Model",
     "ModelRefused",
@@ -41,7 +42,6 @@ __all__ = [
     "Pipeline",
     "ProducerSwitch",
     "Record",
-    "Remedy",
     "RoundTooLong",
     "SettingsContradict",
     "SwitchError",
@@ -71,7 +71,7 @@ _ROOMS = {
     "config.options": ("SwitchOptions",),
     "producing.pipeline": ("Pipeline",),
     "processor": ("DeadLetter", "ExactlyOnceProcessor", "Record"),
-    "error_actions": ("Remedy",),
+    "error_actions": ("ErrorAction",),
     "switch": ("ProducerSwitch",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

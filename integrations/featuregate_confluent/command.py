@@ -32,13 +32,13 @@ from featuregate_confluent.latch.models import Model
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate_confluent.client.latch_topic import Mirror
+    from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.operator.rollback import Plan
 
 __all__ = ["HELP", "add_options", "run"]
 
 GATE: Final = "kip447"
-"""The gate whose latch this is: part of the mirror's keys."""
+"""The gate whose latch this is: part of the latch topic's keys."""
 _SECONDS: Final = 15.0
 _LOWER: Final = ("bridge", "legacy")
 
@@ -51,7 +51,7 @@ from v2; or take the group's latch back, so that its members may go down to a lo
     """\
 examples:
   featuregate group show --group orders --bootstrap-server localhost:9092
-  featuregate group show --group orders --mirror latches --bootstrap-server localhost:9092 --output json
+  featuregate group show --group orders --latch-topic latches --bootstrap-server localhost:9092 --output json
   featuregate group rollback --group orders --to bridge --dry-run --bootstrap-server localhost:9092
 
 'featuregate group rollback --help' says what has to be done before.
@@ -62,8 +62,9 @@ exit codes: 0 done, 1 refused and nothing changed, 2 the group or the brokers ca
 )
 
 _ROLLBACK: Final = """\
-Lower the mark in the metadata of each committed offset of an EMPTY group, at the same offset, and erase the mirror.
-It prints the dangers first, and asks for the group's name on a terminal; elsewhere --confirm gives it.\
+Lower the mark in the metadata of each committed offset of an EMPTY group, at the same offset, and erase the group's
+latch in the latch topic. The command prints the dangers first, and asks for the group's name on a terminal; elsewhere
+--confirm gives it.\
 """
 
 
@@ -77,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rollback.add_argument("--confirm", metavar="GROUP", help="the group's name once more, where nobody can be asked")
     for action in (show, rollback):
         action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")
-        action.add_argument("--mirror", metavar="TOPIC", help="the compacted topic that mirrors its latch")
+        action.add_argument("--latch-topic", metavar="TOPIC", help="the compacted topic that keeps its latch")
         add_output(action, "lines, or one JSON object")
         add_cluster_options(action, default=argparse.SUPPRESS)
 
@@ -102,14 +103,14 @@ def _show(args: argparse.Namespace) -> int:
     from featuregate_confluent.operator.overview import Overview, to_json, to_text  # noqa: PLC0415 - likewise
 
     config, seconds = _clients_config(args), _seconds(args)
-    mirror = _mirror(args, config)
+    latch_topic = _latch_topic(args, config)
     with closing(GroupReader(config, args.group)) as reader:
         found = Overview(
             group=args.group,
             seen=reader.members(seconds),
-            offsets=reader.peek(timeout=seconds),
-            mirror=args.mirror,
-            mirrored=None if mirror is None else mirror.read(seconds),
+            offsets=reader.offsets(timeout=seconds),
+            latch_topic=args.latch_topic,
+            latch_in_topic=None if latch_topic is None else latch_topic.read(seconds),
             gate=evaluate(discover_view(args), kip447, exclude_apis=excluded_apis(args)),
         )
     print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
@@ -122,8 +123,8 @@ def _rollback(args: argparse.Namespace) -> int:
     if args.confirm is not None and args.confirm != args.group:
         raise CommandError(f"--confirm says {args.confirm!r}, but the group is {args.group!r}: nothing was changed")
     config, target = _clients_config(args), Model[args.to.upper()]
-    rollback = Rollback(config, args.group, to=target, mirror=_mirror(args, config), timeout=_seconds(args))
-    for line in dangers(args.to, mirrored=args.mirror is not None):
+    rollback = Rollback(config, args.group, to=target, latch_topic=_latch_topic(args, config), timeout=_seconds(args))
+    for line in dangers(args.to, latch_in_topic=args.latch_topic is not None):
         print(line, file=sys.stderr)
     try:
         with closing(rollback):
@@ -138,7 +139,7 @@ def _rollback(args: argparse.Namespace) -> int:
     return OK
 
 
-def dangers(target: str, *, mirrored: bool) -> Iterator[str]:
+def dangers(target: str, *, latch_in_topic: bool) -> Iterator[str]:
     """Say what an operator has to know and to have done before, a line each."""
     yield f"Before this group goes back to {target}:"
     yield "  1. Stop every member. Then deploy them with the model pinned (KIP-584: downgrade the clients first), as"
@@ -147,8 +148,8 @@ def dangers(target: str, *, mirrored: bool) -> Iterator[str]:
     yield "  3. Be sure that no member merely stands still (a paused machine, a lost network): it is not in the group"
     yield "     any more, and wakes up as a zombie of the v2 model. Brokers stop it only as long as all of them check"
     yield "     the group's generation (2.5 and newer): downgrade brokers later, or its outputs may be there twice."
-    if not mirrored:
-        yield "  4. If the app has a mirror of the latch, name it with --mirror: members would read it there."
+    if not latch_in_topic:
+        yield "  4. If the app has a latch topic of the latch, name it with --latch-topic: members would read it there."
 
 
 def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
@@ -178,8 +179,8 @@ def _changes(args: argparse.Namespace, plan: Plan) -> Iterator[str]:
         topic, number = change.partition
         before = change.before.model.label if change.before.model is not None else "none"
         yield printable(f"  {topic}[{number}] at offset {change.offset}: {before} -> {args.to}")
-    if plan.mirrored:
-        yield printable(f"  mirror {args.mirror}: its records of this group -> erased")
+    if plan.latch_in_topic:
+        yield printable(f"  latch topic {args.latch_topic}: its records of this group -> erased")
 
 
 def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, Any]:
@@ -196,11 +197,11 @@ def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, A
                 "offset": change.offset,
                 "before": None if change.before.model is None else change.before.model.label,
                 "after": args.to,
-                "text": change.after.foreign or None,
+                "text": change.after.app_metadata or None,
             }
             for change in plan.changes
         ],
-        "mirror": None if args.mirror is None else {"topic": args.mirror, "erase": plan.mirrored},
+        "latch_topic": None if args.latch_topic is None else {"topic": args.latch_topic, "erase": plan.latch_in_topic},
     }
 
 
@@ -210,10 +211,10 @@ def _clients_config(args: argparse.Namespace) -> dict[str, Any]:
     return librdkafka_properties(Settings.parse(configuration(args)))
 
 
-def _mirror(args: argparse.Namespace, config: dict[str, Any]) -> Mirror | None:
-    from featuregate_confluent.client.latch_topic import Mirror  # noqa: PLC0415 - an extra
+def _latch_topic(args: argparse.Namespace, config: dict[str, Any]) -> LatchTopic | None:
+    from featuregate_confluent.client.latch_topic import LatchTopic  # noqa: PLC0415 - an extra
 
-    return Mirror(args.mirror, config, group=args.group, gate=GATE) if args.mirror else None
+    return LatchTopic(args.latch_topic, config, group=args.group, gate=GATE) if args.latch_topic else None
 
 
 def _seconds(args: argparse.Namespace) -> float:

@@ -1,4 +1,4 @@
-"""Each error by name, and what helps: retry, abort and rewind, rejoin, or nothing.
+"""What to do about each error, by its name: retry, abort and rewind, rejoin, or stop.
 
 The name decides, and librdkafka's flags set the least that it takes: a *fatal* error ends the producer, so that
 retrying and aborting are no answer to it, and an error that *requires an abort* is not retried. Names come first
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BY_FLAG", "BY_NAME", "ClientError", "Remedy", "Row", "explain", "remedy"]
+__all__ = ["BY_FLAG", "BY_NAME", "ClientError", "ErrorAction", "Row", "action_for", "explain"]
 
 
-class Remedy(Enum):
-    """What helps after an error in a transaction, the mildest first."""
+class ErrorAction(Enum):
+    """What to do after an error in a transaction, the mildest first."""
 
     RETRY = "retry"
     """The same call again: nothing was done, or it can be done twice."""
@@ -57,9 +57,9 @@ class ClientError(Protocol):
 
 
 class Row(NamedTuple):
-    """What helps, and why just that."""
+    """The action for an error, and why."""
 
-    remedy: Remedy
+    action: ErrorAction
     reason: str
 
 
@@ -81,127 +81,137 @@ _NO_NEW_EPOCH: Final = "KIP-360"
 """What librdkafka says where it wants to renew a producer's epoch on a broker before 2.5: "InitProducerId
 (KIP-360) not supported by broker". Its name is that of everything that broker and client cannot do together."""
 _NEW_PRODUCER: Final = Row(
-    Remedy.REJOIN,
+    ErrorAction.REJOIN,
     "brokers before 2.5 cannot renew the epoch of a producer whose message timed out: a new one settles what is open",
 )
 
 BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
     {
         # the network, and coordinators that move
-        "_TIMED_OUT": Row(Remedy.RETRY, _WAIT),
-        "_TIMED_OUT_QUEUE": Row(Remedy.RETRY, _WAIT),
-        "_TRANSPORT": Row(Remedy.RETRY, "a connection broke, and is made again"),
-        "_ALL_BROKERS_DOWN": Row(Remedy.RETRY, "no broker can be reached now; librdkafka keeps trying"),
-        "_WAIT_COORD": Row(Remedy.RETRY, _COORDINATOR),
-        "REQUEST_TIMED_OUT": Row(Remedy.RETRY, "the broker was too slow, and has said so"),
-        "COORDINATOR_LOAD_IN_PROGRESS": Row(Remedy.RETRY, _COORDINATOR),
-        "COORDINATOR_NOT_AVAILABLE": Row(Remedy.RETRY, _COORDINATOR),
-        "NOT_COORDINATOR": Row(Remedy.RETRY, _COORDINATOR),
+        "_TIMED_OUT": Row(ErrorAction.RETRY, _WAIT),
+        "_TIMED_OUT_QUEUE": Row(ErrorAction.RETRY, _WAIT),
+        "_TRANSPORT": Row(ErrorAction.RETRY, "a connection broke, and is made again"),
+        "_ALL_BROKERS_DOWN": Row(ErrorAction.RETRY, "no broker can be reached now; librdkafka keeps trying"),
+        "_WAIT_COORD": Row(ErrorAction.RETRY, _COORDINATOR),
+        "REQUEST_TIMED_OUT": Row(ErrorAction.RETRY, "the broker was too slow, and has said so"),
+        "COORDINATOR_LOAD_IN_PROGRESS": Row(ErrorAction.RETRY, _COORDINATOR),
+        "COORDINATOR_NOT_AVAILABLE": Row(ErrorAction.RETRY, _COORDINATOR),
+        "NOT_COORDINATOR": Row(ErrorAction.RETRY, _COORDINATOR),
         "CONCURRENT_TRANSACTIONS": Row(
-            Remedy.RETRY, "the transaction before it, maybe a dead process's, is still being completed"
+            ErrorAction.RETRY, "the transaction before it, maybe a dead process's, is still being completed"
         ),
-        "UNSTABLE_OFFSET_COMMIT": Row(Remedy.RETRY, "a pending transaction holds the offset: it commits, or times out"),
+        "UNSTABLE_OFFSET_COMMIT": Row(
+            ErrorAction.RETRY, "a pending transaction holds the offset: it commits, or times out"
+        ),
         # the transaction cannot be completed; its producer can go on
         "ILLEGAL_GENERATION": Row(
-            Remedy.ABORT,
+            ErrorAction.ABORT,
             "the group has rebalanced since its metadata was taken: the next poll brings the new assignment",
         ),
         "STALE_MEMBER_EPOCH": Row(
-            Remedy.ABORT, "the group has moved on since its metadata was taken: the next poll brings its new epoch"
+            ErrorAction.ABORT, "the group has moved on since its metadata was taken: the next poll brings its new epoch"
         ),
-        "REBALANCE_IN_PROGRESS": Row(Remedy.ABORT, "the group is being rebalanced: the next poll takes part in it"),
+        "REBALANCE_IN_PROGRESS": Row(
+            ErrorAction.ABORT, "the group is being rebalanced: the next poll takes part in it"
+        ),
         "TRANSACTION_ABORTABLE": Row(
-            Remedy.ABORT, "the broker asks for it, and leaves the producer as it is (KIP-890)"
+            ErrorAction.ABORT, "the broker asks for it, and leaves the producer as it is (KIP-890)"
         ),
         "UNKNOWN_PRODUCER_ID": Row(
-            Remedy.ABORT, "the broker has forgotten the producer; the abort renews it (KIP-360)"
+            ErrorAction.ABORT, "the broker has forgotten the producer; the abort renews it (KIP-360)"
         ),
         "INVALID_PRODUCER_ID_MAPPING": Row(
-            Remedy.ABORT, "the coordinator has forgotten the producer; the abort renews it (KIP-360)"
+            ErrorAction.ABORT, "the coordinator has forgotten the producer; the abort renews it (KIP-360)"
         ),
-        "OUT_OF_ORDER_SEQUENCE_NUMBER": Row(Remedy.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"),
-        "UNKNOWN_TOPIC_OR_PART": Row(Remedy.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
-        "_UNKNOWN_TOPIC": Row(Remedy.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
+        "OUT_OF_ORDER_SEQUENCE_NUMBER": Row(ErrorAction.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"),
+        "UNKNOWN_TOPIC_OR_PART": Row(
+            ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"
+        ),
+        "_UNKNOWN_TOPIC": Row(ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
         "_UNKNOWN_PARTITION": Row(
-            Remedy.ABORT, "the partition is not there; a new one takes a moment to be everywhere"
+            ErrorAction.ABORT, "the partition is not there; a new one takes a moment to be everywhere"
         ),
-        "_INCONSISTENT": Row(Remedy.ABORT, _UNSENT),
-        "_MSG_TIMED_OUT": Row(Remedy.ABORT, _UNSENT),
-        "_PURGE_QUEUE": Row(Remedy.ABORT, "the message was dropped because its transaction had failed before"),
-        "_PURGE_INFLIGHT": Row(Remedy.ABORT, "the message was dropped because its transaction had failed before"),
+        "_INCONSISTENT": Row(ErrorAction.ABORT, _UNSENT),
+        "_MSG_TIMED_OUT": Row(ErrorAction.ABORT, _UNSENT),
+        "_PURGE_QUEUE": Row(ErrorAction.ABORT, "the message was dropped because its transaction had failed before"),
+        "_PURGE_INFLIGHT": Row(ErrorAction.ABORT, "the message was dropped because its transaction had failed before"),
         "_STATE": Row(
-            Remedy.ABORT, "the transaction is not where this call is due: it may have failed in the background"
+            ErrorAction.ABORT, "the transaction is not where this call is due: it may have failed in the background"
         ),
         # somebody else is in this place now
-        "_FENCED": Row(Remedy.REJOIN, _REPLACED),
-        "PRODUCER_FENCED": Row(Remedy.REJOIN, _REPLACED),
-        "INVALID_PRODUCER_EPOCH": Row(Remedy.REJOIN, _REPLACED),
+        "_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
+        "PRODUCER_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
+        "INVALID_PRODUCER_EPOCH": Row(ErrorAction.REJOIN, _REPLACED),
         "UNKNOWN_MEMBER_ID": Row(
-            Remedy.REJOIN,
+            ErrorAction.REJOIN,
             "the group has removed this member: its partitions, and their producers' ids, are others' now",
         ),
         "FENCED_MEMBER_EPOCH": Row(
-            Remedy.REJOIN, "the group has removed this member and given its partitions away (KIP-848)"
+            ErrorAction.REJOIN, "the group has removed this member and given its partitions away (KIP-848)"
         ),
         "_MAX_POLL_EXCEEDED": Row(
-            Remedy.REJOIN, "no poll within max.poll.interval.ms: this member has left the group, and owns nothing"
+            ErrorAction.REJOIN, "no poll within max.poll.interval.ms: this member has left the group, and owns nothing"
         ),
-        "INVALID_TXN_STATE": Row(Remedy.REJOIN, _LOST),
+        "INVALID_TXN_STATE": Row(ErrorAction.REJOIN, _LOST),
         "_CONFLICT": Row(
-            Remedy.REJOIN,
+            ErrorAction.REJOIN,
             "a call that was given up before still occupies the producer, and only that call could resume it",
         ),
         "_FATAL": Row(
-            Remedy.REJOIN, "the producer had failed before; a new one says what stands in its way, if anything"
+            ErrorAction.REJOIN, "the producer had failed before; a new one says what stands in its way, if anything"
         ),
         # nothing that this process does would help
         "FENCED_INSTANCE_ID": Row(
-            Remedy.FATAL, "another process runs with this group.instance.id: joining again would throw that one out"
+            ErrorAction.FATAL,
+            "another process runs with this group.instance.id: joining again would throw that one out",
         ),
-        "UNRELEASED_INSTANCE_ID": Row(Remedy.FATAL, "another process runs with this group.instance.id"),
-        "TOPIC_AUTHORIZATION_FAILED": Row(Remedy.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"),
-        "GROUP_AUTHORIZATION_FAILED": Row(Remedy.FATAL, f"{_RIGHTS} (READ on the group)"),
+        "UNRELEASED_INSTANCE_ID": Row(ErrorAction.FATAL, "another process runs with this group.instance.id"),
+        "TOPIC_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"),
+        "GROUP_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the group)"),
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Row(
-            Remedy.FATAL, f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)"
+            ErrorAction.FATAL,
+            f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)",
         ),
-        "CLUSTER_AUTHORIZATION_FAILED": Row(Remedy.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"),
-        "_AUTHENTICATION": Row(Remedy.FATAL, _LOGIN),
-        "SASL_AUTHENTICATION_FAILED": Row(Remedy.FATAL, _LOGIN),
+        "CLUSTER_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"),
+        "_AUTHENTICATION": Row(ErrorAction.FATAL, _LOGIN),
+        "SASL_AUTHENTICATION_FAILED": Row(ErrorAction.FATAL, _LOGIN),
         "OFFSET_METADATA_TOO_LARGE": Row(
-            Remedy.FATAL, "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take"
+            ErrorAction.FATAL,
+            "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take",
         ),
-        "MSG_SIZE_TOO_LARGE": Row(Remedy.FATAL, f"{_RECORD}: it is larger than message.max.bytes allows"),
-        "RECORD_LIST_TOO_LARGE": Row(Remedy.FATAL, f"{_RECORD}: the batch is larger than the broker allows"),
-        "INVALID_RECORD": Row(Remedy.FATAL, f"{_RECORD}: a compacted topic wants a key, for example"),
-        "UNSUPPORTED_COMPRESSION_TYPE": Row(Remedy.FATAL, f"{_SETTINGS}: compression.type"),
+        "MSG_SIZE_TOO_LARGE": Row(ErrorAction.FATAL, f"{_RECORD}: it is larger than message.max.bytes allows"),
+        "RECORD_LIST_TOO_LARGE": Row(ErrorAction.FATAL, f"{_RECORD}: the batch is larger than the broker allows"),
+        "INVALID_RECORD": Row(ErrorAction.FATAL, f"{_RECORD}: a compacted topic wants a key, for example"),
+        "UNSUPPORTED_COMPRESSION_TYPE": Row(ErrorAction.FATAL, f"{_SETTINGS}: compression.type"),
         "INVALID_TRANSACTION_TIMEOUT": Row(
-            Remedy.FATAL, f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms"
+            ErrorAction.FATAL, f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms"
         ),
-        "UNSUPPORTED_VERSION": Row(Remedy.FATAL, _SOFTWARE),
+        "UNSUPPORTED_VERSION": Row(ErrorAction.FATAL, _SOFTWARE),
         "UNSUPPORTED_FOR_MESSAGE_FORMAT": Row(
-            Remedy.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
+            ErrorAction.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
         ),
-        "_UNSUPPORTED_FEATURE": Row(Remedy.FATAL, _SOFTWARE),
+        "_UNSUPPORTED_FEATURE": Row(ErrorAction.FATAL, _SOFTWARE),
         "_AUTO_OFFSET_RESET": Row(
-            Remedy.FATAL,
+            ErrorAction.FATAL,
             "the group has committed no offset in a partition, or one that is not there any more, and "
             "auto.offset.reset=error asks to stop then: set the group's offset, or earliest",
         ),
-        "_NOT_CONFIGURED": Row(Remedy.FATAL, "the producer has no transactional.id"),
-        "_INVALID_ARG": Row(Remedy.FATAL, "the call itself is wrong, and would be wrong again"),
+        "_NOT_CONFIGURED": Row(ErrorAction.FATAL, "the producer has no transactional.id"),
+        "_INVALID_ARG": Row(ErrorAction.FATAL, "the call itself is wrong, and would be wrong again"),
     }
 )
-"""Every error that has a remedy of its own. A name that is not here goes by :data:`BY_FLAG`."""
+"""Every error that has a row of its own. A name that is not here goes by :data:`BY_FLAG`."""
 
 BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
     {
         "fatal": Row(
-            Remedy.FATAL, "the producer is done for, and nothing is known that cures it: a stop is seen, a loop is not"
+            ErrorAction.FATAL,
+            "the producer is done for, and nothing is known that cures it: a stop is seen, a loop is not",
         ),
-        "txn_requires_abort": Row(Remedy.ABORT, "librdkafka asks for it, and leaves the producer as it is"),
-        "retriable": Row(Remedy.RETRY, "librdkafka says that the same call may be made again"),
+        "txn_requires_abort": Row(ErrorAction.ABORT, "librdkafka asks for it, and leaves the producer as it is"),
+        "retriable": Row(ErrorAction.RETRY, "librdkafka says that the same call may be made again"),
         "": Row(
-            Remedy.ABORT,
+            ErrorAction.ABORT,
             "nothing is known of it. An abort commits nothing and the input is read again; and where a commit had got "
             "through, the broker refuses the abort with INVALID_TXN_STATE, and a new producer reads what is committed",
         ),
@@ -209,25 +219,25 @@ BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
 )
 """What an error without a row of its own goes by: the first flag that it carries; the last row where it has none."""
 
-_SEVERITY: Final = {remedy: rank for rank, remedy in enumerate(Remedy)}
+_SEVERITY: Final = {action: rank for rank, action in enumerate(ErrorAction)}
 
 
-def remedy(error: ClientError) -> Remedy:
-    """Return what helps. Total: every error has a remedy, and none has one that could lose or double a message."""
-    return explain(error).remedy
+def action_for(error: ClientError) -> ErrorAction:
+    """Return the action for an error. Every error has one, and none could lose or duplicate a message."""
+    return explain(error).action
 
 
 def explain(error: ClientError) -> Row:
-    """Return what helps, and why.
+    """Return the action for an error, and why.
 
     A fatal error of a known name asks for a new producer at least, even where the name alone would be cured by less:
     INVALID_PRODUCER_ID_MAPPING is abortable in ``EndTxn``, and fatal in ``TxnOffsetCommit``.
     """
     row = _NEW_PRODUCER if _cannot_renew(error) else BY_NAME.get(error.name()) or BY_FLAG[_flag(error)]
     floor = _floor(error)
-    if _SEVERITY[row.remedy] >= _SEVERITY[floor.remedy]:
+    if _SEVERITY[row.action] >= _SEVERITY[floor.action]:
         return row
-    return Row(floor.remedy, f"{row.reason}; {floor.reason}")
+    return Row(floor.action, f"{row.reason}; {floor.reason}")
 
 
 def _cannot_renew(error: ClientError) -> bool:
@@ -245,7 +255,7 @@ def _flag(error: ClientError) -> str:
 def _floor(error: ClientError) -> Row:
     """Return the least that the flags allow."""
     if error.fatal():
-        return Row(Remedy.REJOIN, "but the producer is done for")
+        return Row(ErrorAction.REJOIN, "but the producer is done for")
     if error.txn_requires_abort():
-        return Row(Remedy.ABORT, "but the transaction has failed, and can only be aborted")
-    return Row(Remedy.RETRY, "")
+        return Row(ErrorAction.ABORT, "but the transaction has failed, and can only be aborted")
+    return Row(ErrorAction.RETRY, "")

@@ -8,15 +8,15 @@
     └── SwitchError                the base of what follows
         ├── ModelRefused           the model that was pinned is not safe in this group or on this cluster
         ├── UnknownMark            the group is latched in a format or at a model that is newer than this software
-        ├── CommitRefused          the offsets were not sent; ``remedy`` says what helps
+        ├── CommitRefused          the offsets were not sent; ``action`` says what helps
         ├── Aborted                the transaction was aborted and the consumer rewound: nothing of it counts, go on
         ├── MustRejoin             this member owns nothing any more: leave the group and join again
         │   ├── InstanceTaken      another member has this one's group.instance.id, for now
         │   └── TakeoverTimedOut   the offsets of new partitions did not settle in time
         ├── TransformFailed        the app's transform raised; nothing of its batch counts
         ├── RoundTooLong           one message alone takes longer than max.poll.interval.ms or transaction.timeout.ms
-        ├── MirrorError            the topic that mirrors the latch cannot be used
-        │   └── MirrorUnread       it could not be read now: no broker answered in time
+        ├── LatchTopicError            the topic that keeps the latch cannot be used
+        │   └── LatchTopicUnreadable       it could not be read now: no broker answered in time
         └── SwitchFatal            going on would not help: rights, settings, another process of this name
 """
 
@@ -27,15 +27,15 @@ from typing import TYPE_CHECKING
 from featuregate.errors import ConfigError, FeatureGateError
 
 if TYPE_CHECKING:
-    from featuregate_confluent.error_actions import Remedy
+    from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.latch.models import Model
 
 __all__ = [
     "Aborted",
     "CommitRefused",
     "InstanceTaken",
-    "MirrorError",
-    "MirrorUnread",
+    "LatchTopicError",
+    "LatchTopicUnreadable",
     "ModelRefused",
     "MustRejoin",
     "RoundTooLong",
@@ -83,15 +83,15 @@ class UnknownMark(SwitchError):
 
 
 class CommitRefused(SwitchError):
-    """The offsets were not sent, or not accepted. ``remedy`` says what helps, ``why`` what was seen."""
+    """The offsets were not sent, or not accepted. ``action`` says what to do, ``why`` what was seen."""
 
-    def __init__(self, remedy: Remedy, why: str) -> None:
-        super().__init__(remedy, why)
-        self.remedy = remedy
+    def __init__(self, action: ErrorAction, why: str) -> None:
+        super().__init__(action, why)
+        self.action = action
         self.why = why
 
     def __str__(self) -> str:
-        return f"offsets were not committed ({self.remedy.value}): {self.why}"
+        return f"offsets were not committed ({self.action.value}): {self.why}"
 
 
 class Aborted(SwitchError):
@@ -144,12 +144,12 @@ class RoundTooLong(SwitchError):
         )
 
 
-class MirrorError(SwitchError):
-    """The topic that mirrors the latch cannot be used as it is."""
+class LatchTopicError(SwitchError):
+    """The topic that keeps the latch cannot be used as it is."""
 
 
-class MirrorUnread(MirrorError):
-    """The topic that mirrors the latch could not be read now. A member joins again, and reads it then."""
+class LatchTopicUnreadable(LatchTopicError):
+    """The topic that keeps the latch could not be read now. A member joins again, and reads it then."""
 
 
 class SwitchFatal(SwitchError):

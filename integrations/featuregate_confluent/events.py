@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.models import Model
 
 __all__ = [
-    "Committed",
+    "CommitsBlocked",
+    "DeadLettered",
     "Fenced",
     "LatchRead",
     "ModelChanged",
-    "Poisoned",
-    "Refused",
+    "PartitionsTakenOver",
     "Rejoining",
-    "RolledBack",
-    "RoundOutlived",
+    "RoundExceededLimit",
     "RoundResized",
     "Stopped",
     "SwitchEvent",
     "SwitchHook",
-    "TookOver",
-    "teller",
+    "TransactionAborted",
+    "TransactionCommitted",
+    "event_emitter",
 ]
 
 logger = logging.getLogger("featuregate.confluent")
@@ -52,11 +52,11 @@ class LatchRead:
 
     latch: Model
     source: str
-    """Where it was found: ``own``, ``peeked`` or ``mirror``."""
+    """Where it was found: ``own marks``, ``all marks``, ``latch topic`` or ``commit``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TookOver:
+class PartitionsTakenOver:
     """New partitions were assigned, their ids taken, their offsets read."""
 
     partitions: int
@@ -65,7 +65,7 @@ class TookOver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class TransactionCommitted:
     """A transaction was committed."""
 
     model: Model
@@ -76,7 +76,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolledBack:
+class TransactionAborted:
     """A transaction was aborted, and its messages will be consumed again."""
 
     model: Model
@@ -92,14 +92,14 @@ class Fenced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class CommitsBlocked:
     """Nothing is processed for now, because it would not be safe."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poisoned:
+class DeadLettered:
     """A message that the transform could not take was sent to the dead-letter topic."""
 
     topic: str
@@ -109,7 +109,7 @@ class Poisoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundOutlived:
+class RoundExceededLimit:
     """A round took longer than a limit and was lost for it: its messages come again, at most half as many at once."""
 
     messages: int
@@ -156,13 +156,13 @@ class Stopped:
 SwitchEvent = (
     ModelChanged
     | LatchRead
-    | TookOver
-    | Committed
-    | RolledBack
+    | PartitionsTakenOver
+    | TransactionCommitted
+    | TransactionAborted
     | Fenced
-    | Refused
-    | Poisoned
-    | RoundOutlived
+    | CommitsBlocked
+    | DeadLettered
+    | RoundExceededLimit
     | RoundResized
     | Rejoining
     | Stopped
@@ -172,12 +172,12 @@ _BARE = re.compile(r"[!#-&(-<>-\[\]-~]+")
 """What stands without quotes: visible ASCII, but quotes, the equals sign and the backslash, which escapes."""
 
 _LEVELS: dict[type, int] = {
-    Committed: logging.DEBUG,
-    RolledBack: logging.WARNING,
+    TransactionCommitted: logging.DEBUG,
+    TransactionAborted: logging.WARNING,
     Fenced: logging.WARNING,
-    Refused: logging.WARNING,
-    Poisoned: logging.WARNING,
-    RoundOutlived: logging.WARNING,
+    CommitsBlocked: logging.WARNING,
+    DeadLettered: logging.WARNING,
+    RoundExceededLimit: logging.WARNING,
     RoundResized: logging.WARNING,
     Rejoining: logging.WARNING,
 }
@@ -190,10 +190,10 @@ class SwitchHook(Protocol):
         """Count the event; a hook that raises is logged, and the loop goes on."""
 
 
-def teller(hook: SwitchHook | None) -> Callable[[SwitchEvent], None]:
+def event_emitter(hook: SwitchHook | None) -> Callable[[SwitchEvent], None]:
     """Give the function that logs an event, and hands it to the hook."""
 
-    def tell(event: SwitchEvent) -> None:
+    def emit(event: SwitchEvent) -> None:
         level = _LEVELS.get(type(event), logging.INFO)
         if logger.isEnabledFor(level):
             logger.log(level, "%s", _line(event))
@@ -203,7 +203,7 @@ def teller(hook: SwitchHook | None) -> Callable[[SwitchEvent], None]:
             except Exception:
                 logger.exception("the metrics hook failed; the loop goes on")
 
-    return tell
+    return emit
 
 
 def _line(event: SwitchEvent) -> str:

@@ -28,7 +28,7 @@ from confluent_kafka import Consumer, KafkaException
 from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.config.options import require_seconds
 from featuregate_confluent.errors import MustRejoin, SwitchFatal, TransformFailed
-from featuregate_confluent.events import Poisoned, Rejoining
+from featuregate_confluent.events import DeadLettered, Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
 from featuregate_confluent.switch import ProducerSwitch
 
@@ -116,7 +116,7 @@ class ExactlyOnceProcessor:
         Seconds to wait for a round to fill.
     switch
         Everything else is given to :class:`~featuregate_confluent.switch.ProducerSwitch`: ``consumer``, ``producer``,
-        ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``mirror``, ``metrics`` and more; see
+        ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``latch_topic``, ``metrics`` and more; see
         :class:`~featuregate_confluent.config.options.SwitchOptions`.
 
     Raises
@@ -177,7 +177,7 @@ class ExactlyOnceProcessor:
             The transform raised, and ``poison`` is ``"raise"``.
         RoundTooLong
             The transform takes longer than ``max.poll.interval.ms`` for one message.
-        ModelRefused, UnknownMark, MirrorError, SwitchFatal
+        ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is; the message says what to do.
         """
         if self._runner is not None:
@@ -264,7 +264,7 @@ class ExactlyOnceProcessor:
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
         self._state = "rejoining"
         self._attempts += 1
-        self._switch.tell(Rejoining(why=str(why), attempt=self._attempts))
+        self._switch.emit(Rejoining(why=str(why), attempt=self._attempts))
         first, most = BACKOFF_SECONDS
         with suppress(Empty):
             self._wake.get(timeout=min(first * 2 ** min(self._attempts - 1, 10), most))
@@ -297,7 +297,7 @@ class ExactlyOnceProcessor:
         except Exception as error:  # noqa: BLE001 - this is what the policy is for
             words = _short(f"{type(error).__name__}: {error}")
             topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
-            self._switch.tell(Poisoned(topic=topic, partition=partition, offset=offset, error=words))
+            self._switch.emit(DeadLettered(topic=topic, partition=partition, offset=offset, error=words))
             headers = [
                 *(message.headers() or []),
                 ("featuregate.error", words),

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.latch_topic import Mirror
-from featuregate_confluent.client.leaving import leave, step_out
+from featuregate_confluent.client.latch_topic import LatchTopic
+from featuregate_confluent.client.leaving import close_static_member, leave_group
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.options import complete
 from featuregate_confluent.config.properties import last, text
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
-from featuregate_confluent.events import Stopped, teller
-from featuregate_confluent.latch.models import Model, parse_wish
-from featuregate_confluent.member import process_name
-from featuregate_confluent.member.assigned_partitions import Ownership, by_partition, ends_of
-from featuregate_confluent.member.consumer_errors import judge
-from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, Patience
-from featuregate_confluent.member.group_state import Standing
+from featuregate_confluent.events import Stopped, event_emitter
+from featuregate_confluent.latch.models import Model, parse_model
+from featuregate_confluent.member.assigned_partitions import AssignedPartitions, by_partition, ends_of
+from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
+from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, FailureLimits
+from featuregate_confluent.member.group_state import GroupState
 from featuregate_confluent.member.outcomes import Outcomes
+from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.offsets import identity
 from featuregate_confluent.producing.producers import Producers
@@ -80,10 +80,10 @@ class ProducerSwitch:
     def __init__(self, **options: Unpack[SwitchOptions]) -> None:
         given = complete(options)
         consumer, producer, app_id = given["consumer"], given["producer"], given["app_id"]
-        wish = parse_wish(given["model"])
+        pinned = parse_model(given["model"])
         self.topics = list(given["topics"])
         self.consumer_config = settings.consumer_config(
-            consumer, app_id=app_id, tag=Model.LEGACY if wish is Model.LEGACY else Model.BRIDGE
+            consumer, app_id=app_id, tag=Model.LEGACY if pinned is Model.LEGACY else Model.BRIDGE
         )
         group_id = str(self.consumer_config["group.id"])
         produced = settings.producer_config(producer, transactional_id=app_id)
@@ -100,42 +100,44 @@ class ProducerSwitch:
         )
         self._gate = self._features.gate(GATE, presets.kip447)
         self._reader = GroupReader(self.consumer_config, group_id)
-        mirror = given["mirror"]
-        self._mirror = Mirror(mirror, self.consumer_config, group=group_id, gate=GATE) if mirror else None
+        latch_topic = given["latch_topic"]
+        self._latch_topic = (
+            LatchTopic(latch_topic, self.consumer_config, group=group_id, gate=GATE) if latch_topic else None
+        )
         name = given["instance_id"] or consumer.get("group.instance.id")
-        self.slot = process_name.claim(app_id, instance_id=name, state_dir=given["state_dir"])
+        self.process = claim_process_name(app_id, instance_id=name, state_dir=given["state_dir"])
         """The name of this process among its siblings."""
-        self._producers = Producers(producer, app_id=app_id, slot=self.slot.name, name_of=given["name_of"])
-        self.tell = teller(given["metrics"])
+        self._producers = Producers(producer, app_id=app_id, process=self.process.name, name_of=given["name_of"])
+        self.emit = event_emitter(given["metrics"])
         """Logs an event, and hands it to ``metrics``."""
-        self.rounds = Rounds(limits, self.tell)
+        self.rounds = Rounds(limits, self.emit)
         """Measures how long the app's code takes, for the processor."""
-        self._standing = Standing(
-            wish=wish,
+        self._group_state = GroupState(
+            pinned=pinned,
             gate=self._gate,
             reader=self._reader,
-            mirror=self._mirror,
+            latch_topic=self._latch_topic,
             topics=self.topics,
-            tell=self.tell,
+            emit=self.emit,
             every=given["group_interval"],
         )
-        self._ownership = Ownership()
-        self._patience = Patience()
+        self._assigned = AssignedPartitions()
+        self._failure_limits = FailureLimits()
         self._takeover = Takeover(
-            ownership=self._ownership,
+            assigned=self._assigned,
             producers=self._producers,
-            standing=self._standing,
-            tell=self.tell,
+            group_state=self._group_state,
+            emit=self.emit,
             transaction_seconds=transaction_seconds,
         )
         self._outcomes = Outcomes(
-            ownership=self._ownership,
+            assigned=self._assigned,
             producers=self._producers,
-            standing=self._standing,
-            patience=self._patience,
-            mirror=self._mirror,
-            tell=self.tell,
-            slot=self.slot.name,
+            group_state=self._group_state,
+            failure_limits=self._failure_limits,
+            latch_topic=self._latch_topic,
+            emit=self.emit,
+            process=self.process.name,
             rounds=self.rounds,
         )
         self._consumer: Consumer | None = None
@@ -154,8 +156,8 @@ class ProducerSwitch:
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
         self.rounds.end(self.aborted)
-        self._ownership.clear()
-        self._standing.join()
+        self._assigned.clear()
+        self._group_state.join()
         self._failure = None
         consumer.subscribe(self.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke)
         self.rounds.polled(self.aborted)
@@ -170,7 +172,7 @@ class ProducerSwitch:
         ------
         MustRejoin
             This member was replaced, or its partitions could not be taken over: make a new consumer.
-        ModelRefused, UnknownMark, MirrorError, SwitchFatal
+        ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
         """
         self._outcomes.leave_behind()
@@ -179,32 +181,32 @@ class ProducerSwitch:
         try:
             return self._consume(consumer, max_messages, timeout)
         except MustRejoin as why:
-            self._ownership.lose(str(why))
+            self._assigned.lose(str(why))
             raise
         finally:
             self.rounds.polled(self.aborted)
 
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
-        ownership = self._ownership
+        assigned = self._assigned
         self._producers.serve()
-        ownership.take_back(consumer)
-        if len(ownership) and self._standing.curious:
+        assigned.take_back(consumer)
+        if len(assigned) and self._group_state.needs_group_state:
             generation = identity(consumer.consumer_group_metadata()).generation
-            if self._standing.only_in not in {None, generation}:
+            if self._group_state.first_v2_generation not in {None, generation}:
                 # The group moved on before the first commit in v2: decide again (R5).
                 self._takeover.take(consumer, [], generation)
             self._takeover.look(consumer, generation)
-        waiting = self._standing.danger() is not None
-        rebalances = ownership.rebalances
+        waiting = self._group_state.commit_blocker() is not None
+        rebalances = assigned.rebalances
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         messages = [message for message in found if message.error() is None]
         if len(messages) != len(found):
-            self._judge(error for message in found if (error := message.error()) is not None)
-        if waiting or ownership.rebalances != rebalances:
-            ownership.rewind(consumer, messages)
+            self._raise_for_consumer_errors(error for message in found if (error := message.error()) is not None)
+        if waiting or assigned.rebalances != rebalances:
+            assigned.rewind(consumer, messages)
             return []
         return messages
 
@@ -212,24 +214,29 @@ class ProducerSwitch:
         """Give the transactions in which to process messages that :meth:`consume` gave, each one to be run at once."""
         if not messages:
             return
-        consumer, standing = self._subscribed(), self._standing
+        consumer, group_state = self._subscribed(), self._group_state
         if self._outcomes.under_way:
             raise SwitchFatal("commits of another round are under way: end the block of its Pipeline first")
-        self._ownership.begin(messages)
-        assignment = self._ownership.rebalances  # of now, also for those that come later
+        self._assigned.begin(messages)
+        assignment = self._assigned.rebalances  # of now, also for those that come later
         make = partial(
-            Transaction, keeper=self._outcomes, consumer=consumer, model=standing.model, assignment=assignment
+            Transaction, keeper=self._outcomes, consumer=consumer, model=group_state.model, assignment=assignment
         )
-        if standing.model.per_partition:
+        if group_state.model.per_partition:
             for key, some in by_partition(messages).items():
-                if assignment != self._ownership.rebalances:
+                if assignment != self._assigned.rebalances:
                     return  # what is left comes again, to whoever owns it by now (R9)
                 yield make(producer=self._producers.of(key), messages=some, offsets=ends_of(some[-1:]))
             return
         ends = ends_of(messages)
-        if standing.only_in is not None:  # the first commit in v2 marks whatever this member owns
-            ends = self._ownership.positions() | ends
-        yield make(producer=self._producers.of_process, messages=messages, offsets=ends, only_in=standing.only_in)
+        if group_state.first_v2_generation is not None:  # the first commit in v2 marks whatever this member owns
+            ends = self._assigned.positions() | ends
+        yield make(
+            producer=self._producers.of_process,
+            messages=messages,
+            offsets=ends,
+            first_v2_generation=group_state.first_v2_generation,
+        )
 
     def round_size(self, most: int = 500) -> int:
         """Return how many messages to consume now, so that the round ends well within both limits.
@@ -264,7 +271,7 @@ class ProducerSwitch:
         self._outcomes.leave_behind()
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
-            (step_out if self.consumer_config.get("group.instance.id") else leave)(consumer)
+            (close_static_member if self.consumer_config.get("group.instance.id") else leave_group)(consumer)
 
     def close(self) -> None:
         """Leave the group, and close everything. Closing twice is closing once."""
@@ -272,10 +279,10 @@ class ProducerSwitch:
             return
         self._closed = True
         with ExitStack() as at_end:
-            at_end.callback(lambda: self.tell(Stopped(committed=self.committed, aborted=self.aborted)))
+            at_end.callback(lambda: self.emit(Stopped(committed=self.committed, aborted=self.aborted)))
             if self._own_features:
                 at_end.callback(self._features.close)
-            at_end.callback(self.slot.release)
+            at_end.callback(self.process.release)
             at_end.callback(self._reader.close)
             at_end.callback(self._outcomes.callers.close)
             at_end.callback(self._producers.close)
@@ -286,17 +293,17 @@ class ProducerSwitch:
     @property
     def model(self) -> Model:
         """The model of the next transaction."""
-        return self._standing.model
+        return self._group_state.model
 
     @property
     def latch(self) -> Model | None:
         """The highest model that the group is known to have committed in."""
-        return self._standing.latch
+        return self._group_state.latch
 
     @property
     def generation(self) -> int:
         """The generation of the group that this member was last seen in; -1 before the first."""
-        return self._standing.generation
+        return self._group_state.generation
 
     @property
     def committed(self) -> int:
@@ -315,19 +322,19 @@ class ProducerSwitch:
         called), ``round_cut`` whether that is less than what was asked for because messages take long, and
         ``message_seconds`` the seconds that a message is expected to take.
         """
-        standing = self._standing
+        group_state = self._group_state
         return {
-            "model": standing.model.label,
-            "why": standing.why,
-            "waiting": standing.waiting,
+            "model": group_state.model.label,
+            "why": group_state.why,
+            "waiting": group_state.waiting,
             "gate": self._gate.open,
             "gate_why": self._gate.decision.summary,
-            "latch": None if standing.latch is None else standing.latch.label,
-            "generation": standing.generation,
-            "partitions": len(self._ownership),
+            "latch": None if group_state.latch is None else group_state.latch.label,
+            "generation": group_state.generation,
+            "partitions": len(self._assigned),
             "producers": len(self._producers),
-            "slot": self.slot.name,
-            "slot_is_stable": self.slot.stable,
+            "process": self.process.name,
+            "process_is_stable": self.process.stable,
             "committed": self.committed,
             "aborted": self.aborted,
             **self.rounds.health(),
@@ -340,14 +347,14 @@ class ProducerSwitch:
         if self._consumer is None:
             return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
         self._outcomes.leave_behind()
-        if self._ownership.lost is not None:
+        if self._assigned.lost is not None:
             return  # another consumer has to be subscribed
         new = _places(partitions)
         try:
             self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
-            self._patience.assigned()
+            self._failure_limits.assigned()
             assign = consumer.incremental_assign if self._incremental else consumer.assign
-            assign(self._ownership.places(new))
+            assign(self._assigned.places(new))
         except Exception as error:  # noqa: BLE001 - consume() raises it, once the callback has returned
             self._failure = error
 
@@ -355,11 +362,11 @@ class ProducerSwitch:
         self._outcomes.leave_behind()  # before any of their producers is closed
         self._takeover.give_back(_places(partitions))
 
-    def _judge(self, errors: Iterable[KafkaError]) -> None:
+    def _raise_for_consumer_errors(self, errors: Iterable[KafkaError]) -> None:
         try:
-            judge(errors)
+            raise_for_consumer_errors(errors)
         except InstanceTaken as taken:
-            if self._patience.unreleased(time.monotonic()):
+            if self._failure_limits.unreleased(time.monotonic()):
                 raise SwitchFatal(f"{taken}; it has had it for {UNRELEASED_SECONDS:g} s") from taken
             raise
 
@@ -368,8 +375,8 @@ class ProducerSwitch:
             raise ClosedError("this ProducerSwitch is closed")
         if self._consumer is None:
             raise SwitchFatal("there is no consumer yet: call subscribe() first")
-        if self._ownership.lost is not None:
-            raise MustRejoin(f"another consumer has to be subscribed: {self._ownership.lost}")
+        if self._assigned.lost is not None:
+            raise MustRejoin(f"another consumer has to be subscribed: {self._assigned.lost}")
         return self._consumer
 
 

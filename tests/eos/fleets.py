@@ -62,7 +62,7 @@ class Term:
 
 
 class App:
-    """One member of a fleet, over all its lives; its name, its slot and its settings stay."""
+    """One member of a fleet, over all its lives; its name, its process name and its settings stay."""
 
     def __init__(self, family: ProcessGroup, name: str, command: list[str]) -> None:
         self.name = name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from eos.pipes import BOUND, provenance
-from featuregate_confluent.client.leaving import leave
+from featuregate_confluent.client.leaving import leave_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,7 @@ class NaiveApp:
 
     def __exit__(self, *_: object) -> None:
         self._producers.clear()
-        leave(self._consumer)
+        leave_group(self._consumer)
         self._unsubscribed.close()
 
     # ------------------------------------------------------------ the steps
@@ -159,7 +159,7 @@ class NaiveApp:
             self.commit()
         return len(taken)
 
-    def leave(self) -> None:
+    def leave_group(self) -> None:
         """Leave the group, as a member does that was unsubscribed; its transaction stays as it is."""
         self._consumer.unsubscribe()
 

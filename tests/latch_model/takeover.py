@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.models import Model
-from featuregate_confluent.latch.protocol import Member, Seen, decide, ids_to_take, latch, to_read
+from featuregate_confluent.latch.protocol import Member, Observation, decide, ids_to_take, latch, partitions_to_read
 from latch_model.scenario import Move, Scenario, Violation, checks, ended, id_name, mark_of
 from latch_model.world import (
     DECIDED,
@@ -46,7 +46,7 @@ def _member(*, foreign: bool) -> Member:
 
 @cache
 def _choose(gate_open: bool, latched: int, running: int, members: tuple[Member, ...], age: int) -> tuple[Model, str]:  # noqa: FBT001  # cached by value
-    seen = Seen(
+    seen = Observation(
         gate_open=gate_open,
         gate_why="",
         latch=Model(latched) if latched else None,
@@ -99,7 +99,7 @@ def marks_of(world: World, numbers: tuple[int, ...]) -> dict[Partition, Mark]:
 
 def _to_read(slot: Slot, model: Model, new: tuple[int, ...], scenario: Scenario) -> tuple[int, ...]:
     before = Model(slot.model) if slot.model and scenario.has("R12") else None
-    return tuple(number for _, number in to_read(before, model, _named(slot.owns), _named(new)))
+    return tuple(number for _, number in partitions_to_read(before, model, _named(slot.owns), _named(new)))
 
 
 def _choices(world: World, index: int, latched: int, scenario: Scenario) -> set[tuple[Model, str]]:
@@ -129,12 +129,12 @@ def takes(world: World, index: int, scenario: Scenario) -> Iterator[Move]:
     wanted = list(slot.take)
     if slot.model == Model.V2 and world.ids[v2_id(index)].owner != index:
         wanted.append(v2_id(index))
-    if any(world.ids[wish].phase == ENDING for wish in wanted):
+    if any(world.ids[pinned].phase == ENDING for pinned in wanted):
         return
     after = with_slot(world, index, step=TAKEN, take=())
-    for wish in wanted:
-        after = with_id(after, wish, **ended(index))
-    said = " ".join(id_name(wish, scenario) for wish in wanted) or "(none)"
+    for pinned in wanted:
+        after = with_id(after, pinned, **ended(index))
+    said = " ".join(id_name(pinned, scenario) for pinned in wanted) or "(none)"
     yield f"{scenario.name(index)} takes the ids {said}", _gives_back(after, index)
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 import featuregate as fg
 import featuregate_confluent as switching
 from featuregate.testing import StaticFeatures
-from featuregate_confluent.events import Committed, SwitchEvent
+from featuregate_confluent.events import SwitchEvent, TransactionCommitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def numbers(messages: Sequence[Message], /) -> list[int]:
 
 def count(event: SwitchEvent, /) -> None:
     """Stand in for a metrics hook: events are told apart by their class."""
-    if isinstance(event, Committed):
+    if isinstance(event, TransactionCommitted):
         assert_type(event.model, switching.Model)
         assert_type(event.seconds, float)
 
@@ -92,6 +92,6 @@ try:
     )
     assert_type(sent, int)
 except switching.CommitRefused as error:
-    assert_type(error.remedy, switching.Remedy)
+    assert_type(error.action, switching.ErrorAction)
     assert_type(error.why, str)
 switching.safe_send_offsets(Producer({}), Consumer(CLIENT), [])  # type: ignore[call-arg]

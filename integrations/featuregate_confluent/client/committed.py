@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.pending import PASSING, Asked, GroupUnread
+from featuregate_confluent.client.pending import TRANSIENT_ERRORS, GroupUnreadable, PendingAnswer
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch import marks
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["Committed", "Onlooker", "named", "read_all", "stable_read"]
+__all__ = ["CommittedOffset", "OffsetsReader", "named", "read_all", "stable_read"]
 
-Committed = tuple[int | None, marks.Mark]
+CommittedOffset = tuple[int | None, marks.Mark]
 """The committed offset of a partition, None where there is none, and the mark beside it."""
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _PAUSE: Final = 0.1
 _NAMED: Final = 8
 
 
-class Onlooker:
+class OffsetsReader:
     """Asks for a group's committed offsets with a consumer that never joins it, in a thread of its own.
 
     An admin client could ask without the thread. But where the group's coordinator has moved, as it does whenever a
@@ -65,12 +65,12 @@ class Onlooker:
 
     def ask(
         self, partitions: Sequence[Partition] | None, read: Callable[[list[TopicPartition]], T], timeout: float
-    ) -> Asked[T]:
+    ) -> PendingAnswer[T]:
         """Ask for the offsets of partitions, or of all that this user may describe, and return at once."""
         if self._closed:
             raise ClosedError("this reader is closed")
         future = self._thread.submit(self._committed, partitions, timeout)
-        return Asked(self, future, f"what group {self._group_id!r} has committed", read, timeout)
+        return PendingAnswer(self, future, f"what group {self._group_id!r} has committed", read, timeout)
 
     def close(self) -> None:
         """Hang up, once what was asked last is answered or has timed out."""
@@ -94,7 +94,9 @@ class Onlooker:
         return self._consumer.committed(wanted, timeout=max(until - time.monotonic(), _PAUSE))
 
 
-def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: float) -> dict[Partition, Committed]:
+def stable_read(
+    consumer: Consumer, partitions: Iterable[Partition], timeout: float
+) -> dict[Partition, CommittedOffset]:
     """Return the committed offsets of partitions once no transaction holds any of them.
 
     ``consumer`` is the app's own, with ``isolation.level=read_committed``: librdkafka asks for stable offsets only
@@ -104,7 +106,7 @@ def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: fl
     ------
     TakeoverTimedOut
         They did not settle within ``timeout`` seconds.
-    GroupUnread
+    GroupUnreadable
         They cannot be read.
     UnknownMark
         An offset carries a mark of newer software.
@@ -113,35 +115,37 @@ def stable_read(consumer: Consumer, partitions: Iterable[Partition], timeout: fl
     if not wanted:
         return {}
     until = time.monotonic() + timeout
-    patience = _FIRST_ROUND
+    attempt_seconds = _FIRST_ROUND
     while True:
         left = max(until - time.monotonic(), _PAUSE)
         try:
             found = consumer.committed(
-                [TopicPartition(*partition) for partition in wanted], timeout=min(left, patience)
+                [TopicPartition(*partition) for partition in wanted], timeout=min(left, attempt_seconds)
             )
         except KafkaException as error:
-            if error.args[0].code() not in PASSING:
-                raise GroupUnread(f"the committed offsets of {named(wanted)}", error.args[0]) from error
+            if error.args[0].code() not in TRANSIENT_ERRORS:
+                raise GroupUnreadable(f"the committed offsets of {named(wanted)}", error.args[0]) from error
             if time.monotonic() >= until:
                 raise TakeoverTimedOut(_unsettled(wanted, timeout)) from error
             time.sleep(_PAUSE)
-            patience *= 2
+            attempt_seconds *= 2
         else:
             return read_all("committed offsets", wanted, found)
 
 
-def read_all(what: str, wanted: Sequence[Partition], found: Iterable[TopicPartition]) -> dict[Partition, Committed]:
+def read_all(
+    what: str, wanted: Sequence[Partition], found: Iterable[TopicPartition]
+) -> dict[Partition, CommittedOffset]:
     """Read what was answered; whatever was asked and not answered is an error, not an offset that is not there."""
-    read: dict[Partition, Committed] = {}
+    read: dict[Partition, CommittedOffset] = {}
     for partition in found:
         place = (partition.topic, partition.partition)
         if partition.error is not None:
-            raise GroupUnread(f"{what} in {named([place])}", partition.error)
+            raise GroupUnreadable(f"{what} in {named([place])}", partition.error)
         read[place] = (partition.offset if partition.offset >= 0 else None, marks.read(partition.metadata))
     missing = set(wanted) - read.keys()
     if missing:
-        raise GroupUnread(f"{what} in {named(missing)}", None)
+        raise GroupUnreadable(f"{what} in {named(missing)}", None)
     return read
 
 

@@ -13,9 +13,15 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from featuregate.errors import ClosedError
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.committed import Onlooker, read_all
+from featuregate_confluent.client.committed import OffsetsReader, read_all
 from featuregate_confluent.client.patterns import matcher
-from featuregate_confluent.client.pending import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.client.pending import (
+    TRANSIENT_ERRORS,
+    UNBOUNDED_SECONDS,
+    GroupUnreadable,
+    PendingAnswer,
+    ask_until_answered,
+)
 from featuregate_confluent.latch.protocol import Member
 
 if TYPE_CHECKING:
@@ -23,10 +29,10 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import AdminClient
 
-    from featuregate_confluent.client.committed import Committed
+    from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["Coordinator", "GroupReader", "GroupSeen"]
+__all__ = ["Coordinator", "GroupDescription", "GroupReader"]
 
 T = TypeVar("T")
 
@@ -43,7 +49,7 @@ class Coordinator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSeen:
+class GroupDescription:
     """A group, as its coordinator describes it."""
 
     members: tuple[Member, ...]
@@ -80,22 +86,22 @@ class GroupReader:
         self._group_id = group_id
         self._config = config
         self._admin: AdminClient | None = clients.admin(config)
-        self._offsets = Onlooker(config, group_id, isolation="read_uncommitted")
-        self._asked: list[Asked[Any]] = []
+        self._offsets = OffsetsReader(config, group_id, isolation="read_uncommitted")
+        self._asked: list[PendingAnswer[Any]] = []
 
-    def ask(self, timeout: float = 10.0) -> Asked[GroupSeen]:
+    def ask(self, timeout: float = 10.0) -> PendingAnswer[GroupDescription]:
         """Ask who is in the group, and return at once."""
         admin = self._client()
-        future = admin.describe_consumer_groups([self._group_id], request_timeout=OPEN_END_SECONDS)[self._group_id]
-        return self._note(Asked(admin, future, f"who is in group {self._group_id!r}", _seen, timeout))
+        future = admin.describe_consumer_groups([self._group_id], request_timeout=UNBOUNDED_SECONDS)[self._group_id]
+        return self._note(PendingAnswer(admin, future, f"who is in group {self._group_id!r}", _seen, timeout))
 
-    def members(self, timeout: float = 10.0) -> GroupSeen:
-        """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnread`."""
-        return patiently(lambda left: self.ask(left).result(), timeout)
+    def members(self, timeout: float = 10.0) -> GroupDescription:
+        """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnreadable`."""
+        return ask_until_answered(lambda left: self.ask(left).result(), timeout)
 
-    def ask_peek(
+    def ask_offsets(
         self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
-    ) -> Asked[dict[Partition, Committed]]:
+    ) -> PendingAnswer[dict[Partition, CommittedOffset]]:
         """Ask for committed offsets as they are, pending transactions left aside, and return at once.
 
         Without partitions, for all in which the group has committed anything.
@@ -106,23 +112,25 @@ class GroupReader:
         wanted = sorted(set(partitions))
         return self._offsets.ask(wanted, lambda found: read_all(what, wanted, found), timeout)
 
-    def peek(self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0) -> dict[Partition, Committed]:
-        """Return committed offsets as :meth:`ask_peek` does, within so many seconds; asks again while the group moves.
+    def offsets(
+        self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
+    ) -> dict[Partition, CommittedOffset]:
+        """Return committed offsets as :meth:`ask_offsets` does, within so many seconds; retry while the group moves.
 
         Raises
         ------
-        GroupUnread
+        GroupUnreadable
             They cannot be read, or one of them cannot.
         UnknownMark
             An offset carries a mark of newer software.
         """
-        return patiently(lambda left: self.ask_peek(partitions, left).result(), timeout)
+        return ask_until_answered(lambda left: self.ask_offsets(partitions, left).result(), timeout)
 
     def input_partitions(self, topics: Iterable[str], timeout: float = 10.0) -> tuple[Partition, ...]:
         """Return all partitions of what a consumer subscribes to: names, and patterns that begin with ``^``.
 
         A topic that does not exist has none. Patterns are matched generously: with one partition too many a peek is
-        slower, with one too few it is wrong. Raises `GroupUnread`.
+        slower, with one too few it is wrong. Raises `GroupUnreadable`.
         """
         wanted = set(topics)
         patterns = {topic for topic in wanted if topic.startswith("^")}
@@ -137,8 +145,8 @@ class GroupReader:
             return set()
         try:
             return self._described(names, min(timeout, _CONTROLLER_SECONDS))
-        except GroupUnread as error:
-            if error.error is not None and error.error.code() not in PASSING:
+        except GroupUnreadable as error:
+            if error.error is not None and error.error.code() not in TRANSIENT_ERRORS:
                 raise
         # The client asks what it takes for the controller, which may be the broker that is away. Metadata comes from
         # any; of all topics, for an admin client that asks for one by its name may create it.
@@ -149,16 +157,18 @@ class GroupReader:
         futures = admin.describe_topics(TopicCollection(names), request_timeout=timeout)
         found: set[Partition] = set()
         for name in names:
-            asked = Asked(admin, futures[name], f"the partitions of topic {name!r}", lambda answer: answer, timeout)
+            asked = PendingAnswer(
+                admin, futures[name], f"the partitions of topic {name!r}", lambda answer: answer, timeout
+            )
             try:
                 found.update((name, partition.id) for partition in asked.result().partitions)
-            except GroupUnread as error:
+            except GroupUnreadable as error:
                 if error.error is None or error.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
         return found
 
     def _partitions_where(self, test: Callable[[str], object], timeout: float) -> set[Partition]:
-        topics = patiently(self._topics, timeout)
+        topics = ask_until_answered(self._topics, timeout)
         return {(name, number) for name, topic in topics.items() if test(name) for number in topic.partitions}
 
     def _topics(self, timeout: float) -> Mapping[str, Any]:
@@ -166,13 +176,13 @@ class GroupReader:
         try:
             return self._client().list_topics(timeout=min(timeout, _CONTROLLER_SECONDS)).topics
         except KafkaException as error:
-            raise GroupUnread("the topics of this cluster", error.args[0]) from error
+            raise GroupUnreadable("the topics of this cluster", error.args[0]) from error
 
     def close(self) -> None:
         """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""
         self._admin = None
         for asked in self._asked:
-            asked.let_go()
+            asked.release_client()
         self._offsets.close()
 
     def _client(self) -> AdminClient:
@@ -184,14 +194,14 @@ class GroupReader:
         self._admin.poll(0)  # nobody else serves its log
         return self._admin
 
-    def _note(self, asked: Asked[T]) -> Asked[T]:
+    def _note(self, asked: PendingAnswer[T]) -> PendingAnswer[T]:
         self._asked.append(asked)
         return asked
 
 
-def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which is not exported for type checkers
+def _seen(group: Any) -> GroupDescription:  # an admin.ConsumerGroupDescription, which is not exported for type checkers
     node = group.coordinator
-    return GroupSeen(
+    return GroupDescription(
         members=tuple(
             Member(
                 member_id=member.member_id,
@@ -207,5 +217,5 @@ def _seen(group: Any) -> GroupSeen:  # an admin.ConsumerGroupDescription, which 
     )
 
 
-def _only_committed(read: dict[Partition, Committed]) -> dict[Partition, Committed]:
+def _only_committed(read: dict[Partition, CommittedOffset]) -> dict[Partition, CommittedOffset]:
     return {partition: found for partition, found in read.items() if found[0] is not None}

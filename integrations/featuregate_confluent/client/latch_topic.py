@@ -19,8 +19,8 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicC
 from confluent_kafka.admin import RESOURCE_TOPIC, ConfigResource  # type: ignore[attr-defined]  # not re-exported
 
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.pending import PASSING
-from featuregate_confluent.errors import MirrorError, MirrorUnread, UnknownMark
+from featuregate_confluent.client.pending import TRANSIENT_ERRORS
+from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message
 
-__all__ = ["Mirror", "Record"]
+__all__ = ["LatchTopic", "Record"]
 
 _BATCH: Final = 500
 _GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
@@ -52,7 +52,7 @@ class Record:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class Mirror:
+class LatchTopic:
     """The latch of one group, in a compacted topic that many groups may share.
 
     Parameters
@@ -87,9 +87,9 @@ class Mirror:
 
         Raises
         ------
-        MirrorError
+        LatchTopicError
             The topic is missing, or is not compacted.
-        MirrorUnread
+        LatchTopicUnreadable
             It was not read to its end within ``timeout`` seconds.
         UnknownMark
             Newer software has latched this group.
@@ -99,7 +99,7 @@ class Mirror:
     def erase(self, timeout: float) -> int:
         """Write a tombstone over each record of this group and gate, for a rollback; return how many there were.
 
-        Records of newer software go, too. Raises `MirrorError` where that is not done within ``timeout`` seconds.
+        Records of newer software go, too. Raises `LatchTopicError` where that is not done within ``timeout`` seconds.
         """
         until = time.monotonic() + timeout
         held = self._held(timeout)
@@ -143,7 +143,7 @@ class Mirror:
         while unread:
             left = until - time.monotonic()
             if left <= 0:
-                raise MirrorUnread(self._words(f"it was not read to its end within {timeout:g} s. Try again"))
+                raise LatchTopicUnreadable(self._words(f"it was not read to its end within {timeout:g} s. Try again"))
             for message in consumer.consume(_BATCH, timeout=min(left, 0.5)):
                 partition, error = message.partition(), message.error()
                 if error is None:
@@ -183,11 +183,11 @@ class Mirror:
         try:
             return future.result(max(0.0, until - time.monotonic()))
         except TimeoutError:
-            raise MirrorUnread(self._words("no broker answered in time. Try again")) from None
+            raise LatchTopicUnreadable(self._words("no broker answered in time. Try again")) from None
         except KafkaException as failure:
             error = failure.args[0]
-            if error.code() in PASSING:
-                raise MirrorUnread(self._words(f"{error.name()}: {error.str()}. Try again")) from failure
+            if error.code() in TRANSIENT_ERRORS:
+                raise LatchTopicUnreadable(self._words(f"{error.name()}: {error.str()}. Try again")) from failure
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise self._error(
                     "it does not exist. Create it with cleanup.policy=compact, and with as many replicas as the "
@@ -195,8 +195,8 @@ class Mirror:
                 ) from failure
             raise self._error(f"{error.name()}: {error.str()}. This needs the right {right}") from failure
 
-    def _error(self, problem: str) -> MirrorError:
-        return MirrorError(self._words(problem))
+    def _error(self, problem: str) -> LatchTopicError:
+        return LatchTopicError(self._words(problem))
 
     def _words(self, problem: str) -> str:
-        return f"mirror topic {self.topic!r}: {problem}"
+        return f"latch topic {self.topic!r}: {problem}"

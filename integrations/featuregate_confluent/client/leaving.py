@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer
 
-__all__ = ["leave", "step_out"]
+__all__ = ["close_static_member", "leave_group"]
 
 LEAVE_SECONDS: Final = 10.0
 _POLL: Final = 0.01
 _QUIET_POLLS: Final = 3
 
 
-def leave(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
+def leave_group(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
     """Leave the group and close the consumer, which may have been thrown out of it, or be closed already.
 
     ``close()`` alone calls back for whatever the group has told meanwhile. Where that is more than one thing, the
@@ -34,7 +34,7 @@ def leave(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
     _close(consumer)
 
 
-def step_out(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
+def close_static_member(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
     """Close the consumer of a static member, which keeps its place in the group until its session times out (KIP-345).
 
     To unsubscribe would be to leave (``rd_kafka_cgrp_leave_maybe``), and every other member would be assigned anew. So

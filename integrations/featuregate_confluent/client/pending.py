@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["OPEN_END_SECONDS", "PASSING", "Asked", "GroupUnread", "patiently"]
+__all__ = ["TRANSIENT_ERRORS", "UNBOUNDED_SECONDS", "GroupUnreadable", "PendingAnswer", "ask_until_answered"]
 
 T = TypeVar("T")
 
 _GRACE: Final = 1.0  # seconds that an answer may come after librdkafka's own bound
 _PAUSE: Final = 0.1
 _ATTEMPT: Final = 4.0
-OPEN_END_SECONDS: Final = 3600.0
+UNBOUNDED_SECONDS: Final = 3600.0
 """The ``request_timeout`` of whatever is asked of a group's coordinator; the longest that the client takes.
 
 The bound is ours instead. Where librdkafka gives up such a request while the coordinator is away, and finds the
 coordinator later, it ends the process: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
 """
-PASSING: Final = frozenset(
+TRANSIENT_ERRORS: Final = frozenset(
     {
         KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
         KafkaError._TRANSPORT,  # noqa: SLF001
@@ -44,7 +44,7 @@ PASSING: Final = frozenset(
 """Errors that pass while the group moves to another coordinator, or a transaction ends."""
 
 
-class GroupUnread(SwitchError):
+class GroupUnreadable(SwitchError):
     """The group could not be read. ``error`` is the client's own, or None where no answer came in time."""
 
     def __init__(self, what: str, error: KafkaError | None) -> None:
@@ -58,7 +58,7 @@ class GroupUnread(SwitchError):
         )
 
 
-class Asked(Generic[T]):
+class PendingAnswer(Generic[T]):
     """An answer on its way. It comes, or fails, within the seconds that it was asked with, and a moment."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Asked(Generic[T]):
         """Whether its time is over, and there is no answer."""
         return not self._future.done() and time.monotonic() >= self._until
 
-    def let_go(self) -> None:
+    def release_client(self) -> None:
         """Let the client end, though whoever asked still holds this; an answer that was not there yet is lost."""
         self._client = None
 
@@ -89,7 +89,7 @@ class Asked(Generic[T]):
 
         Raises
         ------
-        GroupUnread
+        GroupUnreadable
             There is none.
         UnknownMark
             An offset carries a mark of newer software.
@@ -97,26 +97,25 @@ class Asked(Generic[T]):
         try:
             answer = self._future.result(max(0.0, self._until - time.monotonic()))
         except FutureTimeout:
-            raise GroupUnread(self._what, None) from None
+            raise GroupUnreadable(self._what, None) from None
         except KafkaException as error:
-            raise GroupUnread(self._what, error.args[0]) from error
+            raise GroupUnreadable(self._what, error.args[0]) from error
         return self._read(answer)
 
 
-def patiently(ask: Callable[[float], T], timeout: float) -> T:
-    """Ask until there is an answer, or an error that will not pass, or no time left.
+def ask_until_answered(ask: Callable[[float], T], timeout: float) -> T:
+    """Repeat a request until it is answered, fails with an error that is not transient, or runs out of time.
 
-    ``ask`` takes the seconds of an attempt, and raises `GroupUnread`. An answer that takes long is asked for anew: a
-    client may wait for a coordinator that is gone. Where no broker is there at all, the client says so at once, so that
-    attempts are a pause apart.
+    ``ask`` takes the seconds of an attempt, and raises `GroupUnreadable`. A slow request is repeated, because a client
+    may wait for a coordinator that is gone. A client without any broker fails at once, so attempts are a pause apart.
     """
     until = time.monotonic() + timeout
     while True:
         left = max(until - time.monotonic(), _PAUSE)
         try:
             return ask(min(left, _ATTEMPT))
-        except GroupUnread as error:
-            passes = error.error is None or error.error.code() in PASSING
+        except GroupUnreadable as error:
+            passes = error.error is None or error.error.code() in TRANSIENT_ERRORS
             if not passes or time.monotonic() >= until:
                 raise
             time.sleep(_PAUSE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from featuregate.errors import ConfigError
-from featuregate_confluent.config.transactional_ids import partition_id
+from featuregate_confluent.config.transactional_ids import partition_transactional_id
 
 if TYPE_CHECKING:
     import os
@@ -48,7 +48,7 @@ class SwitchOptions(_Required, total=False):
     ``group.instance.id``."""
     state_dir: str | os.PathLike[str] | None
     """A folder of this machine: numbers the processes that have no instance id, and keeps the gate's latch."""
-    mirror: str | None
+    latch_topic: str | None
     """A compacted topic that keeps the group's latch too, against offsets that expire or are reset."""
     metrics: SwitchHook | None
     """Called with each :data:`~featuregate_confluent.events.SwitchEvent`."""
@@ -68,12 +68,12 @@ DEFAULTS: Final = {
     "model": "auto",
     "instance_id": None,
     "state_dir": None,
-    "mirror": None,
+    "latch_topic": None,
     "metrics": None,
     "interval": 15.0,
     "exclude_apis": None,
     "group_interval": 3.0,
-    "name_of": partition_id,
+    "name_of": partition_transactional_id,
 }
 """What holds where an option is not given."""
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["partition_id", "slot_id"]
+__all__ = ["partition_transactional_id", "process_transactional_id"]
 
 
-def partition_id(app_id: str, partition: Partition) -> str:
+def partition_transactional_id(app_id: str, partition: Partition) -> str:
     """Name the transactional id of an input partition."""
     return f"{app_id}-{partition[0]}-{partition[1]}"
 
 
-def slot_id(app_id: str, slot: str) -> str:
+def process_transactional_id(app_id: str, process: str) -> str:
     """Name the transactional id of a process."""
-    return f"{app_id}-slot:{slot}"
+    return f"{app_id}-process:{process}"

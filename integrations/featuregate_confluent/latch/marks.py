@@ -38,7 +38,7 @@ class Mark:
 
     model: Model | None
     """The model that the commit was made in; None: no mark of ours."""
-    foreign: str = ""
+    app_metadata: str = ""
     """The app's own text, which every commit carries on."""
 
 
@@ -55,8 +55,8 @@ def read(text: str | None) -> Mark:
     text = (text or "").partition("\0")[0]
     if not _OURS.match(text):
         return Mark(None, text)
-    fields, _, foreign = text.partition("|")
-    return Mark(_model(fields), foreign)
+    fields, _, app_metadata = text.partition("|")
+    return Mark(_model(fields), app_metadata)
 
 
 def _model(fields: str) -> Model:
@@ -79,13 +79,15 @@ def write(mark: Mark) -> str:
     featuregate.ConfigError
         There is no model, and the app's text begins like a mark: it would be read as one.
     """
-    foreign = mark.foreign.partition("\0")[0]
+    app_metadata = mark.app_metadata.partition("\0")[0]
     if mark.model is None:
-        if _OURS.match(foreign):
-            raise ConfigError("metadata", f"{foreign[:_SHOWN]!r} begins like a mark of featuregate: begin it otherwise")
-        return _cut(foreign, LIMIT)
+        if _OURS.match(app_metadata):
+            raise ConfigError(
+                "metadata", f"{app_metadata[:_SHOWN]!r} begins like a mark of featuregate: begin it otherwise"
+            )
+        return _cut(app_metadata, LIMIT)
     ours = f"{_FORMAT}model={mark.model.label}"
-    return f"{ours}|{_cut(foreign, LIMIT - len(ours) - 1)}" if foreign else ours
+    return f"{ours}|{_cut(app_metadata, LIMIT - len(ours) - 1)}" if app_metadata else ours
 
 
 def _cut(text: str, size: int) -> str:

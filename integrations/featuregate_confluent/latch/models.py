@@ -7,7 +7,7 @@ from typing import Final
 
 from featuregate.errors import ConfigError
 
-__all__ = ["Model", "Wish", "parse_wish"]
+__all__ = ["Model", "PinnedModel", "parse_model"]
 
 
 class Model(IntEnum):
@@ -31,13 +31,13 @@ class Model(IntEnum):
         return self is not Model.V2
 
 
-Wish = Model | None
+PinnedModel = Model | None
 """What the operator asked for: a pinned model, or None for the highest that cluster and group allow."""
 
 _BY_LABEL: Final = {model.label: model for model in Model}
 
 
-def parse_wish(text: str | Model | None) -> Wish:
+def parse_model(text: str | Model | None) -> PinnedModel:
     """Read ``"auto"``, ``"legacy"``, ``"bridge"`` or ``"v2"``.
 
     Raises

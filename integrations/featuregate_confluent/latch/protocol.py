@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.latch.models import Wish
+    from featuregate_confluent.latch.models import PinnedModel
 
-__all__ = ["Choice", "Member", "Partition", "Seen", "decide", "ids_to_take", "latch", "to_read"]
+__all__ = ["Member", "ModelChoice", "Observation", "Partition", "decide", "ids_to_take", "latch", "partitions_to_read"]
 
 Partition = tuple[str, int]
 """A topic and the number of its partition."""
@@ -52,7 +52,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Observation:
     """What a member has seen of its cluster and of its group when it decides."""
 
     gate_open: bool
@@ -70,21 +70,23 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """The model to run in, and a sentence that says why, for logs and health."""
 
     model: Model
     why: str
 
 
-def latch(own: Mapping[Partition, Mark], peeked: Mapping[Partition, Mark], mirrored: Model | None) -> Model | None:
+def latch(
+    own_marks: Mapping[Partition, Mark], all_marks: Mapping[Partition, Mark], latch_in_topic: Model | None
+) -> Model | None:
     """Return the highest model that the group is known to have committed in; None: it has left no mark.
 
-    ``own`` are the marks of the member's partitions, read stably (R1), ``peeked`` those of all input partitions (R3),
-    ``mirrored`` what the compacted topic says (R11).
+    ``own_marks`` are the marks of the member's partitions, read stably (R1), ``all_marks`` those of all input
+    partitions (R3), ``latch_in_topic`` is the model that the compacted topic holds (R11).
     """
-    marked = (mark.model for marks in (own, peeked) for mark in marks.values())
-    return max((model for model in (*marked, mirrored) if model is not None), default=None)
+    marked = (mark.model for marks in (own_marks, all_marks) for mark in marks.values())
+    return max((model for model in (*marked, latch_in_topic) if model is not None), default=None)
 
 
 def ids_to_take(model: Model, marks: Mapping[Partition, Mark]) -> tuple[Partition, ...]:
@@ -98,7 +100,7 @@ def ids_to_take(model: Model, marks: Mapping[Partition, Mark]) -> tuple[Partitio
     )
 
 
-def to_read(
+def partitions_to_read(
     before: Model | None, model: Model, owned: Collection[Partition], new: Collection[Partition]
 ) -> tuple[Partition, ...]:
     """Return the partitions whose offsets are read stably, before the first transaction in ``model`` (R8, R12).
@@ -113,12 +115,12 @@ def to_read(
     return tuple(sorted(owned if changes else new))
 
 
-def decide(wish: Wish, seen: Seen, running: Model | None) -> Choice:
+def decide(pinned: PinnedModel, seen: Observation, running: Model | None) -> ModelChoice:
     """Decide in which model to run from here on.
 
     Parameters
     ----------
-    wish
+    pinned
         What the operator asked for; None: the highest that cluster and group allow.
     seen
         What was seen since the assignment, the latch included.
@@ -128,7 +130,7 @@ def decide(wish: Wish, seen: Seen, running: Model | None) -> Choice:
 
     Returns
     -------
-    Choice
+    ModelChoice
         Never lower than ``running``, and v2 where the latch is v2.
 
     Raises
@@ -137,50 +139,50 @@ def decide(wish: Wish, seen: Seen, running: Model | None) -> Choice:
         The model that was pinned is not safe here, now.
     """
     if Model.V2 in (seen.latch, running):
-        return _stay(wish, seen)
-    if wish is Model.V2:
+        return _stay(pinned, seen)
+    if pinned is Model.V2:
         return _pinned_v2(seen)
-    if wish is not None:
-        return _pinned_below(wish, running)
+    if pinned is not None:
+        return _pinned_below(pinned, running)
     return _highest(seen, running)
 
 
-def _stay(wish: Wish, seen: Seen) -> Choice:
+def _stay(pinned: PinnedModel, seen: Observation) -> ModelChoice:
     latched = seen.latch is Model.V2
     what = "the group is latched at v2" if latched else "this process has committed in v2"
-    if wish in (None, Model.V2):
-        return Choice(Model.V2, f"{what}, and never goes back by itself")
+    if pinned in (None, Model.V2):
+        return ModelChoice(Model.V2, f"{what}, and never goes back by itself")
     raise ModelRefused(
-        wish,
+        pinned,
         f"{what}: set model to auto or v2. To go back, stop every member and wait until no transaction is open, then "
         "'featuregate group rollback'; a zombie of v2 that is overlooked may leave its outputs there twice",
     )
 
 
-def _pinned_v2(seen: Seen) -> Choice:
+def _pinned_v2(seen: Observation) -> ModelChoice:
     obstacle = _obstacle(seen)
     if obstacle is not None:
         raise ModelRefused(Model.V2, f"{obstacle}; model=auto waits for it in a lower model")
-    return Choice(Model.V2, f"pinned, and {_proof(seen)}")
+    return ModelChoice(Model.V2, f"pinned, and {_proof(seen)}")
 
 
-def _pinned_below(wish: Model, running: Model | None) -> Choice:
-    if running is not None and running > wish:
-        raise ModelRefused(wish, f"this process has committed in {running.label}; restart it to lower its pin")
-    return Choice(wish, "pinned, and the group is not latched at v2")
+def _pinned_below(pinned: Model, running: Model | None) -> ModelChoice:
+    if running is not None and running > pinned:
+        raise ModelRefused(pinned, f"this process has committed in {running.label}; restart it to lower its pin")
+    return ModelChoice(pinned, "pinned, and the group is not latched at v2")
 
 
-def _highest(seen: Seen, running: Model | None) -> Choice:
+def _highest(seen: Observation, running: Model | None) -> ModelChoice:
     obstacle = _obstacle(seen)
     if obstacle is None:
-        return Choice(Model.V2, _proof(seen))
+        return ModelChoice(Model.V2, _proof(seen))
     if seen.gate_open:
-        return Choice(Model.BRIDGE, f"not v2 yet: {obstacle}")
+        return ModelChoice(Model.BRIDGE, f"not v2 yet: {obstacle}")
     held = max(Model.LEGACY, seen.latch or Model.LEGACY, running or Model.LEGACY)
-    return Choice(held, f"not higher: {obstacle}")
+    return ModelChoice(held, f"not higher: {obstacle}")
 
 
-def _obstacle(seen: Seen) -> str | None:
+def _obstacle(seen: Observation) -> str | None:
     """Return what stands against a first v2 commit (R4, R5); None: nothing does."""
     if not seen.gate_open:
         return f"the cluster cannot do it, or does not show that it can ({seen.gate_why})"
@@ -203,7 +205,7 @@ def _name(below: list[Member]) -> str:
     return f"members below bridge: {named}{f'; and {more} more' if more > 0 else ''}"
 
 
-def _proof(seen: Seen) -> str:
+def _proof(seen: Observation) -> str:
     count = len(seen.members or ())
     return f"every broker checks the group's generation, and every live member ({count}) is bridge at least"
 

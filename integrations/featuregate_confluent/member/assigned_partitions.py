@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["Ownership", "by_partition", "ends_of"]
+__all__ = ["AssignedPartitions", "by_partition", "ends_of"]
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ def ends_of(messages: Iterable[Message]) -> dict[Partition, int]:
     return {cast("Partition", key): cast("int", message.offset()) + 1 for key, message in last.items()}
 
 
-class Ownership:
+class AssignedPartitions:
     """What is assigned, from where on it is unprocessed, and the app's own text beside its offset."""
 
     def __init__(self) -> None:
@@ -105,15 +105,15 @@ class Ownership:
         """Give the next offset of each partition of which it is known."""
         return {key: owned.position for key, owned in self._owned.items() if owned.position is not None}
 
-    def foreign(self, partition: Partition) -> str:
+    def app_metadata(self, partition: Partition) -> str:
         """Give the app's own text beside the offset of a partition."""
-        return self._owned[partition].mark.foreign
+        return self._owned[partition].mark.app_metadata
 
     def advance(self, offsets: Mapping[Partition, int], model: Model) -> None:
         """Keep what a commit has made true."""
         for key, offset in offsets.items():
             owned = self._owned[key]
-            self._owned[key] = _Owned(offset, Mark(model, owned.mark.foreign))
+            self._owned[key] = _Owned(offset, Mark(model, owned.mark.app_metadata))
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins."""

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError
 
-from featuregate_confluent.error_actions import Remedy, explain, remedy
+from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["judge"]
+__all__ = ["raise_for_consumer_errors"]
 
 logger = logging.getLogger("featuregate.confluent")
 
-_PASSING: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})
+_TRANSIENT: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})
 # A consumer that is done for says ``_FATAL`` alone, and the broker's reason in its text.
 _FENCED: Final = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 _UNRELEASED: Final = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
 
 
-def judge(errors: Iterable[KafkaError]) -> None:
+def raise_for_consumer_errors(errors: Iterable[KafkaError]) -> None:
     """Return if all of these pass by themselves.
 
     Raises
@@ -31,13 +31,13 @@ def judge(errors: Iterable[KafkaError]) -> None:
     InstanceTaken
         The group.instance.id is another member's, for now: one that was killed has it until its session times out.
     MustRejoin
-        A new consumer helps.
+        A new consumer action.
     SwitchFatal
         It does not.
     """
     for error in errors:
-        words, helps = f"{error.name()} ({error.str()})", remedy(error)
-        if error.name() in _PASSING:
+        words, action = f"{error.name()} ({error.str()})", action_for(error)
+        if error.name() in _TRANSIENT:
             logger.info("%s: %s", error.name(), error.str())
         elif _FENCED in error.str():
             raise SwitchFatal(
@@ -46,9 +46,9 @@ def judge(errors: Iterable[KafkaError]) -> None:
             )
         elif _UNRELEASED in error.str():
             raise InstanceTaken(f"another member has this one's group.instance.id: {words}")
-        elif helps is Remedy.FATAL:
+        elif action is ErrorAction.FATAL:
             raise SwitchFatal(f"the consumer cannot go on: {words}: {explain(error).reason}")
-        elif error.fatal() or helps is Remedy.REJOIN:
+        elif error.fatal() or action is ErrorAction.REJOIN:
             raise MustRejoin(f"the consumer has to be made anew: {words}")
         else:
             logger.warning("the consumer says: %s", words)

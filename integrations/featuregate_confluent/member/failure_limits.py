@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-__all__ = ["ABORTED_AT_MOST", "LOST_AT_MOST", "TAKEN_AT_MOST", "TAKEN_SECONDS", "UNRELEASED_SECONDS", "Patience"]
+__all__ = ["ABORTED_AT_MOST", "LOST_AT_MOST", "TAKEN_AT_MOST", "TAKEN_SECONDS", "UNRELEASED_SECONDS", "FailureLimits"]
 
 LOST_AT_MOST: Final = 10
 """Producers that were lost in a row, with no commit in between."""
@@ -20,7 +20,7 @@ UNRELEASED_SECONDS: Final = 120.0
 45 s by default; one that lives keeps it for good."""
 
 
-class Patience:
+class FailureLimits:
     """Counts what goes wrong, and says when it is enough."""
 
     def __init__(self) -> None:

@@ -10,26 +10,26 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.client.pending import GroupUnread
-from featuregate_confluent.events import LatchRead, ModelChanged, Refused
+from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.events import CommitsBlocked, LatchRead, ModelChanged
 from featuregate_confluent.latch.models import Model
-from featuregate_confluent.latch.protocol import Seen, decide, latch
+from featuregate_confluent.latch.protocol import Observation, decide, latch
 from featuregate_confluent.producing.offsets import uncontradicted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from featuregate import Gate
-    from featuregate_confluent.client.committed import Committed
-    from featuregate_confluent.client.group import GroupReader, GroupSeen
-    from featuregate_confluent.client.latch_topic import Mirror
-    from featuregate_confluent.client.pending import Asked
+    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.client.group import GroupDescription, GroupReader
+    from featuregate_confluent.client.latch_topic import LatchTopic
+    from featuregate_confluent.client.pending import PendingAnswer
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.latch.models import Wish
-    from featuregate_confluent.latch.protocol import Choice, Member, Partition
+    from featuregate_confluent.latch.models import PinnedModel
+    from featuregate_confluent.latch.protocol import Member, ModelChoice, Partition
 
-__all__ = ["Standing"]
+__all__ = ["GroupState"]
 
 logger = logging.getLogger("featuregate.confluent")
 
@@ -41,45 +41,45 @@ class _Look:
     """A look at the group that is under way."""
 
     generation: int
-    members: Asked[GroupSeen]
-    peeked: Asked[dict[Partition, Committed]]
+    members: PendingAnswer[GroupDescription]
+    all_marks: PendingAnswer[dict[Partition, CommittedOffset]]
 
     @property
     def done(self) -> bool:
-        return self.members.done and self.peeked.done
+        return self.members.done and self.all_marks.done
 
 
-class Standing:
+class GroupState:
     """The model of this member, and why."""
 
     def __init__(
         self,
         *,
-        wish: Wish,
+        pinned: PinnedModel,
         gate: Gate,
         reader: GroupReader,
-        mirror: Mirror | None,
+        latch_topic: LatchTopic | None,
         topics: Sequence[str],
-        tell: Callable[[SwitchEvent], None],
+        emit: Callable[[SwitchEvent], None],
         every: float,
     ) -> None:
         self.latch: Model | None = None
         """The highest model that the group is known to have committed in."""
-        self.mirrored: Model | None = None
-        """The same, as the mirror says."""
-        self.only_in: int | None = None
+        self.latch_in_topic: Model | None = None
+        """The same, as the latch topic says."""
+        self.first_v2_generation: int | None = None
         """The generation in which the first v2 commit may be made; None once the group is latched, and below v2."""
         self.generation = -1
         """The generation that this member was last seen in; -1 before the first."""
-        self._wish = wish
+        self._pinned = pinned
         self._gate = gate
         self._reader = reader
-        self._mirror = mirror
+        self._latch_topic = latch_topic
         self._topics = topics
-        self._tell = tell
+        self._emit = emit
         self._every = every
         self._partitions: tuple[Partition, ...] = ()
-        self._choice: Choice | None = None
+        self._choice: ModelChoice | None = None
         self._ran: Model | None = None
         self._looking: _Look | None = None
         self._ask_at = 0.0
@@ -116,39 +116,39 @@ class Standing:
         ------
         ModelRefused, UnknownMark
             This member must not take part as it is.
-        GroupUnread
+        GroupUnreadable
             Nobody says what the group has committed.
-        MirrorError
-            The mirror cannot be read: now, or at all.
+        LatchTopicError
+            The latch topic cannot be read: now, or at all.
         """
         self.generation = generation
         self._looking, self._ask_at = None, 0.0
         self._partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
-        peeked = {key: mark for key, (_, mark) in self._reader.peek(self._partitions, ASK_SECONDS).items()}
-        self._note(latch({}, peeked, None), "peeked")
-        if self._mirror is not None and self.latch is not Model.V2:
-            self.mirrored = self._mirror.read(ASK_SECONDS)
-            self._note(self.mirrored, "mirror")
-        pinned_up = self._wish is Model.V2 and self.latch is not Model.V2 and self._gate.open
+        all_marks = {key: mark for key, (_, mark) in self._reader.offsets(self._partitions, ASK_SECONDS).items()}
+        self._note(latch({}, all_marks, None), "all marks")
+        if self._latch_topic is not None and self.latch is not Model.V2:
+            self.latch_in_topic = self._latch_topic.read(ASK_SECONDS)
+            self._note(self.latch_in_topic, "latch topic")
+        pinned_up = self._pinned is Model.V2 and self.latch is not Model.V2 and self._gate.open
         self._choose(generation, members=self._reader.members(ASK_SECONDS).members if pinned_up else None)
-        return peeked
+        return all_marks
 
     def read(self, own: Mapping[Partition, Mark], generation: int) -> None:
         """Take in the marks of the new partitions, which were read stably (R1)."""
         found = latch(own, {}, None)
-        self._note(found, "own")
+        self._note(found, "own marks")
         if found is not None and found > self.model:
             self._choose(generation, members=None)
 
     # ------------------------------------------------------------------ between transactions
 
     @property
-    def curious(self) -> bool:
+    def needs_group_state(self) -> bool:
         """Whether :meth:`look` has something to look for, or the next commit must be in one generation.
 
         The generation is asked for then only: the client takes as long for that as for a short transaction's records.
         """
-        return self.only_in is not None or self._looks()
+        return self.first_v2_generation is not None or self._looks()
 
     def look(self, generation: int) -> None:
         """Look at the group without waiting for it, and move up where everything allows it.
@@ -166,7 +166,7 @@ class Standing:
         if self._looking is None:
             if time.monotonic() >= self._ask_at:
                 self._ask_at = time.monotonic() + self._every
-                self._looking = _Look(generation, self._reader.ask(), self._reader.ask_peek(self._partitions))
+                self._looking = _Look(generation, self._reader.ask(), self._reader.ask_offsets(self._partitions))
         elif self._looking.done:
             look, self._looking = self._looking, None
             self._hear(look, generation)
@@ -174,21 +174,21 @@ class Standing:
     def _looks(self) -> bool:
         if self.model is Model.V2:
             return self._contradicted()
-        return self._wish is None and self._gate.open
+        return self._pinned is None and self._gate.open
 
     def _hear(self, look: _Look, generation: int) -> None:
         try:
-            seen, peeked = look.members.result(), look.peeked.result()
-        except GroupUnread as unread:
+            seen, all_marks = look.members.result(), look.all_marks.result()
+        except GroupUnreadable as unread:
             logger.info("%s; asking again in %g s", unread, self._every)  # a broker is on its way down or up
             return
         self._coordinator = seen.coordinator.node_id
-        self._note(latch({}, {key: mark for key, (_, mark) in peeked.items()}, None), "peeked")
+        self._note(latch({}, {key: mark for key, (_, mark) in all_marks.items()}, None), "all marks")
         self._choose(generation, members=seen.members if look.generation == generation else None)
 
     # ------------------------------------------------------------------ what may be committed
 
-    def danger(self) -> str | None:
+    def commit_blocker(self) -> str | None:
         """Say why nothing may be committed now, though the group is at v2; None: nothing is in the way.
 
         A broker that was replaced by one that is too old accepts a zombie's offsets unchecked, once it coordinates
@@ -205,7 +205,7 @@ class Standing:
                     "model: upgrade it again, or stop the members and roll the group back"
                 )
         if found is not None and found != self._refused:
-            self._tell(Refused(why=found))
+            self._emit(CommitsBlocked(why=found))
         self._refused = found
         return found
 
@@ -217,18 +217,18 @@ class Standing:
         self.generation = generation
         self._ran = model if self._ran is None else max(self._ran, model)
         if model is not self.latch:
-            self._note(model, "committed")
-        if model is Model.V2 and self._mirror is not None:
-            self.mirrored = model  # the record was in that transaction, or there before (R11)
-        if model is Model.V2 and self.only_in is not None:
-            self.only_in = None
+            self._note(model, "commit")
+        if model is Model.V2 and self._latch_topic is not None:
+            self.latch_in_topic = model  # the record was in that transaction, or there before (R11)
+        if model is Model.V2 and self.first_v2_generation is not None:
+            self.first_v2_generation = None
             self._choose(generation, members=None)
 
     # ------------------------------------------------------------------ the one place that changes the model
 
     def _choose(self, generation: int, *, members: tuple[Member, ...] | None) -> None:
         decision = uncontradicted(self._gate)
-        seen = Seen(
+        seen = Observation(
             gate_open=decision.open,
             gate_why=decision.summary,
             latch=self.latch,
@@ -236,11 +236,11 @@ class Standing:
             generation_of_members=None if members is None else generation,
             generation=generation,
         )
-        before, choice = self._choice, decide(self._wish, seen, self._ran)
+        before, choice = self._choice, decide(self._pinned, seen, self._ran)
         self._choice = choice
-        self.only_in = generation if choice.model is Model.V2 and self.latch is not Model.V2 else None
+        self.first_v2_generation = generation if choice.model is Model.V2 and self.latch is not Model.V2 else None
         if before is None or before.model is not choice.model:
-            self._tell(
+            self._emit(
                 ModelChanged(
                     before=None if before is None else before.model,
                     after=choice.model,
@@ -252,4 +252,4 @@ class Standing:
     def _note(self, found: Model | None, source: str) -> None:
         if found is not None and (self.latch is None or found > self.latch):
             self.latch = found
-            self._tell(LatchRead(latch=found, source=source))
+            self._emit(LatchRead(latch=found, source=source))

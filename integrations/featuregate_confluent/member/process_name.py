@@ -22,16 +22,16 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Slot", "claim"]
+__all__ = ["ProcessName", "claim_process_name"]
 
-SLOTS: Final = 1024
+PROCESSES: Final = 1024
 """So many processes of one app on one host; more is taken for a folder whose locks do not work."""
 LONGEST: Final = 100
 """Characters of one part of a name. Names stand in file names, ACLs and logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class ProcessName:
     """A name that no sibling has while this is held; keep it as long as the producer lives."""
 
     name: str
@@ -48,7 +48,9 @@ class Slot:
             self._lock.release()
 
 
-def claim(app_id: str, *, instance_id: str | None = None, state_dir: str | os.PathLike[str] | None = None) -> Slot:
+def claim_process_name(
+    app_id: str, *, instance_id: str | None = None, state_dir: str | os.PathLike[str] | None = None
+) -> ProcessName:
     """Return the name of this process: of ``instance_id``, else of the host and the lowest free number, else random.
 
     Numbers are taken by file locks in ``state_dir``. The system frees a lock however its process ends, so that the
@@ -63,10 +65,10 @@ def claim(app_id: str, *, instance_id: str | None = None, state_dir: str | os.Pa
     if instance_id is not None:
         if not instance_id:
             raise ConfigError("instance_id", "must not be empty: leave it out, or give each process its own")
-        return Slot(name=_safe(instance_id), stable=True, why=f"this is instance {instance_id!r}")
+        return ProcessName(name=_safe(instance_id), stable=True, why=f"this is instance {instance_id!r}")
     if state_dir is not None:
-        return _numbered(app_id, Path(state_dir), SLOTS)
-    return Slot(
+        return _numbered(app_id, Path(state_dir), PROCESSES)
+    return ProcessName(
         name=secrets.token_hex(8),
         stable=False,
         why=(
@@ -76,21 +78,21 @@ def claim(app_id: str, *, instance_id: str | None = None, state_dir: str | os.Pa
     )
 
 
-def _numbered(app_id: str, folder: Path, slots: int) -> Slot:
+def _numbered(app_id: str, folder: Path, most: int) -> ProcessName:
     host = _safe(socket.gethostname() or "localhost")
-    lock_name = f"{_safe(app_id)}-slot-{host}"
+    lock_name = f"{_safe(app_id)}-process-{host}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for number in range(slots):
+        for number in range(most):
             lock = _try_lock(folder / f"{lock_name}-{number}.lock")
             if lock is not None:
                 why = (
                     f"number {number} was free in {folder}; the next process of {app_id!r} here gets it after this one"
                 )
-                return Slot(name=f"{host}-{number}", stable=True, why=why, _lock=lock)
+                return ProcessName(name=f"{host}-{number}", stable=True, why=why, _lock=lock)
     except OSError as error:
         raise ConfigError("state_dir", f"{folder} cannot hold locks: {error.strerror or error}") from error
-    raise ConfigError("state_dir", f"{folder}: all {slots} numbers of {app_id!r} on {host} are taken")
+    raise ConfigError("state_dir", f"{folder}: all {most} numbers of {app_id!r} on {host} are taken")
 
 
 def _try_lock(path: Path) -> FileLock | None:

@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.committed import stable_read
-from featuregate_confluent.client.pending import GroupUnread
-from featuregate_confluent.error_actions import Remedy, remedy
-from featuregate_confluent.errors import MirrorUnread, MustRejoin, SwitchFatal
-from featuregate_confluent.events import TookOver
+from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.error_actions import ErrorAction, action_for
+from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, SwitchFatal
+from featuregate_confluent.events import PartitionsTakenOver
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.protocol import ids_to_take, to_read
+from featuregate_confluent.latch.protocol import ids_to_take, partitions_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Partition
-    from featuregate_confluent.member.assigned_partitions import Ownership
-    from featuregate_confluent.member.group_state import Standing
+    from featuregate_confluent.member.assigned_partitions import AssignedPartitions
+    from featuregate_confluent.member.group_state import GroupState
     from featuregate_confluent.producing.producers import Producers
 
 __all__ = ["Takeover"]
@@ -40,16 +40,16 @@ class Takeover:
     def __init__(
         self,
         *,
-        ownership: Ownership,
+        assigned: AssignedPartitions,
         producers: Producers,
-        standing: Standing,
-        tell: Callable[[SwitchEvent], None],
+        group_state: GroupState,
+        emit: Callable[[SwitchEvent], None],
         transaction_seconds: float,
     ) -> None:
-        self._ownership = ownership
+        self._assigned = assigned
         self._producers = producers
-        self._standing = standing
-        self._tell = tell
+        self._group_state = group_state
+        self._emit = emit
         self._wait_seconds = transaction_seconds + SLACK_SECONDS
 
     def take(self, consumer: Consumer, new: Sequence[Partition], generation: int) -> None:
@@ -59,19 +59,19 @@ class Takeover:
         ------
         MustRejoin
             It did not work out now.
-        ModelRefused, UnknownMark, MirrorError, SwitchFatal
+        ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
         """
-        began, before = time.monotonic(), self._standing.model
+        began, before = time.monotonic(), self._group_state.model
         try:
-            peeked = self._standing.assigned(generation)
-            self._take_producers(new, {key: peeked.get(key, Mark(None)) for key in new})
+            all_marks = self._group_state.assigned(generation)
+            self._take_producers(new, {key: all_marks.get(key, Mark(None)) for key in new})
             self._read(consumer, before, new, generation)
-        except GroupUnread as unread:
+        except GroupUnreadable as unread:
             raise _unread(unread) from unread
-        except MirrorUnread as unread:
+        except LatchTopicUnreadable as unread:
             raise MustRejoin(str(unread)) from unread
-        self._tell(TookOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
+        self._emit(PartitionsTakenOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
 
     def look(self, consumer: Consumer, generation: int) -> None:
         """Look at the group without waiting for it; where that moves the model, change the producers.
@@ -81,39 +81,39 @@ class Takeover:
         MustRejoin, UnknownMark, SwitchFatal
             As :meth:`take`.
         """
-        before = self._standing.model
-        self._standing.look(generation)
-        if self._standing.model.per_partition is before.per_partition:
+        before = self._group_state.model
+        self._group_state.look(generation)
+        if self._group_state.model.per_partition is before.per_partition:
             return
         self._have_producers()
         try:
             self._read(consumer, before, (), generation)
-        except GroupUnread as unread:
+        except GroupUnreadable as unread:
             raise _unread(unread) from unread
 
     def give_back(self, partitions: Sequence[Partition]) -> None:
         """Let partitions go, early: who takes them over need not wait for their producers."""
-        self._ownership.drop(partitions)
+        self._assigned.drop(partitions)
         self._producers.give_back(partitions)
 
     def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
         """Take the ids that stop whoever had these partitions before (R6, R8)."""
-        ids = ids_to_take(self._standing.model, marks)
-        if self._standing.model.per_partition:
+        ids = ids_to_take(self._group_state.model, marks)
+        if self._group_state.model.per_partition:
             self._producers.take(ids)
             self._have_producers()
         else:
             self._producers.fence(ids)
             if new:
-                self._producers.to_one()
+                self._producers.open_for_process()
 
     def _have_producers(self) -> None:
         """Have those of the model, for whatever is owned already."""
-        if self._standing.model.per_partition:
+        if self._group_state.model.per_partition:
             # LatchState partitions have theirs, but where a v2 that was never committed in had given them back.
-            self._producers.take([key for key in self._ownership if key not in self._producers])
+            self._producers.take([key for key in self._assigned if key not in self._producers])
         else:
-            self._producers.to_one()
+            self._producers.open_for_process()
 
     def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition], generation: int) -> None:
         """Read where to go on, once the ids are taken (R8), and move up where the marks say that the group is in v2.
@@ -122,15 +122,17 @@ class Takeover:
         committed while brokers did not check the group yet. Under that id this member would be told so; under that of
         the process nothing tells it but the offset.
         """
-        model = self._standing.model
-        found = stable_read(consumer, to_read(before, model, {*self._ownership, *new}, new), self._wait_seconds)
-        self._ownership.take(consumer, found)
-        self._standing.read({key: mark for key, (_, mark) in found.items()}, generation)
-        if self._standing.model.per_partition is not model.per_partition:
-            self._producers.to_one()
+        model = self._group_state.model
+        found = stable_read(
+            consumer, partitions_to_read(before, model, {*self._assigned, *new}, new), self._wait_seconds
+        )
+        self._assigned.take(consumer, found)
+        self._group_state.read({key: mark for key, (_, mark) in found.items()}, generation)
+        if self._group_state.model.per_partition is not model.per_partition:
+            self._producers.open_for_process()
             self._read(consumer, model, (), generation)
 
 
-def _unread(unread: GroupUnread) -> MustRejoin | SwitchFatal:
-    refused = unread.error is not None and remedy(unread.error) is Remedy.FATAL
+def _unread(unread: GroupUnreadable) -> MustRejoin | SwitchFatal:
+    refused = unread.error is not None and action_for(unread.error) is ErrorAction.FATAL
     return (SwitchFatal if refused else MustRejoin)(str(unread))

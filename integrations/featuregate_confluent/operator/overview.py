@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from featuregate import Decision
-    from featuregate_confluent.client.committed import Committed
-    from featuregate_confluent.client.group import GroupSeen
+    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.client.group import GroupDescription
     from featuregate_confluent.latch.protocol import Member, Partition
 
 __all__ = ["Overview", "to_json", "to_text"]
@@ -25,18 +25,18 @@ class Overview:
     """A group, as it was seen from outside."""
 
     group: str
-    seen: GroupSeen
-    offsets: Mapping[Partition, Committed]
-    mirror: str | None
-    """The name of the mirror, where it was read."""
-    mirrored: Model | None
+    seen: GroupDescription
+    offsets: Mapping[Partition, CommittedOffset]
+    latch_topic: str | None
+    """The name of the latch topic, where it was read."""
+    latch_in_topic: Model | None
     gate: Decision
     """Whether every broker checks the group's generation."""
 
     @property
     def latch(self) -> Model | None:
         """The highest model that the group has left a mark of."""
-        return latch({}, {partition: mark for partition, (_, mark) in self.offsets.items()}, self.mirrored)
+        return latch({}, {partition: mark for partition, (_, mark) in self.offsets.items()}, self.latch_in_topic)
 
     @property
     def obstacles(self) -> tuple[str, ...]:
@@ -67,7 +67,9 @@ def to_json(found: Overview) -> dict[str, Any]:
             "port": found.seen.coordinator.port,
         },
         "latch": _label(found.latch),
-        "mirror": None if found.mirror is None else {"topic": found.mirror, "latch": _label(found.mirrored)},
+        "latch_topic": None
+        if found.latch_topic is None
+        else {"topic": found.latch_topic, "latch": _label(found.latch_in_topic)},
         "gate": {"open": found.gate.open, "summary": found.gate.summary},
         "obstacles": list(found.obstacles),
         "members": [
@@ -86,7 +88,7 @@ def to_json(found: Overview) -> dict[str, Any]:
                 "partition": number,
                 "offset": offset,
                 "mark": _label(mark.model),
-                "text": mark.foreign or None,
+                "text": mark.app_metadata or None,
             }
             for (topic, number), (offset, mark) in sorted(found.offsets.items())
         ],
@@ -102,8 +104,12 @@ def _lines(found: Overview) -> Iterator[str]:
     coordinator = found.seen.coordinator
     where = f"broker {coordinator.node_id} ({coordinator.host}:{coordinator.port})"
     yield f"group {found.group}: {found.seen.state}, {found.seen.kind}, coordinated by {where}"
-    mirror = "" if found.mirror is None else f" (mirror {found.mirror}: {_label(found.mirrored) or 'none'})"
-    yield f"latch: {_label(found.latch) or 'none'}{mirror}"
+    latch_topic = (
+        ""
+        if found.latch_topic is None
+        else f" (latch topic {found.latch_topic}: {_label(found.latch_in_topic) or 'none'})"
+    )
+    yield f"latch: {_label(found.latch) or 'none'}{latch_topic}"
     if found.latch is Model.V2:
         yield "held back from v2 by nothing: it is there, and never goes back by itself"
     elif not found.obstacles:
@@ -132,7 +138,7 @@ def _offset_rows(found: Overview) -> Iterator[tuple[str, ...]]:
             f"{topic}[{number}]",
             "-" if offset is None else str(offset),
             _label(mark.model) or "-",
-            mark.foreign or "-",
+            mark.app_metadata or "-",
         )
 
 

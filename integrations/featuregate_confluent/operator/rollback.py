@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.committed import Onlooker, named
+from featuregate_confluent.client.committed import OffsetsReader, named
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.pending import OPEN_END_SECONDS, PASSING, Asked, GroupUnread, patiently
+from featuregate_confluent.client.pending import (
+    TRANSIENT_ERRORS,
+    UNBOUNDED_SECONDS,
+    GroupUnreadable,
+    PendingAnswer,
+    ask_until_answered,
+)
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
@@ -24,8 +30,8 @@ from featuregate_confluent.latch.marks import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate_confluent.client.group import GroupSeen
-    from featuregate_confluent.client.latch_topic import Mirror
+    from featuregate_confluent.client.group import GroupDescription
+    from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Member, Partition
 
@@ -56,15 +62,15 @@ class Plan:
     """What a rollback would change. Two plans are equal if the group did not move in between."""
 
     changes: tuple[Change, ...]
-    mirrored: bool
-    """Whether the mirror holds anything that must go."""
+    latch_in_topic: bool
+    """Whether the latch topic holds anything that must go."""
     offsets: int
     """How many committed offsets were seen: brokers leave out those of topics that this user must not describe."""
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not self.changes and not self.mirrored
+        return not self.changes and not self.latch_in_topic
 
 
 class Rollback:
@@ -78,25 +84,25 @@ class Rollback:
         The group.
     to
         The model of which no committed offset shall exceed.
-    mirror
-        The group's mirror, if it has one. Without it the members would read the old latch there.
+    latch_topic
+        The group's latch_topic, if it has one. Without it the members would read the old latch there.
     timeout
         Seconds, for each step.
 
     Notes
     -----
-    Needs the right READ on the group and on its topics; with a mirror also READ, WRITE and DESCRIBE_CONFIGS on it.
+    Needs the right READ on the group and on its topics; with a latch topic also READ, WRITE and DESCRIBE_CONFIGS on it.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], group: str, *, to: Model, mirror: Mirror | None, timeout: float
+        self, config: Mapping[str, Any], group: str, *, to: Model, latch_topic: LatchTopic | None, timeout: float
     ) -> None:
         self._admin = clients.admin(config)
         self._reader = GroupReader(config, group)
-        self._settled = Onlooker(config, group, isolation="read_committed")
+        self._settled = OffsetsReader(config, group, isolation="read_committed")
         self._group = group
         self._to = to
-        self._mirror = mirror
+        self._latch_topic = latch_topic
         self._timeout = timeout
 
     def close(self) -> None:
@@ -113,13 +119,15 @@ class Rollback:
             Somebody is in the group, or a transaction holds an offset.
         UnknownMark
             Newer software has committed here: its own rollback knows what that means.
-        GroupUnread, MirrorError
+        GroupUnreadable, LatchTopicError
             Something could not be read.
         """
         seen = self._require_nobody()
         offsets = self._settled_offsets()
-        mirrored = self._mirror is not None and (self._mirror.read(self._timeout) or self._to) > self._to
-        if not offsets and not mirrored and seen.state == "empty":
+        latch_in_topic = (
+            self._latch_topic is not None and (self._latch_topic.read(self._timeout) or self._to) > self._to
+        )
+        if not offsets and not latch_in_topic and seen.state == "empty":
             raise RollbackRefused(
                 f"group {self._group!r} is there, but shows no offset: they have expired, or this user lacks the right "
                 "DESCRIBE on the topics, without which brokers say nothing of them"
@@ -127,18 +135,18 @@ class Rollback:
         marked = ((partition, found, marks.read(found.metadata)) for partition, found in offsets.items())
         return Plan(
             changes=tuple(
-                Change(partition, found.offset, mark, Mark(self._to, mark.foreign), _epoch(found))
+                Change(partition, found.offset, mark, Mark(self._to, mark.app_metadata), _epoch(found))
                 for partition, found, mark in sorted(marked, key=lambda row: row[0])
                 if mark.model is not None and mark.model > self._to
             ),
-            mirrored=mirrored,
+            latch_in_topic=latch_in_topic,
             offsets=len(offsets),
         )
 
     def carry_out(self, plan: Plan) -> None:
         """Do what was planned, if the group is still as it was, and read back that it is done.
 
-        The offsets come first: whoever joins in the middle still finds the latch in the mirror, and goes up again.
+        The offsets come first: whoever joins in the middle still finds the latch in the latch topic, and goes up again.
 
         Raises
         ------
@@ -154,13 +162,13 @@ class Rollback:
             )
         if plan.changes:
             self._commit(plan.changes)
-        if plan.mirrored and self._mirror is not None:
-            self._mirror.erase(self._timeout)
+        if plan.latch_in_topic and self._latch_topic is not None:
+            self._latch_topic.erase(self._timeout)
         left = self.plan()
         done = {(change.partition, change.offset): change.after for change in plan.changes}
         found = {
             (partition, offset): mark
-            for partition, (offset, mark) in self._reader.peek([p for p, _ in done], self._timeout).items()
+            for partition, (offset, mark) in self._reader.offsets([p for p, _ in done], self._timeout).items()
         }
         if not left.empty or found != done:
             raise SwitchError(
@@ -176,9 +184,11 @@ class Rollback:
                 for change in changes
             ],
         )
-        future = self._admin.alter_consumer_group_offsets([request], request_timeout=OPEN_END_SECONDS)[self._group]
+        future = self._admin.alter_consumer_group_offsets([request], request_timeout=UNBOUNDED_SECONDS)[self._group]
         what = f"rewriting the offsets of group {self._group!r}"
-        answer = Asked(self._admin, future, what, lambda answer: answer.topic_partitions, self._timeout).result()
+        answer = PendingAnswer(
+            self._admin, future, what, lambda answer: answer.topic_partitions, self._timeout
+        ).result()
         refused = {(found.topic, found.partition): found.error for found in answer if found.error is not None}
         if refused:
             error = next(iter(refused.values()))
@@ -189,7 +199,7 @@ class Rollback:
                 "this again"
             )
 
-    def _require_nobody(self) -> GroupSeen:
+    def _require_nobody(self) -> GroupDescription:
         seen = self._reader.members(self._timeout)
         if seen.empty:
             return seen
@@ -205,7 +215,7 @@ class Rollback:
 
         A partition whose very first offset is held is in no list of the group's: so all of each topic are asked for.
         """
-        known = set(self._reader.peek(timeout=self._timeout))
+        known = set(self._reader.offsets(timeout=self._timeout))
         partitions = sorted(known | set(self._reader.input_partitions({topic for topic, _ in known}, self._timeout)))
         if not partitions:
             return {}
@@ -222,9 +232,9 @@ class Rollback:
     def _ask_settled(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
         """Return what is committed; None where a transaction holds some of it, for the broker says so by no answer."""
         try:
-            return patiently(lambda left: self._settled.ask(partitions, _sort_out, left).result(), timeout)
-        except GroupUnread as unread:
-            if unread.error is None or unread.error.code() in PASSING:
+            return ask_until_answered(lambda left: self._settled.ask(partitions, _sort_out, left).result(), timeout)
+        except GroupUnreadable as unread:
+            if unread.error is None or unread.error.code() in TRANSIENT_ERRORS:
                 return None  # the group was read a moment ago: its coordinator is there
             raise
 
@@ -241,7 +251,7 @@ def _sort_out(found: Iterable[TopicPartition]) -> dict[Partition, TopicPartition
     for offset in found:
         place = (offset.topic, offset.partition)
         if offset.error is not None:
-            raise GroupUnread(f"the offset of {named([place])}", offset.error)
+            raise GroupUnreadable(f"the offset of {named([place])}", offset.error)
         if offset.offset >= 0:
             settled[place] = offset
     return settled

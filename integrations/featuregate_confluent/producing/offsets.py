@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from featuregate_confluent.error_actions import Remedy, explain, remedy
+from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import CommitRefused
 from featuregate_confluent.latch import marks
 from featuregate_librdkafka.calls import call_within
@@ -62,7 +62,7 @@ def identity(group_metadata: bytes) -> Identity:
     texts = body[generation_at + _GENERATION_BYTES :].split(b"\0")
     if not body.startswith(_HEADER) or len(texts) < 3:  # noqa: PLR2004 - group, member, and what follows
         raise CommitRefused(
-            Remedy.FATAL,
+            ErrorAction.FATAL,
             "this confluent-kafka describes its group membership in a way that is not understood, so it could not be "
             "checked; use a release that this version of featuregate lists",
         )
@@ -109,7 +109,7 @@ def safe_send_offsets(
     Raises
     ------
     CommitRefused
-        They were not sent, or not accepted. ``error.remedy`` says what helps: abort the transaction and seek back;
+        They were not sent, or not accepted. ``error.action`` says what to do: abort the transaction and seek back;
         drop the producer and join the group again; or nothing.
 
     Notes
@@ -119,7 +119,7 @@ def safe_send_offsets(
     decision = uncontradicted(gate)
     if not decision.open:
         raise CommitRefused(
-            Remedy.ABORT, f"not every broker is known to check the group's metadata: {decision.summary}"
+            ErrorAction.ABORT, f"not every broker is known to check the group's metadata: {decision.summary}"
         )
     if mark is not None:
         text = marks.write(mark)
@@ -157,15 +157,15 @@ def send_offsets(
         except TimeoutError as standstill:
             # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
             # where the client has given that broker up since. A new producer asks anew.
-            raise CommitRefused(Remedy.REJOIN, f"{standstill}: {STOOD_STILL}") from standstill
+            raise CommitRefused(ErrorAction.REJOIN, f"{standstill}: {STOOD_STILL}") from standstill
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
-            helps = remedy(error)
-            if helps is Remedy.RETRY and deadline > time.monotonic():
+            action = action_for(error)
+            if action is ErrorAction.RETRY and deadline > time.monotonic():
                 continue
-            helps = Remedy.ABORT if helps is Remedy.RETRY else helps
+            action = ErrorAction.ABORT if action is ErrorAction.RETRY else action
             raise CommitRefused(
-                helps, f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
+                action, f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
             ) from failure
         return who.generation
 
@@ -173,13 +173,13 @@ def send_offsets(
 def _check(who: Identity, generation: int | None) -> None:
     if who.generation < 0 or not who.member_id:
         raise CommitRefused(
-            Remedy.ABORT,
+            ErrorAction.ABORT,
             f"this consumer is no member of its group (generation {who.generation}, member {who.member_id!r}): brokers "
             "would accept its offsets unchecked. Use subscribe() rather than assign(), and poll it",
         )
     if generation is not None and who.generation != generation:
         raise CommitRefused(
-            Remedy.ABORT, f"the group moved on from generation {generation} to {who.generation} meanwhile"
+            ErrorAction.ABORT, f"the group moved on from generation {generation} to {who.generation} meanwhile"
         )
 
 

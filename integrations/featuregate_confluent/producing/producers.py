@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from featuregate_confluent.config import settings
-from featuregate_confluent.config.transactional_ids import partition_id, slot_id
-from featuregate_confluent.error_actions import Remedy, remedy
+from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
+from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_librdkafka.closing import close_producer
 
@@ -41,13 +41,13 @@ class Producers:
         config: Mapping[str, Any],
         *,
         app_id: str,
-        slot: str,
-        name_of: Callable[[str, Partition], str] = partition_id,
+        process: str,
+        name_of: Callable[[str, Partition], str] = partition_transactional_id,
         timeout: float = TAKE_SECONDS,
     ) -> None:
         self._config = config
         self._app_id = app_id
-        self._slot = slot
+        self._process = process
         self._name_of = name_of
         self._timeout = timeout
         self._by_partition: dict[Partition, Producer] = {}
@@ -75,7 +75,7 @@ class Producers:
             It never can be: rights, or settings.
         """
         if self._of_process is None:
-            self._of_process = self._make(slot_id(self._app_id, self._slot))
+            self._of_process = self._make(process_transactional_id(self._app_id, self._process))
         return self._of_process
 
     def serve(self) -> None:
@@ -109,7 +109,7 @@ class Producers:
         mine = (self._by_partition.pop(partition, None) for partition in partitions)
         _close_all([producer for producer in mine if producer is not None])
 
-    def to_one(self) -> None:
+    def open_for_process(self) -> None:
         """Have the producer of the process, and then close those of all partitions.
 
         Raises
@@ -162,12 +162,12 @@ class Producers:
                 producer.init_transactions(max(deadline - time.monotonic(), 0.1))
             except KafkaException as failure:
                 error: KafkaError = failure.args[0]
-                helps = remedy(error)
-                if helps is Remedy.RETRY and deadline > time.monotonic():
+                action = action_for(error)
+                if action is ErrorAction.RETRY and deadline > time.monotonic():
                     continue
                 _close(producer)
                 why = f"transactional id {transactional_id!r} could not be taken: {error.name()} ({error.str()})"
-                raise (SwitchFatal if helps is Remedy.FATAL else MustRejoin)(why) from failure
+                raise (SwitchFatal if action is ErrorAction.FATAL else MustRejoin)(why) from failure
             return producer
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate_confluent.errors import RoundTooLong
-from featuregate_confluent.events import RoundOutlived, RoundResized
+from featuregate_confluent.events import RoundExceededLimit, RoundResized
 from featuregate_confluent.producing.pace import MARGIN, Pace
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ class Rounds:
     """The rounds of one member, over all the consumers that it has one after the other."""
 
     def __init__(
-        self, limits: Limits, tell: Callable[[SwitchEvent], None], clock: Callable[[], float] = time.monotonic
+        self, limits: Limits, emit: Callable[[SwitchEvent], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.limits = limits
-        self._tell = tell
+        self._emit = emit
         self._clock = clock
         # Every rebalance of the group waits for the round, so the round is kept short beside a transaction, too.
         self._of_round = Pace(min(limits.poll / MARGIN, limits.transaction / 4))
@@ -159,23 +159,23 @@ class Rounds:
         for pace, seconds in ((self._of_round, found.seconds), (self._of_open, found.open_seconds)):
             (pace.lost if lost else pace.measured)(found.messages, seconds)
         if lost:
-            self._tell_outlived(found)
+            self._emit_outlived(found)
         else:
             self._alone = 0
         if before is not None:
-            self._tell_resized(found.messages, *before)
+            self._emit_resized(found.messages, *before)
 
     # ------------------------------------------------------------------ what follows
 
     def _size(self, most: int) -> int:
         return min(most, self._of_round.size(), self._of_open.size())
 
-    def _tell_outlived(self, found: _Measured) -> None:
+    def _emit_outlived(self, found: _Measured) -> None:
         """Say why a round was lost, where it was for its length."""
         seconds, limit = self._outlived(found)
         if limit is None:
             return
-        self._tell(RoundOutlived(messages=found.messages, seconds=seconds, limit=limit))
+        self._emit(RoundExceededLimit(messages=found.messages, seconds=seconds, limit=limit))
         if found.messages > 1:
             return
         self._alone += 1
@@ -190,14 +190,14 @@ class Rounds:
             return found.longest, self.limits.transaction_named
         return 0.0, None
 
-    def _tell_resized(self, messages: int, size: int, most: int) -> None:
+    def _emit_resized(self, messages: int, size: int, most: int) -> None:
         """Say once that rounds are cut, and once that they are not any more."""
         now = self._size(most)
         settled = messages >= size and size < most and now < 2 * size  # else it grows, or there was no more to consume
         if self._cut == (now < most) or not (settled or self._cut):
             return
         self._cut = now < most
-        self._tell(
+        self._emit(
             RoundResized(
                 messages=now, most=most, message_seconds=self._of_round.message_seconds, limit=self._narrower()
             )

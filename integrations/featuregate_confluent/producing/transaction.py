@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from featuregate_confluent.error_actions import Remedy, remedy
+from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchError, SwitchFatal
 from featuregate_confluent.producing.offsets import GRACE_SECONDS, SEND_SECONDS, STOOD_STILL, send_offsets, words
 
@@ -96,8 +96,8 @@ class Transaction:
         "_began",
         "_call",
         "_ended",
+        "_first_v2_generation",
         "_keeper",
-        "_only_in",
         "_open",
         "assignment",
         "consumer",
@@ -117,7 +117,7 @@ class Transaction:
         messages: Sequence[Message],
         offsets: Mapping[Partition, int],
         assignment: int,
-        only_in: int | None = None,
+        first_v2_generation: int | None = None,
     ) -> None:
         self.messages = messages
         self.producer = producer
@@ -127,7 +127,7 @@ class Transaction:
         """Which assignment its messages came in: in another one they are another's, or come again (R9)."""
         self._keeper = keeper
         self.consumer = consumer
-        self._only_in = only_in
+        self._first_v2_generation = first_v2_generation
         self._began = time.monotonic()
         self._ended: float | None = None
         self._call: Call[Any] | None = None
@@ -218,13 +218,13 @@ class Transaction:
                 now = time.monotonic()
                 deadline = deadline or now + END_SECONDS
                 if now > deadline:
-                    self._give_up(Remedy.ABORT, f"the producer's queue stayed full for {END_SECONDS:g} s", full)
+                    self._give_up(ErrorAction.ABORT, f"the producer's queue stayed full for {END_SECONDS:g} s", full)
                 self.producer.poll(_ROOM_SECONDS)
             except KafkaException as failure:
                 error: KafkaError = failure.args[0]
-                helps = remedy(error)
+                action = action_for(error)
                 why = f"a record for topic {topic!r} was not taken: {words(error)}"
-                self._give_up(Remedy.ABORT if helps is Remedy.RETRY else helps, why, failure)
+                self._give_up(ErrorAction.ABORT if action is ErrorAction.RETRY else action, why, failure)
             else:
                 return
 
@@ -257,7 +257,7 @@ class Transaction:
         try:
             self._keeper.before_commit(self)
         except CommitRefused as refused:
-            self._give_up(refused.remedy, refused.why, refused)
+            self._give_up(refused.action, refused.why, refused)
         sent = [
             TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
             for (topic, number), offset in self.offsets.items()
@@ -279,7 +279,7 @@ class Transaction:
                 generation = self._result(self._call)
             except CommitRefused as refused:
                 undone = partial(self._keeper.on_aborted, self)  # the thread that committed has aborted it
-                self._give_up(refused.remedy, refused.why, refused, undone)
+                self._give_up(refused.action, refused.why, refused, undone)
             except KafkaException as failure:
                 # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
                 raise self._lost(failure.args[0]) from failure
@@ -299,11 +299,11 @@ class Transaction:
         try:
             timeout = min(SEND_SECONDS, self._keeper.transaction_seconds)
             generation = send_offsets(
-                self.producer, self.consumer, sent, timeout=timeout, generation=self._only_in, within=within
+                self.producer, self.consumer, sent, timeout=timeout, generation=self._first_v2_generation, within=within
             )
             _commit(self.producer, within)
         except CommitRefused as refused:
-            if refused.remedy is not Remedy.REJOIN:
+            if refused.action is not ErrorAction.REJOIN:
                 _abort(self.producer, within)
             raise
         finally:
@@ -365,20 +365,20 @@ class Transaction:
             self._keeper.on_aborted(self, why)
 
     def _give_up(
-        self, helps: Remedy, why: str, cause: BaseException, undo: Callable[[str], None] | None = None
+        self, action: ErrorAction, why: str, cause: BaseException, undo: Callable[[str], None] | None = None
     ) -> NoReturn:
-        if helps is Remedy.REJOIN:
+        if action is ErrorAction.REJOIN:
             raise MustRejoin(self._drop(why, fenced=_is_fenced(cause))) from cause
         try:
             (undo or self._abort)(why)
         except MustRejoin:  # a consumer that is fenced cannot be rewound, for one
-            if helps is not Remedy.FATAL:
+            if action is not ErrorAction.FATAL:
                 raise
-        raise (SwitchFatal if helps is Remedy.FATAL else Aborted)(why) from cause
+        raise (SwitchFatal if action is ErrorAction.FATAL else Aborted)(why) from cause
 
     def _lost(self, error: KafkaError) -> MustRejoin | SwitchFatal:
         why = self._drop(words(error), fenced=error.name() in _FENCED)
-        return SwitchFatal(why) if remedy(error) is Remedy.FATAL else MustRejoin(why)
+        return SwitchFatal(why) if action_for(error) is ErrorAction.FATAL else MustRejoin(why)
 
     def _leave_open(self) -> None:
         """Note that the app's code has come to its end."""
@@ -409,8 +409,8 @@ def _commit(producer: Producer, within: Within) -> None:
         _end(producer.commit_transaction, within)
     except KafkaException as failure:
         error: KafkaError = failure.args[0]
-        if remedy(error) is Remedy.ABORT:
-            raise CommitRefused(Remedy.ABORT, words(error)) from failure
+        if action_for(error) is ErrorAction.ABORT:
+            raise CommitRefused(ErrorAction.ABORT, words(error)) from failure
         raise
 
 
@@ -421,14 +421,14 @@ def _abort(producer: Producer, within: Within) -> None:
 
 
 def _end(end: Callable[[float], None], within: Within) -> None:
-    """Commit or abort, again while that helps."""
+    """Commit or abort; retry while the error allows it."""
     deadline = time.monotonic() + END_SECONDS
     while True:
         left = max(deadline - time.monotonic(), 0.1)
         try:
             within(left + GRACE_SECONDS, partial(end, left))
         except KafkaException as failure:
-            if remedy(failure.args[0]) is not Remedy.RETRY or time.monotonic() >= deadline:
+            if action_for(failure.args[0]) is not ErrorAction.RETRY or time.monotonic() >= deadline:
                 raise
         else:
             return

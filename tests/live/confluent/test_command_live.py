@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.latch_topic import Mirror
+from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
@@ -41,7 +41,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
 
 @pytest.fixture
 def group(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
-    """Name a group of this test's own, with a topic of three partitions and a mirror that are called like it."""
+    """Name a group of this test's own, with a topic of three partitions and a latch topic that are called like it."""
     name = str(request.node.originalname)
     admin = AdminClient(kafka.client_config())
     topics = [NewTopic(name, 3, 1), NewTopic(f"{name}-mirror", 1, 1, config={"cleanup.policy": "compact"})]
@@ -64,7 +64,7 @@ def joined(kafka: LocalKafka, group: str, **properties: Any) -> Consumer:
 
 
 def latch(kafka: LocalKafka, group: str, consumer: Consumer) -> None:
-    """Latch a group at v2, in its offsets and in its mirror."""
+    """Latch a group at v2, in its offsets and in its latch topic."""
     offsets = [TopicPartition(group, number, offset, text, 0) for number, (text, offset) in enumerate(LATCHED)]
     consumer.commit(offsets=offsets, asynchronous=False)
     record = mirror(kafka, group).record(Model.V2)
@@ -73,12 +73,12 @@ def latch(kafka: LocalKafka, group: str, consumer: Consumer) -> None:
     assert producer.flush(BOUND) == 0
 
 
-def mirror(kafka: LocalKafka, group: str) -> Mirror:
-    return Mirror(f"{group}-mirror", kafka.client_config(), group=group, gate="kip447")
+def mirror(kafka: LocalKafka, group: str) -> LatchTopic:
+    return LatchTopic(f"{group}-mirror", kafka.client_config(), group=group, gate="kip447")
 
 
 def marks(kafka: LocalKafka, group: str) -> list[tuple[int | None, Mark]]:
-    found = GroupReader(kafka.client_config(), group).peek(timeout=BOUND)
+    found = GroupReader(kafka.client_config(), group).offsets(timeout=BOUND)
     return [found[group, number] for number in range(3)]
 
 
@@ -110,9 +110,9 @@ def test_show_tells_latch_marks_members_and_obstacles(
     assert ["handwritten" in obstacle for obstacle in found["obstacles"]] == [True]
 
     latch(kafka, group, consumer)
-    assert run(kafka, "show", group, "--mirror", f"{group}-mirror", "--output", "json") == 0
+    assert run(kafka, "show", group, "--latch-topic", f"{group}-mirror", "--output", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["latch"], found["mirror"]["latch"], found["obstacles"]) == ("v2", "v2", [])
+    assert (found["latch"], found["latch_topic"]["latch"], found["obstacles"]) == ("v2", "v2", [])
     assert [(row["offset"], row["mark"], row["text"]) for row in found["offsets"]] == [
         (5, "v2", "theirs"),
         (6, "v2", None),
@@ -126,17 +126,17 @@ def test_show_tells_latch_marks_members_and_obstacles(
 def test_a_rollback_lowers_every_mark_and_moves_no_offset(
     kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The app's own text stays, the mirror is erased, a dry run changes nothing, and a second run has nothing to do."""
+    """The app's text stays, the latch topic is erased, a dry run changes nothing, a second run has nothing to do."""
     protocols = ("classic", "consumer") if kafka.node(1).version.startswith("4") else ("classic",)
     for protocol in protocols:
         consumer = joined(kafka, group, group_protocol=protocol)
         latch(kafka, group, consumer)
         consumer.close()
-        words = ("--mirror", f"{group}-mirror", "--output", "json")
+        words = ("--latch-topic", f"{group}-mirror", "--output", "json")
 
         assert run(kafka, "rollback", group, *words, "--dry-run") == 0
         planned = json.loads(capsys.readouterr().out)
-        assert (planned["done"], len(planned["offsets"]), planned["mirror"]["erase"]) == (False, 2, True)
+        assert (planned["done"], len(planned["offsets"]), planned["latch_topic"]["erase"]) == (False, 2, True)
         assert (marks(kafka, group), mirror(kafka, group).read(BOUND)) == (BEFORE, Model.V2)
 
         assert run(kafka, "rollback", group, *words, "--confirm", group) == 0
@@ -189,7 +189,7 @@ def test_an_open_transaction_is_waited_for_by_the_operator(
 def until_offset(kafka: LocalKafka, group: str, number: int, offset: int) -> None:
     reader = GroupReader(kafka.client_config(), group)
     end = time.monotonic() + BOUND
-    while reader.peek([(group, number)])[group, number] != (offset, Mark(Model.V2)):
+    while reader.offsets([(group, number)])[group, number] != (offset, Mark(Model.V2)):
         assert time.monotonic() < end
 
 
@@ -198,7 +198,7 @@ def test_a_group_that_moves_meanwhile_is_left_alone(kafka: LocalKafka, group: st
     consumer = joined(kafka, group)
     latch(kafka, group, consumer)
     consumer.close()
-    rollback = Rollback(kafka.client_config(), group, to=Model.BRIDGE, mirror=None, timeout=BOUND)
+    rollback = Rollback(kafka.client_config(), group, to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
     plan = rollback.plan()
     late = joined(kafka, group)
     late.commit(offsets=[TopicPartition(group, 0, 50, "fg1;model=v2|theirs")], asynchronous=False)

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.committed import stable_read
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.pending import GroupUnread
+from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
@@ -160,8 +160,8 @@ def test_marks_are_peeked_from_outside(kafka: LocalKafka, topic: str, member: Ca
         until(lambda consumer=consumer: len(consumer.assignment()) == 2, consumer)
         consumer.commit(offsets=[TopicPartition(topic, 1, 5, V2)], asynchronous=False)
         marked = (5, Mark(Model.V2, "theirs"))
-        assert reader.peek([(topic, 0), (topic, 1)]) == {(topic, 0): (None, Mark(None)), (topic, 1): marked}
-        assert reader.peek() == {(topic, 1): marked}
+        assert reader.offsets([(topic, 0), (topic, 1)]) == {(topic, 0): (None, Mark(None)), (topic, 1): marked}
+        assert reader.offsets() == {(topic, 1): marked}
         assert stable_read(consumer, [(topic, 1)], BOUND) == {(topic, 1): marked}
         reader.close()
 
@@ -184,7 +184,7 @@ def test_a_pending_transaction_is_waited_for_and_not_peeked(
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 9, V2)], consumer.consumer_group_metadata(), BOUND)
     old = (1, Mark(Model.BRIDGE))
     both = [(topic, 0), (topic, 1)]
-    assert reader.peek(both) == dict.fromkeys(both, old)
+    assert reader.offsets(both) == dict.fromkeys(both, old)
     if kafka.node(1).version.startswith("2.4"):
         assert stable_read(consumer, both, 3) == dict.fromkeys(both, old)
     else:
@@ -217,11 +217,11 @@ def test_asking_does_not_wait_and_an_answer_has_a_bound() -> None:
         assert reader.members().state == "dead"
         kafka.pause(1)
         began = time.monotonic()
-        asked, peeked = reader.ask(timeout=2), reader.ask_peek([("orders", 0)], timeout=2)
+        asked, all_marks = reader.ask(timeout=2), reader.ask_offsets([("orders", 0)], timeout=2)
         assert time.monotonic() - began < 1
-        assert (asked.done, peeked.done) == (False, False)
-        for waiting in (asked, peeked):
-            with pytest.raises(GroupUnread):
+        assert (asked.done, all_marks.done) == (False, False)
+        for waiting in (asked, all_marks):
+            with pytest.raises(GroupUnreadable):
                 waiting.result()
             assert waiting.done
         assert time.monotonic() - began < 10

@@ -20,17 +20,17 @@ from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka
 from featuregate_confluent import DeadLetter, Model, Record, SwitchFatal, TransformFailed
 from featuregate_confluent.events import (
-    Committed,
+    DeadLettered,
     Fenced,
     LatchRead,
     ModelChanged,
-    Poisoned,
+    PartitionsTakenOver,
     Rejoining,
     Stopped,
-    TookOver,
+    TransactionCommitted,
 )
 from featuregate_confluent.member.failure_limits import LOST_AT_MOST
-from featuregate_confluent.producing.producers import partition_id
+from featuregate_confluent.producing.producers import partition_transactional_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,15 +113,15 @@ def test_nothing_is_left_of_a_processor_that_has_stopped(kafka: LocalKafka, tmp_
     options = {"name": None, "state_dir": tmp_path, "model": model}
     with Running(pipe, **options) as one:
         one.until(owns(3))
-        eventually(lambda: sum(event.messages for event in one.of(Committed)) == 30, "all is done")
-        slot = one.health["slot"]
+        eventually(lambda: sum(event.messages for event in one.of(TransactionCommitted)) == 30, "all is done")
+        process = one.health["process"]
         busy = footprint()
     assert busy > (threads, files)
     eventually(lambda: footprint()[0] <= threads, "every thread has ended")
     eventually(lambda: footprint()[1] <= files, "every connection and file is closed")
     assert not pipe.members()
     with processor(pipe, **options) as other:
-        assert (other.switch.slot.name, other.switch.slot.stable) == (slot, True)
+        assert (other.switch.process.name, other.switch.process.stable) == (process, True)
 
 
 @pytest.mark.parametrize("group", [RANGE, STICKY, KIP_848], ids=["range", "sticky", "kip-848"])
@@ -302,7 +302,7 @@ class Overtaken(Copier):
         if self.armed.is_set():
             self.armed.clear()
             for number in range(self.partitions):
-                name = partition_id(self.pipe.group, (self.pipe.source, number))
+                name = partition_transactional_id(self.pipe.group, (self.pipe.source, number))
                 with Producer({**self.pipe.client, "transactional.id": name}) as other:
                     other.init_transactions(BOUND)
         return super().__call__(messages)
@@ -337,7 +337,7 @@ def test_a_transform_that_fails_leaves_the_commits_of_other_partitions_alone(kaf
             failure = one.ended()
         assert isinstance(failure, TransformFailed)
         done = ledger.settled().outputs
-        assert done == sum(event.messages for event in one.of(Committed))
+        assert done == sum(event.messages for event in one.of(TransactionCommitted))
         with Running(pipe, model="bridge"):
             balance = ledger.balance()
     assert balance.exactly_once, balance
@@ -395,7 +395,7 @@ def test_dead_letters_are_part_of_the_transaction_of_the_rest(kafka: LocalKafka,
             failure = one.ended()
         assert isinstance(failure, SwitchFatal)
         assert f"{pipe.sink!r} was not taken: MSG_SIZE_TOO_LARGE" in str(failure)
-        assert one.of(Poisoned)
+        assert one.of(DeadLettered)
         assert one.health["committed"] == committed
         assert letters(pipe, dead) == []
         with Running(pipe, transform=choking, **options) as two:
@@ -411,8 +411,8 @@ def test_dead_letters_are_part_of_the_transaction_of_the_rest(kafka: LocalKafka,
         ("featuregate.partition", b"0"),
         ("featuregate.offset", str(place).encode()),
     ]
-    told = Poisoned(topic=pipe.source, partition=0, offset=place, error=words)
-    assert two.of(Poisoned) == [told]
+    told = DeadLettered(topic=pipe.source, partition=0, offset=place, error=words)
+    assert two.of(DeadLettered) == [told]
 
 
 class _AndOneMore:
@@ -457,7 +457,7 @@ def test_members_join_and_leave_while_the_feed_goes_on(kafka: LocalKafka, group:
         assert [each.failure for each in members] == [None] * 4
         with Running(pipe, name="last", **options) as last:
             balance = ledger.balance()
-        assert last.events[0] == LatchRead(latch=Model.V2, source="peeked")
+        assert last.events[0] == LatchRead(latch=Model.V2, source="all_marks")
     assert balance.exactly_once, balance
     assert not [event for each in members for event in each.events if isinstance(event, Fenced | Rejoining)]
 
@@ -489,14 +489,14 @@ def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
         two.until(owns(2))
         ledger.feed_now(40)
         ledger.wait_for(40)
-        assert one.health["slot"] == "one"
-        before = two.of(TookOver)
+        assert one.health["process"] == "one"
+        before = two.of(PartitionsTakenOver)
         one.stop()
         ledger.feed_now(40)
         with member("one") as again:
             again.until(owns(2), AT_ONCE)
             balance = ledger.balance()
-            assert two.of(TookOver) == before
+            assert two.of(PartitionsTakenOver) == before
             assert two.health["partitions"] == 2
     assert balance.exactly_once, balance
 
@@ -525,9 +525,9 @@ def test_two_processes_with_one_group_instance_id_are_told(kafka: LocalKafka, gr
     assert balance.exactly_once, balance
 
 
-def test_two_processes_of_one_slot_end_with_its_name(kafka: LocalKafka) -> None:
+def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
     """They take each other's transactional id by turns: in the end one gives up, and says why."""
-    pipe = Pipe.on(kafka, "same-slot", partitions=2)
+    pipe = Pipe.on(kafka, "same-name", partitions=2)
     options: dict[str, Any] = {"consumer": RANGE, "model": "v2", "transform": Copier(pipe.sink, seconds=0.02)}
     with Ledger(pipe) as ledger:
         with (
@@ -561,7 +561,7 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
             assert pinned.health["status"] in {"starting", "ok"}
             ledger.wait_for(1)
             pinned.until(lambda health: health["committed"])
-        assert kinds(pinned) == ["ModelChanged", "TookOver", "LatchRead", "Committed", "Stopped"]
+        assert kinds(pinned) == ["ModelChanged", "PartitionsTakenOver", "LatchRead", "TransactionCommitted", "Stopped"]
         changed, took, latched, committed, stopped = pinned.events
         assert (changed.before, changed.after) == (None, Model.BRIDGE)
         assert took.partitions == 1
@@ -585,8 +585,8 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
                 "latch": "v2",
                 "partitions": 1,
                 "producers": 1,
-                "slot": "one",
-                "slot_is_stable": True,
+                "process": "one",
+                "process_is_stable": True,
                 "committed": 1,
                 "aborted": 0,
                 "discovery": "ok",
@@ -595,20 +595,26 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
         assert kinds(moving) == [
             "LatchRead",
             "ModelChanged",
-            "TookOver",
+            "PartitionsTakenOver",
             "ModelChanged",
             "LatchRead",
-            "Committed",
+            "TransactionCommitted",
             "Stopped",
         ]
-        assert moving.events[0] == LatchRead(latch=Model.BRIDGE, source="peeked")
+        assert moving.events[0] == LatchRead(latch=Model.BRIDGE, source="all_marks")
         assert [event.after for event in moving.of(ModelChanged)] == [Model.BRIDGE, Model.V2]
         assert moving.events[4] == LatchRead(latch=Model.V2, source="committed")
 
         ledger.feed_now(1)
         with Running(pipe) as latched_before:
             latched_before.until(lambda health: health["committed"])
-        assert kinds(latched_before) == ["LatchRead", "ModelChanged", "TookOver", "Committed", "Stopped"]
+        assert kinds(latched_before) == [
+            "LatchRead",
+            "ModelChanged",
+            "PartitionsTakenOver",
+            "TransactionCommitted",
+            "Stopped",
+        ]
         assert latched_before.of(ModelChanged)[0].after is Model.V2
         balance = ledger.balance()
     assert balance.exactly_once, balance

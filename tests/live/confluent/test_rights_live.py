@@ -22,9 +22,9 @@ from confluent_kafka.admin import (
 from featuregate.testing import LocalKafka
 from featuregate_confluent import ExactlyOnceProcessor, Record, SwitchFatal
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.latch_topic import Mirror
-from featuregate_confluent.client.pending import GroupUnread
-from featuregate_confluent.errors import MirrorError, SwitchError
+from featuregate_confluent.client.latch_topic import LatchTopic
+from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.errors import LatchTopicError, SwitchError
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
@@ -52,14 +52,14 @@ APP_NEEDS = (
 
 @pytest.fixture
 def kafka() -> Iterator[LocalKafka]:
-    """Start a cluster with an authorizer, a topic, a mirror, and a latched group that nobody is in."""
+    """Start a cluster with an authorizer, a topic, a latch topic, and a latched group that nobody is in."""
     users = {"admin": "admin-secret", "alice": "alice-secret"}
     with LocalKafka(
         "4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users=users, properties=AUTHORIZER
     ) as cluster:
         admin = AdminClient(cluster.client_config())
-        mirror = NewTopic("latches", 1, 1, config={"cleanup.policy": "compact"})
-        for made in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("bills", 1, 1), mirror]).values():
+        latch_topic = NewTopic("latches", 1, 1, config={"cleanup.policy": "compact"})
+        for made in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("bills", 1, 1), latch_topic]).values():
             made.result(BOUND)
         latch(cluster)
         yield cluster
@@ -104,42 +104,42 @@ def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: di
     Who asks for the partition by its name is refused. READ on group and topic is enough for everything.
     """
     reader = GroupReader(alice, "billing")
-    rollback = Rollback(alice, "billing", to=Model.BRIDGE, mirror=None, timeout=BOUND)
-    with pytest.raises(GroupUnread, match="GROUP_AUTHORIZATION_FAILED"):
+    rollback = Rollback(alice, "billing", to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
+    with pytest.raises(GroupUnreadable, match="GROUP_AUTHORIZATION_FAILED"):
         reader.members(5)
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
     assert eventually(reader.members).empty
-    assert (reader.members().state, reader.peek()) == ("empty", {})
-    with pytest.raises(GroupUnread, match=r"in orders\[0\]: TOPIC_AUTHORIZATION_FAILED"):
-        reader.peek([PLACE])
+    assert (reader.members().state, reader.offsets()) == ("empty", {})
+    with pytest.raises(GroupUnreadable, match=r"in orders\[0\]: TOPIC_AUTHORIZATION_FAILED"):
+        reader.offsets([PLACE])
     with pytest.raises(RollbackRefused, match="shows no offset"):
         rollback.plan()
 
     allow(kafka, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
-    assert eventually(lambda: reader.peek([PLACE])) == {PLACE: LATCHED}
+    assert eventually(lambda: reader.offsets([PLACE])) == {PLACE: LATCHED}
     assert reader.input_partitions(["orders"]) == reader.input_partitions(["^ord"]) == (PLACE,)
     with pytest.raises(SwitchError, match="needs the right READ"):
         rollback.carry_out(rollback.plan())
-    assert reader.peek() == {PLACE: LATCHED}
+    assert reader.offsets() == {PLACE: LATCHED}
 
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.READ)
     allow(kafka, ResourceType.TOPIC, "orders", AclOperation.READ)
     eventually(lambda: rollback.carry_out(rollback.plan()))
-    assert reader.peek() == {PLACE: (5, Mark(Model.BRIDGE))}
+    assert reader.offsets() == {PLACE: (5, Mark(Model.BRIDGE))}
 
 
 def test_the_mirror_names_the_right_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
     """DESCRIBE_CONFIGS and READ to read it, DESCRIBE on the group, WRITE to erase."""
-    mirror = Mirror("latches", alice, group="billing", gate="kip447")
-    with pytest.raises(MirrorError, match="needs the right DESCRIBE"):
-        mirror.read(BOUND)
+    latch_topic = LatchTopic("latches", alice, group="billing", gate="kip447")
+    with pytest.raises(LatchTopicError, match="needs the right DESCRIBE"):
+        latch_topic.read(BOUND)
     allow(kafka, ResourceType.TOPIC, "latches", AclOperation.READ)
     eventually(lambda: GroupReader(alice, "billing").input_partitions(["latches"]))
-    with pytest.raises(MirrorError, match="needs the right DESCRIBE_CONFIGS"):
-        mirror.read(BOUND)
+    with pytest.raises(LatchTopicError, match="needs the right DESCRIBE_CONFIGS"):
+        latch_topic.read(BOUND)
     allow(kafka, ResourceType.TOPIC, "latches", AclOperation.DESCRIBE_CONFIGS)
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
-    assert eventually(lambda: mirror.read(BOUND)) is None
+    assert eventually(lambda: latch_topic.read(BOUND)) is None
 
 
 def test_an_app_needs_four_rights_and_names_the_one_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:

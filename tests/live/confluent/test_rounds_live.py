@@ -14,7 +14,13 @@ from eos.processors import Copier, Running, eventually
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent import MustRejoin, ProducerSwitch, RoundTooLong
-from featuregate_confluent.events import Committed, RolledBack, RoundOutlived, RoundResized, SwitchEvent
+from featuregate_confluent.events import (
+    RoundExceededLimit,
+    RoundResized,
+    SwitchEvent,
+    TransactionAborted,
+    TransactionCommitted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +115,7 @@ def test_a_round_that_outlives_its_limits_commits_nothing_and_a_bounded_one_gets
         with closing(loop.switch) as switch:
             eventually(lambda: loop.turn(200) or switch.aborted == 3, "three rounds have run")
             size = switch.round_size(200)
-            lost = loop.of(RoundOutlived)
+            lost = loop.of(RoundExceededLimit)
             assert (switch.committed, ledger.outputs, len(lost)) == (0, 0, 3)
             assert {event.limit for event in lost} == {"transaction.timeout.ms=2000"}
             assert size < 20
@@ -135,8 +141,8 @@ def test_a_processor_gets_through_slow_work_without_an_abort(kafka: LocalKafka, 
         balance = ledger.balance()
     assert one.failure is None
     assert balance.exactly_once, balance
-    assert (one.of(RolledBack), one.health["aborted"], one.health["rejoins"]) == ([], 0, 0)
-    assert {event.messages <= 80 for event in one.of(Committed)} == {True}
+    assert (one.of(TransactionAborted), one.health["aborted"], one.health["rejoins"]) == ([], 0, 0)
+    assert {event.messages <= 80 for event in one.of(TransactionCommitted)} == {True}
     (cut,) = one.of(RoundResized)
     assert (cut.most, cut.limit) == (500, "max.poll.interval.ms=4000")
 
@@ -152,8 +158,8 @@ def test_a_round_that_becomes_slow_leaves_the_partitions_that_it_has_not_begun(k
         balance = ledger.balance()
     assert one.failure is None
     assert balance.exactly_once, balance
-    assert max(event.messages for event in one.of(Committed)) == 160
-    assert (one.of(RolledBack), one.health["aborted"]) == ([], 0)
+    assert max(event.messages for event in one.of(TransactionCommitted)) == 160
+    assert (one.of(TransactionAborted), one.health["aborted"]) == ([], 0)
 
 
 def test_a_message_that_alone_takes_too_long_ends_run_with_the_name_of_the_property(kafka: LocalKafka) -> None:
@@ -165,7 +171,7 @@ def test_a_message_that_alone_takes_too_long_ends_run_with_the_name_of_the_prope
             failure = one.ended()
         assert isinstance(failure, RoundTooLong)
         assert (failure.where, failure.limit) == (f"{pipe.source}[0]@0", "max.poll.interval.ms=4000")
-        assert [(event.messages, event.limit) for event in one.of(RoundOutlived)] == [(1, failure.limit)] * 3
+        assert [(event.messages, event.limit) for event in one.of(RoundExceededLimit)] == [(1, failure.limit)] * 3
         assert (one.health["status"], one.health["committed"]) == ("failed", 0)
         with Running(pipe, model="v2", **LIMITS):
             balance = ledger.balance()

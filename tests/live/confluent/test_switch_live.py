@@ -21,16 +21,16 @@ from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka, StaticFeatures, release_view
 from featuregate_confluent import (
     CommitRefused,
+    ErrorAction,
     Model,
     ModelRefused,
     MustRejoin,
-    Remedy,
     SwitchFatal,
     safe_send_offsets,
 )
-from featuregate_confluent.client.latch_topic import Mirror
+from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.errors import UnknownMark
-from featuregate_confluent.events import Fenced, LatchRead, RolledBack, Stopped, TookOver
+from featuregate_confluent.events import Fenced, LatchRead, PartitionsTakenOver, Stopped, TransactionAborted
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.producing.offsets import identity
 
@@ -210,7 +210,7 @@ def test_who_is_only_assigned_is_refused_where_the_broker_would_accept(kafka: Lo
         app.begin()
         with pytest.raises(CommitRefused, match=r"no member of its group \(generation -1") as refused:
             app.send(1)
-        assert refused.value.remedy is Remedy.ABORT
+        assert refused.value.action is ErrorAction.ABORT
         app.producer.abort_transaction(BOUND)
         assert marks(pipe)[0][0] < 0
         app.begin()
@@ -230,26 +230,26 @@ def test_a_gate_that_is_closed_sends_nothing(kafka: LocalKafka) -> None:
         features.wait(BOUND)
         with pytest.raises(CommitRefused, match="TxnOffsetCommit") as refused:
             app.send(1, gate=features.gate("kip447", presets.kip447))
-        assert refused.value.remedy is Remedy.ABORT
+        assert refused.value.action is ErrorAction.ABORT
         app.producer.abort_transaction(BOUND)
         assert marks(pipe)[0][0] < 0
 
 
 @on("4.2.0")
 def test_refusals_say_what_helps(kafka: LocalKafka) -> None:
-    """No transaction, metadata that is too long, and another producer of the same id: each has its remedy."""
+    """No transaction, metadata that is too long, and another producer of the same id: each has an action."""
     pipe = Pipe.on(kafka, "refused")
     with Ledger(pipe) as ledger, ByHand(pipe) as app:
         ledger.feed_now(3)
         app.take()
         app.producer.abort_transaction(BOUND)
-        assert _refusal(app) == (Remedy.ABORT, "_STATE")
+        assert _refusal(app) == (ErrorAction.ABORT, "_STATE")
         app.begin()
-        assert _refusal(app, text="x" * 5000) == (Remedy.FATAL, "OFFSET_METADATA_TOO_LARGE")
+        assert _refusal(app, text="x" * 5000) == (ErrorAction.FATAL, "OFFSET_METADATA_TOO_LARGE")
         app.producer.abort_transaction(BOUND)
         app.begin()
         app.make()
-        assert _refusal(app) == (Remedy.REJOIN, "_FENCED")
+        assert _refusal(app) == (ErrorAction.REJOIN, "_FENCED")
     assert marks(pipe)[0][0] < 0
 
 
@@ -262,7 +262,7 @@ def test_who_has_left_the_group_sends_nothing(kafka: LocalKafka) -> None:
         ledger.feed_now(3)
         app.take()
         eventually(lambda: not identity(app.consumer.consumer_group_metadata()).member_id, "it has left the group")
-        assert _refusal(app)[0] is Remedy.ABORT
+        assert _refusal(app)[0] is ErrorAction.ABORT
         app.producer.abort_transaction(BOUND)
     assert marks(pipe)[0][0] < 0
 
@@ -275,17 +275,17 @@ def test_who_was_thrown_out_is_refused(kafka: LocalKafka) -> None:
         ledger.feed_now(3)
         app.take()
         eventually(lambda: not pipe.members(), "the group has thrown it out")
-        assert _refusal(app)[0] is Remedy.REJOIN
+        assert _refusal(app)[0] is ErrorAction.REJOIN
         app.producer.abort_transaction(BOUND)
     assert marks(pipe)[0][0] < 0
 
 
-def _refusal(app: ByHand, **more: Any) -> tuple[Remedy, str]:
-    """Send offsets that are refused; what helps, and the name of the error."""
+def _refusal(app: ByHand, **more: Any) -> tuple[ErrorAction, str]:
+    """Send offsets that are refused; return the action and the name of the error."""
     with pytest.raises(CommitRefused) as refused:
         app.send(1, **more)
     cause = refused.value.__cause__
-    return refused.value.remedy, cause.args[0].name() if isinstance(cause, KafkaException) else ""
+    return refused.value.action, cause.args[0].name() if isinstance(cause, KafkaException) else ""
 
 
 # ---------------------------------------------------------------- a loop of the app's own
@@ -300,7 +300,7 @@ def test_an_app_that_owns_its_loop_replaces_its_consumer_where_it_is_told(kafka:
             with ledger.load(200):
                 _turn_until(app, "it is in v2", lambda: app.switch.latch is Model.V2)
                 before = ledger.different
-                thief = Producer({**pipe.client, "transactional.id": f"{pipe.group}-slot:own"})
+                thief = Producer({**pipe.client, "transactional.id": f"{pipe.group}-process:own"})
                 thief.init_transactions(BOUND)
                 _turn_until(app, "it was told", lambda: _of(app, Fenced))
                 _turn_until(app, "it goes on", lambda: ledger.different >= before + 200)
@@ -310,7 +310,7 @@ def test_an_app_that_owns_its_loop_replaces_its_consumer_where_it_is_told(kafka:
         balance = ledger.settled()
     assert balance.exactly_once, balance
     assert len(_of(app, Fenced)) == 1
-    assert len(_of(app, TookOver)) == 2
+    assert len(_of(app, PartitionsTakenOver)) == 2
     assert app.events[-1] == Stopped(committed=app.switch.committed, aborted=app.switch.aborted)
 
 
@@ -360,7 +360,7 @@ def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
 def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafka: LocalKafka, model: str) -> None:
     """What it had in hand may be committed, or another's: its producer takes no id again before it has joined (R10)."""
     pipe = Pipe.on(kafka, "nowhere", partitions=1)
-    id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-slot:nowhere"
+    id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-process:nowhere"
     with Ledger(pipe) as ledger, GatedApp("nowhere", pipe, model=model, consumer=PATIENT) as app:
         ledger.feed_now(10)
         _turn_until(app, "it has begun", lambda: ledger.different == 10)
@@ -444,7 +444,7 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
         _turn_until(app, "all is done", lambda: ledger.different == 40)
         balance = ledger.settled()
     assert balance.exactly_once, balance
-    assert [event.why for event in _of(app, RolledBack)] == [
+    assert [event.why for event in _of(app, TransactionAborted)] == [
         "the consumer was polled within the transaction, whose messages come again for that"
     ]
 
@@ -485,24 +485,24 @@ def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model
         with GatedApp("two", pipe, model=model, consumer=PATIENT) as two:
             with transaction:
                 one._produce(transaction)
-                given = len(_of(one, TookOver))
-                eventually(lambda: _polled(one) and len(_of(one, TookOver)) > given, "it was rebalanced")
+                given = len(_of(one, PartitionsTakenOver))
+                eventually(lambda: _polled(one) and len(_of(one, PartitionsTakenOver)) > given, "it was rebalanced")
             _turn_until(one, "all is done", lambda: two.turn() >= 0 and ledger.different == 40)
         balance = ledger.settled()
     assert balance.exactly_once, balance
-    assert len(_of(one, RolledBack)) == 1
+    assert len(_of(one, TransactionAborted)) == 1
 
 
 @on("4.2.0")
 def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) -> None:
-    """With the first commit in v2, not with each; and a group whose offsets are gone begins where the mirror says."""
-    pipe = Pipe.on(kafka, "mirrored", partitions=2)
+    """With the first commit in v2, not with each; a group without offsets begins where the latch topic says."""
+    pipe = Pipe.on(kafka, "latch_in_topic", partitions=2)
     topic = f"{pipe.group}-latches"
     admin = AdminClient(dict(pipe.client))
     made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
     made[topic].result(BOUND)
     with Ledger(pipe) as ledger:
-        with GatedApp("mirrored", pipe, consumer=PATIENT, mirror=topic) as app:
+        with GatedApp("latch_in_topic", pipe, consumer=PATIENT, latch_topic=topic) as app:
             for count in range(1, 6):
                 ledger.feed_now(20)
                 _turn_until(app, "a round is done", lambda: ledger.different == 20 * count)  # noqa: B023 - used at once
@@ -511,10 +511,12 @@ def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) 
             _, end = reader.get_watermark_offsets(TopicPartition(topic, 0), BOUND)
         assert end == len(["the record", "that its transaction was committed"])
         admin.delete_consumer_groups([pipe.group], request_timeout=BOUND)[pipe.group].result(BOUND)
-        with GatedApp("mirrored", pipe, consumer={**PATIENT, "auto.offset.reset": "latest"}, mirror=topic) as app:
+        with GatedApp(
+            "latch_in_topic", pipe, consumer={**PATIENT, "auto.offset.reset": "latest"}, latch_topic=topic
+        ) as app:
             _turn_until(app, "it has joined", lambda: app.switch.generation >= 0)
             assert (app.switch.model, app.switch.latch) == (Model.V2, Model.V2)
-            assert [event.source for event in _of(app, LatchRead)] == ["mirror"]
+            assert [event.source for event in _of(app, LatchRead)] == ["latch_topic"]
 
 
 @on("4.2.0")
@@ -525,14 +527,14 @@ def test_a_mirror_that_cannot_be_read_now_is_read_at_the_next_joining(kafka: Loc
     admin = AdminClient(dict(pipe.client))
     made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
     made[topic].result(BOUND)
-    with Ledger(pipe) as ledger, GatedApp("unread", pipe, consumer=PATIENT, mirror=topic) as app:
-        standing = app.switch._standing
-        there, away = standing._mirror, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
-        standing._mirror = Mirror(topic, away, group=pipe.group, gate="kip447")
+    with Ledger(pipe) as ledger, GatedApp("unread", pipe, consumer=PATIENT, latch_topic=topic) as app:
+        group_state = app.switch._group_state
+        there, away = group_state._latch_topic, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
+        group_state._latch_topic = LatchTopic(topic, away, group=pipe.group, gate="kip447")
         ledger.feed_now(10)
         with pytest.raises(MustRejoin, match="Try again"):
             eventually(lambda: app.switch.consume(100, 0.2), "it has tried")
-        standing._mirror = there
+        group_state._latch_topic = there
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 10)
         balance = ledger.settled()

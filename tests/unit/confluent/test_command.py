@@ -10,7 +10,7 @@ import pytest
 from featuregate.cli import main
 from featuregate.gating.decisions import Decision
 from featuregate.requirements.presets import kip447
-from featuregate_confluent.client.group import Coordinator, GroupSeen
+from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.command import dangers
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
@@ -18,7 +18,7 @@ from featuregate_confluent.latch.protocol import Member
 from featuregate_confluent.operator.overview import Overview, to_json, to_text
 
 if TYPE_CHECKING:
-    from featuregate_confluent.client.committed import Committed
+    from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.latch.protocol import Partition
 
 NOBODY = "127.0.0.1:1"
@@ -26,20 +26,20 @@ ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--boots
 
 
 def overview(
-    *clients: str, offsets: dict[Partition, Committed] | None = None, mirrored: Model | None = None
+    *clients: str, offsets: dict[Partition, CommittedOffset] | None = None, latch_in_topic: Model | None = None
 ) -> Overview:
     """Make what was seen of a group of these client ids, on a cluster whose gate is not open."""
     return Overview(
         group="orders",
-        seen=GroupSeen(
+        seen=GroupDescription(
             members=tuple(Member(f"id-{client}", client, None, "/10.0.0.1") for client in clients),
             coordinator=Coordinator(3, "kafka", 9092),
             state="stable",
             kind="classic",
         ),
         offsets=offsets or {},
-        mirror=None if mirrored is None else "latches",
-        mirrored=mirrored,
+        latch_topic=None if latch_in_topic is None else "latches",
+        latch_in_topic=latch_in_topic,
         gate=Decision.unseen(kip447),
     )
 
@@ -54,11 +54,11 @@ def test_every_obstacle_is_named() -> None:
 
 
 def test_a_latched_group_has_no_obstacle() -> None:
-    """It is there, whoever is in it; the mirror's latch counts like that of an offset."""
+    """It is there, whoever is in it; the latch topic's latch counts like that of an offset."""
     latched = {("in", 0): (5, Mark(Model.V2))}
     assert overview("handwritten", offsets=latched).obstacles == ()
-    assert overview("handwritten", mirrored=Model.V2).latch is Model.V2
-    assert overview("handwritten", mirrored=Model.V2).obstacles == ()
+    assert overview("handwritten", latch_in_topic=Model.V2).latch is Model.V2
+    assert overview("handwritten", latch_in_topic=Model.V2).obstacles == ()
 
 
 def test_an_empty_group_waits_for_members() -> None:
@@ -78,7 +78,7 @@ def test_json_has_plain_values() -> None:
     """For scripts; absent things are null."""
     found = to_json(overview("app#fg=bridge", offsets={("in", 0): (None, Mark(None)), ("in", 1): (7, Mark(Model.V2))}))
     assert found["latch"] == "v2"
-    assert found["mirror"] is None
+    assert found["latch_topic"] is None
     assert found["members"][0]["promises"] == "bridge"
     assert found["offsets"] == [
         {"topic": "in", "partition": 0, "offset": None, "mark": None, "text": None},
@@ -124,8 +124,8 @@ def test_brokers_that_do_not_answer_are_2(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_dangers_say_what_comes_first() -> None:
-    """Stop, pin, wait, look for who stands still; and the mirror, where none is named."""
-    text = "\n".join(dangers("bridge", mirrored=False))
+    """Stop, pin, wait, look for who stands still; and the latch topic, where none is named."""
+    text = "\n".join(dangers("bridge", latch_in_topic=False))
     assert 'model="bridge"' in text
-    assert all(word in text for word in ("Stop every member", "transaction.timeout.ms", "zombie", "--mirror"))
-    assert "--mirror" not in "\n".join(dangers("bridge", mirrored=True))
+    assert all(word in text for word in ("Stop every member", "transaction.timeout.ms", "zombie", "--latch-topic"))
+    assert "--latch-topic" not in "\n".join(dangers("bridge", latch_in_topic=True))

@@ -1,4 +1,4 @@
-"""What helps after which error."""
+"""Which action follows which error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from confluent_kafka import KafkaError
 
-from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, Remedy, explain, remedy
+from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction, action_for, explain
 
 HIGHEST_CODE = 200
 LOWEST_CODE = -200
@@ -65,11 +65,11 @@ def test_a_fatal_error_is_never_answered_with_the_same_producer(flags: tuple[boo
     """Each call of a producer that failed fatally fails, abort_transaction too: a loop of aborts would never end."""
     fatal, retriable, must_abort = flags
     for name in [*BY_NAME, "SOMETHING_NEW"]:
-        found = remedy(Failure(named=name, is_fatal=fatal, is_retriable=retriable, must_abort=must_abort))
+        found = action_for(Failure(named=name, is_fatal=fatal, is_retriable=retriable, must_abort=must_abort))
         if fatal:
-            assert found in {Remedy.REJOIN, Remedy.FATAL}, name
+            assert found in {ErrorAction.REJOIN, ErrorAction.FATAL}, name
         elif must_abort:
-            assert found is not Remedy.RETRY, name
+            assert found is not ErrorAction.RETRY, name
 
 
 def test_a_producer_whose_epoch_cannot_be_renewed_is_replaced() -> None:
@@ -78,9 +78,9 @@ def test_a_producer_whose_epoch_cannot_be_renewed_is_replaced() -> None:
         "Failed to request ProducerId bump: InitProducerId (KIP-360) not supported by broker, requires broker "
         "version >= 2.5.0: unable to recover from previous transactional error"
     )
-    assert remedy(Failure(named="_UNSUPPORTED_FEATURE", text=text, is_fatal=True)) is Remedy.REJOIN
+    assert action_for(Failure(named="_UNSUPPORTED_FEATURE", text=text, is_fatal=True)) is ErrorAction.REJOIN
     other = "TxnOffsetCommitRequest (KIP-447) not supported by broker, requires broker version >= 2.5.0"
-    assert remedy(Failure(named="_UNSUPPORTED_FEATURE", text=other, is_fatal=True)) is Remedy.FATAL
+    assert action_for(Failure(named="_UNSUPPORTED_FEATURE", text=other, is_fatal=True)) is ErrorAction.FATAL
 
 
 @pytest.mark.parametrize("code", known_codes())
@@ -88,52 +88,52 @@ def test_every_error_of_the_client_has_a_remedy(code: int) -> None:
     """Whatever its flags; nothing raises in the place where errors are handled."""
     for fatal, retriable, must_abort in FLAGS:
         error = KafkaError(code, "x", fatal=fatal, retriable=retriable, txn_requires_abort=must_abort)
-        assert explain(error).remedy in Remedy
+        assert explain(error).action in ErrorAction
 
 
 def test_an_unknown_error_is_never_retried_unless_the_client_says_so() -> None:
     """A retried commit could be a second one; an abort commits nothing."""
-    assert remedy(Failure(named="ERR_999?")) is Remedy.ABORT
-    assert remedy(Failure(named="ERR_999?", is_retriable=True)) is Remedy.RETRY
-    assert remedy(Failure(named="ERR_999?", must_abort=True)) is Remedy.ABORT
-    assert remedy(Failure(named="ERR_999?", is_retriable=True, must_abort=True)) is Remedy.ABORT
+    assert action_for(Failure(named="ERR_999?")) is ErrorAction.ABORT
+    assert action_for(Failure(named="ERR_999?", is_retriable=True)) is ErrorAction.RETRY
+    assert action_for(Failure(named="ERR_999?", must_abort=True)) is ErrorAction.ABORT
+    assert action_for(Failure(named="ERR_999?", is_retriable=True, must_abort=True)) is ErrorAction.ABORT
 
 
 def test_an_unknown_fatal_error_stops() -> None:
     """Nobody knows that a new producer would fare better, and a loop of rejoins is harder to see than a stop."""
-    assert remedy(Failure(named="ERR_999?", is_fatal=True)) is Remedy.FATAL
+    assert action_for(Failure(named="ERR_999?", is_fatal=True)) is ErrorAction.FATAL
 
 
 def test_a_known_error_that_is_fatal_here_takes_a_new_producer() -> None:
     """INVALID_PRODUCER_ID_MAPPING is cured by an abort after EndTxn, and fatal after TxnOffsetCommit."""
-    assert remedy(Failure(named="INVALID_PRODUCER_ID_MAPPING", must_abort=True)) is Remedy.ABORT
+    assert action_for(Failure(named="INVALID_PRODUCER_ID_MAPPING", must_abort=True)) is ErrorAction.ABORT
     row = explain(Failure(named="INVALID_PRODUCER_ID_MAPPING", is_fatal=True))
-    assert row.remedy is Remedy.REJOIN
+    assert row.action is ErrorAction.REJOIN
     assert row.reason.endswith("but the producer is done for")
 
 
 def test_a_timeout_that_failed_the_transaction_is_not_retried() -> None:
     """send_offsets_to_transaction gives _TIMED_OUT with an abort flag once the time for retries is over."""
-    assert remedy(Failure(named="_TIMED_OUT", is_retriable=True)) is Remedy.RETRY
-    assert remedy(Failure(named="_TIMED_OUT", must_abort=True)) is Remedy.ABORT
+    assert action_for(Failure(named="_TIMED_OUT", is_retriable=True)) is ErrorAction.RETRY
+    assert action_for(Failure(named="_TIMED_OUT", must_abort=True)) is ErrorAction.ABORT
 
 
 @pytest.mark.parametrize("name", ["_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"])
 def test_a_fenced_producer_rejoins(name: str) -> None:
     """R10: with or without the flag, its id belongs to another now."""
-    assert remedy(Failure(named=name, is_fatal=True)) is Remedy.REJOIN
-    assert remedy(Failure(named=name, must_abort=True)) is Remedy.REJOIN
+    assert action_for(Failure(named=name, is_fatal=True)) is ErrorAction.REJOIN
+    assert action_for(Failure(named=name, must_abort=True)) is ErrorAction.REJOIN
 
 
 def test_a_member_that_was_removed_rejoins_although_an_abort_would_satisfy_the_producer() -> None:
     """librdkafka flags UNKNOWN_MEMBER_ID as abortable; but another member owns the partitions by now."""
-    assert remedy(Failure(named="UNKNOWN_MEMBER_ID", must_abort=True)) is Remedy.REJOIN
+    assert action_for(Failure(named="UNKNOWN_MEMBER_ID", must_abort=True)) is ErrorAction.REJOIN
 
 
 def test_a_member_that_only_missed_a_rebalance_stays() -> None:
     """Its metadata was too old: after an abort the next poll brings fresh metadata, and the redo succeeds."""
-    assert remedy(Failure(named="ILLEGAL_GENERATION", must_abort=True)) is Remedy.ABORT
-    assert remedy(Failure(named="STALE_MEMBER_EPOCH", must_abort=True)) is Remedy.ABORT
+    assert action_for(Failure(named="ILLEGAL_GENERATION", must_abort=True)) is ErrorAction.ABORT
+    assert action_for(Failure(named="STALE_MEMBER_EPOCH", must_abort=True)) is ErrorAction.ABORT
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,4 @@ def test_a_member_that_only_missed_a_rebalance_stays() -> None:
 )
 def test_what_would_fail_again_in_the_same_way_is_not_aborted_for_ever(name: str) -> None:
     """librdkafka flags these as abortable; an app that only aborts would read and refuse the same input for ever."""
-    assert remedy(Failure(named=name, must_abort=True)) is Remedy.FATAL
+    assert action_for(Failure(named=name, must_abort=True)) is ErrorAction.FATAL

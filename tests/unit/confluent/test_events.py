@@ -11,7 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate_confluent import events
-from featuregate_confluent.events import Committed, ModelChanged, Poisoned, RolledBack, Stopped, SwitchEvent, teller
+from featuregate_confluent.events import (
+    DeadLettered,
+    ModelChanged,
+    Stopped,
+    SwitchEvent,
+    TransactionAborted,
+    TransactionCommitted,
+    event_emitter,
+)
 from featuregate_confluent.latch.models import Model
 
 CHANGED = ModelChanged(before=None, after=Model.V2, why="every broker checks", generation=4)
@@ -20,7 +28,7 @@ CHANGED = ModelChanged(before=None, after=Model.V2, why="every broker checks", g
 def test_an_event_is_one_line_of_pairs(caplog: pytest.LogCaptureFixture) -> None:
     """Its name, then its fields; a text of several words is quoted."""
     caplog.set_level(logging.INFO, "featuregate.confluent")
-    teller(None)(CHANGED)
+    event_emitter(None)(CHANGED)
     assert caplog.messages == ["ModelChanged before=None after=v2 why='every broker checks' generation=4"]
 
 
@@ -28,9 +36,9 @@ def test_an_event_is_one_line_of_pairs(caplog: pytest.LogCaptureFixture) -> None
 @example("\\")
 def test_no_text_breaks_the_line(text: str) -> None:
     """Whatever an exception or a topic says, the line stays one, and each pair can be told from its neighbours."""
-    line = events._line(Poisoned(topic=text, partition=0, offset=7, error=text))
+    line = events._line(DeadLettered(topic=text, partition=0, offset=7, error=text))
     assert line.isprintable()
-    assert line == f"Poisoned topic={events._word(text)} partition=0 offset=7 error={events._word(text)}"
+    assert line == f"DeadLettered topic={events._word(text)} partition=0 offset=7 error={events._word(text)}"
     assert events._word(text) in {text, repr(text)}
     assert events._word(text) == repr(text) or len(shlex.split(text)) == 1
 
@@ -38,13 +46,13 @@ def test_no_text_breaks_the_line(text: str) -> None:
 def test_commits_are_for_debugging_and_losses_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
     """A log at INFO does not grow with each transaction, and shows what went wrong at WARNING."""
     caplog.set_level(logging.DEBUG, "featuregate.confluent")
-    tell = teller(None)
-    tell(Committed(model=Model.V2, messages=5, seconds=0.25, generation=1))
-    tell(RolledBack(model=Model.V2, messages=5, why="rebalance"))
-    tell(Stopped(committed=1, aborted=1))
+    emit = event_emitter(None)
+    emit(TransactionCommitted(model=Model.V2, messages=5, seconds=0.25, generation=1))
+    emit(TransactionAborted(model=Model.V2, messages=5, why="rebalance"))
+    emit(Stopped(committed=1, aborted=1))
     assert [(record.levelname, record.message.split()[0]) for record in caplog.records] == [
-        ("DEBUG", "Committed"),
-        ("WARNING", "RolledBack"),
+        ("DEBUG", "TransactionCommitted"),
+        ("WARNING", "TransactionAborted"),
         ("INFO", "Stopped"),
     ]
     assert "seconds=0.250" in caplog.messages[0]
@@ -58,9 +66,9 @@ def test_a_hook_that_raises_is_logged_and_no_more(caplog: pytest.LogCaptureFixtu
         told.append(event)
         raise RuntimeError("the metrics server is away")
 
-    tell = teller(hook)
-    tell(CHANGED)
-    tell(CHANGED)
+    emit = event_emitter(hook)
+    emit(CHANGED)
+    emit(CHANGED)
     assert told == [CHANGED, CHANGED]
     failures = [record for record in caplog.records if record.exc_info is not None]
     assert len(failures) == 2

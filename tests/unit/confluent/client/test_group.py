@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from featuregate.errors import ClosedError
 from featuregate_confluent.client.committed import named, read_all, stable_read
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.pending import GroupUnread
+from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
@@ -69,9 +69,9 @@ def test_stable_read_names_what_did_not_settle_and_what_to_do() -> None:
 
 
 def test_stable_read_does_not_wait_for_what_will_not_pass() -> None:
-    """A missing right is told at once, with the client's own error for whoever looks for a remedy."""
+    """A missing right is told at once, with the client's own error for an app that handles it."""
     consumer = Offsets(failed(KafkaError.GROUP_AUTHORIZATION_FAILED))
-    with pytest.raises(GroupUnread, match="GROUP_AUTHORIZATION_FAILED") as caught:
+    with pytest.raises(GroupUnreadable, match="GROUP_AUTHORIZATION_FAILED") as caught:
         stable_read(consumer, [("orders", 0)], 30)  # type: ignore[arg-type]
     assert caught.value.error is not None
     assert caught.value.error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -87,13 +87,13 @@ def test_no_partitions_are_not_asked_for() -> None:
 def test_a_peek_of_no_partitions_asks_nobody() -> None:
     """On the wire an empty list would mean all partitions; nobody listens at this address, and it still answers."""
     reader = GroupReader(NOWHERE, "orders")
-    assert reader.ask_peek([], timeout=30).result() == {}
+    assert reader.ask_offsets([], timeout=30).result() == {}
     reader.close()
 
 
 def test_an_offset_that_was_not_answered_is_no_offset_of_none() -> None:
     """A partition that the answer leaves out might hold the latch."""
-    with pytest.raises(GroupUnread, match=r"in orders\[1\]: no answer"):
+    with pytest.raises(GroupUnreadable, match=r"in orders\[1\]: no answer"):
         read_all("offsets", [("orders", 0), ("orders", 1)], [TopicPartition("orders", 0, 5)])
 
 
@@ -115,12 +115,12 @@ def test_a_reader_that_nobody_answers_fails_within_its_bound_and_in_silence(capf
     began = time.monotonic()
     asked = reader.ask(timeout=1)
     assert not asked.done
-    with pytest.raises(GroupUnread, match="who is in group 'orders'"):
+    with pytest.raises(GroupUnreadable, match="who is in group 'orders'"):
         asked.result()
     assert time.monotonic() - began < 10
-    with pytest.raises(GroupUnread):
+    with pytest.raises(GroupUnreadable):
         reader.input_partitions(["orders"], timeout=1)
-    with pytest.raises(GroupUnread):
+    with pytest.raises(GroupUnreadable):
         reader.input_partitions(["^orders"], timeout=1)
     reader.close()
     assert capfd.readouterr() == ("", "")

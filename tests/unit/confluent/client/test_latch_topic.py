@@ -1,4 +1,4 @@
-"""The mirror of the latch: what its records say. How they are read, the live tests prove."""
+"""The latch topic of the latch: what its records say. How they are read, the live tests prove."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate_confluent.client.latch_topic import Mirror
-from featuregate_confluent.errors import MirrorUnread, UnknownMark
+from featuregate_confluent.client.latch_topic import LatchTopic
+from featuregate_confluent.errors import LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.latch.models import Model
 
 NAMES = st.text(min_size=1, max_size=20) | st.text(alphabet="a|%2", min_size=1, max_size=6)
 
 
-def mirror(group: str, gate: str = "kip447") -> Mirror:
-    return Mirror("latches", {}, group=group, gate=gate)
+def mirror(group: str, gate: str = "kip447") -> LatchTopic:
+    return LatchTopic("latches", {}, group=group, gate=gate)
 
 
 def test_a_record_is_named_by_group_gate_and_model() -> None:
@@ -51,6 +51,6 @@ def test_a_value_that_is_not_ours_still_latches(value: bytes) -> None:
 def test_brokers_that_are_away_are_no_fault_of_the_topic() -> None:
     """A member joins again for that, and does not end; and no right is said to be missing."""
     nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "orders"}
-    with pytest.raises(MirrorUnread, match="Try again") as raised:
-        Mirror("latches", nowhere, group="orders", gate="kip447").read(1.0)
+    with pytest.raises(LatchTopicUnreadable, match="Try again") as raised:
+        LatchTopic("latches", nowhere, group="orders", gate="kip447").read(1.0)
     assert "right" not in str(raised.value)

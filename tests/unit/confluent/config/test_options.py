@@ -140,15 +140,15 @@ def test_a_processor_that_was_closed_before_it_ran_does_nothing() -> None:
         made.run()
 
 
-def test_a_slot_is_free_again_after_close(tmp_path: Path) -> None:
+def test_a_process_name_is_free_again_after_close(tmp_path: Path) -> None:
     """The next process of the app on this machine gets the same name."""
     made = [switch(state_dir=tmp_path) for _ in range(2)]
-    names = [each.slot.name for each in made]
+    names = [each.process.name for each in made]
     assert len(set(names)) == 2
     for each in made:
         each.close()
     again = switch(state_dir=tmp_path)
-    assert again.slot.name == names[0]
+    assert again.process.name == names[0]
     again.close()
 
 

@@ -20,7 +20,7 @@ slow = pytest.mark.slow
 SAFE = {
     # Scenario, and how many states it has at least: a model that shrinks proves less.
     "two members": (Scenario(ours=2, tidy=True), 3_000),
-    "resets, with a mirror": (Scenario(ours=2, resets=True, tidy=True), 3_000),
+    "resets, with a latch topic": (Scenario(ours=2, resets=True, tidy=True), 3_000),
     "eager rebalances": (Scenario(ours=2, eager=True, tidy=True), 2_000),
 }
 SAFE_AND_SLOW = {

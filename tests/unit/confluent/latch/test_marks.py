@@ -108,7 +108,7 @@ def test_reading_is_total(text: str | None) -> None:
     except UnknownMark:
         return
     written = write(mark)
-    assert read(written) == Mark(mark.model, mark.foreign.encode(errors="replace").decode())
+    assert read(written) == Mark(mark.model, mark.app_metadata.encode(errors="replace").decode())
 
 
 @given(
@@ -123,8 +123,8 @@ def test_what_does_not_fit_is_cut_from_the_apps_text_and_never_from_the_mark(mar
     assert size <= LIMIT
     assert "\0" not in written
     assert read(written).model is mark.model
-    kept = read(written).foreign
-    wanted = mark.foreign.partition("\0")[0].encode(errors="replace").decode()
+    kept = read(written).app_metadata
+    wanted = mark.app_metadata.partition("\0")[0].encode(errors="replace").decode()
     assert wanted.startswith(kept)
     assert kept == wanted or size > LIMIT - 4
 
@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_cut_from_the_apps_text_and_never_from_the_mark(mar
 def test_the_longest_text_that_fits_is_kept_whole() -> None:
     """4095 bytes, which confluent-kafka makes 4096."""
     room = LIMIT - len("fg1;model=v2|")
-    assert read(write(Mark(Model.V2, "x" * room))).foreign == "x" * room
+    assert read(write(Mark(Model.V2, "x" * room))).app_metadata == "x" * room
     assert len(write(Mark(Model.V2, "x" * (room + 1)))) == LIMIT
 
 

@@ -12,7 +12,15 @@ from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
-from featuregate_confluent.latch.protocol import Choice, Member, Seen, decide, ids_to_take, latch, to_read
+from featuregate_confluent.latch.protocol import (
+    Member,
+    ModelChoice,
+    Observation,
+    decide,
+    ids_to_take,
+    latch,
+    partitions_to_read,
+)
 
 P0, P1 = ("in", 0), ("in", 1)
 LEGACY, BRIDGE, V2 = Model
@@ -23,7 +31,7 @@ def member(model: Model | None = BRIDGE, name: str = "app", instance_id: str | N
     return Member(member_id=f"{client_id}-1b2c", client_id=client_id, instance_id=instance_id, host="/10.0.0.1")
 
 
-READY = Seen(
+READY = Observation(
     gate_open=True,
     gate_why="open: 3 of 3 brokers",
     latch=None,
@@ -47,7 +55,7 @@ NOT_READY = {
 maybe = st.none() | st.sampled_from(list(Model))
 members = st.builds(member, maybe)
 seens = st.builds(
-    Seen,
+    Observation,
     gate_open=st.booleans(),
     gate_why=st.just("as the gate says"),
     latch=maybe,
@@ -57,15 +65,15 @@ seens = st.builds(
 )
 
 
-def attempt(wish: Model | None, seen: Seen, running: Model | None) -> Choice | None:
+def attempt(pinned: Model | None, seen: Observation, running: Model | None) -> ModelChoice | None:
     try:
-        return decide(wish, seen, running)
+        return decide(pinned, seen, running)
     except ModelRefused:
         return None
 
 
 def test_the_latch_is_the_highest_that_anybody_left() -> None:
-    """In the own partitions, in those of others, or in the mirror; foreign text says nothing."""
+    """In the own partitions, in those of others, or in the latch topic; foreign text says nothing."""
     low, high, none = {P0: Mark(BRIDGE)}, {P1: Mark(V2)}, {P0: Mark(None, "v2")}
     assert latch(low, high, None) is V2
     assert latch(high, low, None) is V2
@@ -83,7 +91,7 @@ def test_auto_runs_v2_where_everything_is_proved() -> None:
 
 
 @pytest.mark.parametrize("seen", NOT_READY.values(), ids=NOT_READY)
-def test_auto_waits_in_bridge_for_the_group(seen: Seen) -> None:
+def test_auto_waits_in_bridge_for_the_group(seen: Observation) -> None:
     """Brokers check, but one fact about the members is missing."""
     assert decide(None, seen, None).model is BRIDGE
 
@@ -101,24 +109,24 @@ def test_a_closed_gate_does_not_lower_what_was_reached(latched: Model | None, ru
     assert decide(None, replace(CLOSED, latch=latched), running).model is BRIDGE
 
 
-@pytest.mark.parametrize("wish", [None, V2])
-def test_a_latch_at_v2_decides_alone(wish: Model | None) -> None:
+@pytest.mark.parametrize("pinned", [None, V2])
+def test_a_latch_at_v2_decides_alone(pinned: Model | None) -> None:
     """Whatever the member's own view of cluster and group says."""
-    assert decide(wish, LATCHED, None) == Choice(V2, "the group is latched at v2, and never goes back by itself")
+    assert decide(pinned, LATCHED, None) == ModelChoice(V2, "the group is latched at v2, and never goes back by itself")
 
 
-@pytest.mark.parametrize("wish", [LEGACY, BRIDGE])
-def test_a_latch_at_v2_refuses_a_lower_pin_and_names_the_way_back(wish: Model) -> None:
+@pytest.mark.parametrize("pinned", [LEGACY, BRIDGE])
+def test_a_latch_at_v2_refuses_a_lower_pin_and_names_the_way_back(pinned: Model) -> None:
     """With its dangers."""
     with pytest.raises(ModelRefused, match=r"latched at v2.*stop every member.*featuregate group rollback.*twice"):
-        decide(wish, LATCHED, None)
+        decide(pinned, LATCHED, None)
 
 
-@pytest.mark.parametrize("wish", [LEGACY, BRIDGE])
-def test_a_lower_pin_is_obeyed_before_the_latch(wish: Model) -> None:
+@pytest.mark.parametrize("pinned", [LEGACY, BRIDGE])
+def test_a_lower_pin_is_obeyed_before_the_latch(pinned: Model) -> None:
     """Also where v2 would be possible."""
-    assert decide(wish, READY, None).model is wish
-    assert decide(wish, replace(CLOSED, latch=BRIDGE), None).model is wish
+    assert decide(pinned, READY, None).model is pinned
+    assert decide(pinned, replace(CLOSED, latch=BRIDGE), None).model is pinned
 
 
 def test_a_pin_does_not_lower_a_process_that_runs() -> None:
@@ -130,12 +138,12 @@ def test_a_pin_does_not_lower_a_process_that_runs() -> None:
 
 
 def test_a_process_that_has_committed_in_v2_stays() -> None:
-    """Also where marks were lost and no mirror is kept."""
+    """Also where marks were lost and no latch topic is kept."""
     assert decide(None, NOT_READY["a foreign member"], V2).model is V2
 
 
 def test_pinned_v2_needs_the_same_proof() -> None:
-    """A pin is a wish, and no permission."""
+    """A pinned model is a wish, not a permission."""
     assert decide(V2, READY, None).model is V2
     for seen in (CLOSED, *NOT_READY.values()):
         with pytest.raises(ModelRefused):
@@ -189,31 +197,31 @@ def test_v2_takes_the_ids_of_partitions_that_it_has_not_marked() -> None:
 @pytest.mark.parametrize(("before", "after"), [(None, V2), (None, LEGACY), (LEGACY, BRIDGE), (V2, V2)])
 def test_a_kept_partition_goes_on_from_where_it_is(before: Model | None, after: Model) -> None:
     """Under the id that it had, a process that was replaced is told so."""
-    assert to_read(before, after, owned=(P1, P0), new=(P1,)) == (P1,)
+    assert partitions_to_read(before, after, owned=(P1, P0), new=(P1,)) == (P1,)
 
 
 @pytest.mark.parametrize(("before", "after"), [(LEGACY, V2), (BRIDGE, V2), (V2, BRIDGE)])
 def test_another_kind_of_producer_reads_every_offset_anew(before: Model, after: Model) -> None:
     """Somebody may have taken the old id and committed, and the new one would never be fenced for it."""
-    assert to_read(before, after, owned=(P1, P0), new=()) == (P0, P1)
+    assert partitions_to_read(before, after, owned=(P1, P0), new=()) == (P0, P1)
 
 
-@given(wish=maybe, seen=seens, running=maybe)
-def test_nothing_is_ever_lowered(wish: Model | None, seen: Seen, running: Model | None) -> None:
+@given(pinned=maybe, seen=seens, running=maybe)
+def test_nothing_is_ever_lowered(pinned: Model | None, seen: Observation, running: Model | None) -> None:
     """Neither the process nor a latch at v2; for auto not even a latch at bridge."""
-    choice = attempt(wish, seen, running)
+    choice = attempt(pinned, seen, running)
     if choice is None:
         return
     assert running is None or choice.model >= running
     assert seen.latch is not V2 or choice.model is V2
-    assert wish is not None or seen.latch is None or choice.model >= seen.latch
+    assert pinned is not None or seen.latch is None or choice.model >= seen.latch
     assert choice.why
 
 
-@given(wish=maybe, seen=seens, running=maybe)
-def test_a_first_v2_is_always_proved(wish: Model | None, seen: Seen, running: Model | None) -> None:
+@given(pinned=maybe, seen=seens, running=maybe)
+def test_a_first_v2_is_always_proved(pinned: Model | None, seen: Observation, running: Model | None) -> None:
     """Gate open, and every live member bridge at least, in this very generation."""
-    choice = attempt(wish, seen, running)
+    choice = attempt(pinned, seen, running)
     if choice is None or choice.model is not V2 or V2 in (seen.latch, running):
         return
     assert seen.gate_open
@@ -223,13 +231,13 @@ def test_a_first_v2_is_always_proved(wish: Model | None, seen: Seen, running: Mo
 
 
 @given(seen=seens, running=maybe)
-def test_auto_is_never_refused(seen: Seen, running: Model | None) -> None:
+def test_auto_is_never_refused(seen: Observation, running: Model | None) -> None:
     """It always has a model to run in."""
     assert attempt(None, seen, running) is not None
 
 
-@given(wish=st.sampled_from(list(Model)), seen=seens, running=maybe)
-def test_a_pin_is_obeyed_or_refused(wish: Model, seen: Seen, running: Model | None) -> None:
+@given(pinned=st.sampled_from(list(Model)), seen=seens, running=maybe)
+def test_a_pin_is_obeyed_or_refused(pinned: Model, seen: Observation, running: Model | None) -> None:
     """Never replaced in silence."""
-    choice = attempt(wish, seen, running)
-    assert choice is None or choice.model is wish
+    choice = attempt(pinned, seen, running)
+    assert choice is None or choice.model is pinned

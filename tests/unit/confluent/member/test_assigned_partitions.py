@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from featuregate_confluent.errors import MustRejoin
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
-from featuregate_confluent.member.assigned_partitions import Ownership, by_partition
+from featuregate_confluent.member.assigned_partitions import AssignedPartitions, by_partition
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "g"}
 SILENT = logging.getLogger("test.silent")
@@ -23,12 +23,12 @@ THEIRS = Mark(Model.BRIDGE, "theirs")
 OWNED = {A: (5, THEIRS), B: (None, Mark(None))}
 
 
-def owning() -> Ownership:
+def owning() -> AssignedPartitions:
     """Own A from offset 5 on, and B, in which nothing was ever committed."""
-    ownership = Ownership()
+    assigned = AssignedPartitions()
     with Consumer(NOWHERE, logger=SILENT) as unused:
-        ownership.take(unused, OWNED)  # nothing was owned before, so that no consumer has to be moved
-    return ownership
+        assigned.take(unused, OWNED)  # nothing was owned before, so that no consumer has to be moved
+    return assigned
 
 
 def message(partition: tuple[str, int], offset: int) -> Message:
@@ -46,13 +46,13 @@ def test_messages_are_sorted_by_partition_and_stay_in_order(places: list[tuple[i
 
 def test_each_change_counts_as_a_rebalance() -> None:
     """Messages from before the last one are nobody's; a new consumer is a change too, and never counts from 0."""
-    ownership = owning()
-    assert (ownership.rebalances, list(ownership)) == (1, [A, B])
-    ownership.drop([A])
-    assert (ownership.rebalances, list(ownership)) == (2, [B])
-    ownership.drop([A])  # dropping what another has is no error
-    ownership.clear()
-    assert (ownership.rebalances, len(ownership)) == (4, 0)
+    assigned = owning()
+    assert (assigned.rebalances, list(assigned)) == (1, [A, B])
+    assigned.drop([A])
+    assert (assigned.rebalances, list(assigned)) == (2, [B])
+    assigned.drop([A])  # dropping what another has is no error
+    assigned.clear()
+    assert (assigned.rebalances, len(assigned)) == (4, 0)
 
 
 def test_a_consumer_is_assigned_to_where_it_goes_on() -> None:
@@ -64,10 +64,10 @@ def test_a_consumer_is_assigned_to_where_it_goes_on() -> None:
 
 def test_a_commit_moves_on_and_keeps_the_apps_text() -> None:
     """The position is that of the commit; what the app had beside the offset stays."""
-    ownership = owning()
-    ownership.advance({A: 9, B: 1}, Model.V2)
-    assert ownership.positions() == {A: 9, B: 1}
-    assert (ownership.foreign(A), ownership.foreign(B)) == ("theirs", "")
+    assigned = owning()
+    assigned.advance({A: 9, B: 1}, Model.V2)
+    assert assigned.positions() == {A: 9, B: 1}
+    assert (assigned.app_metadata(A), assigned.app_metadata(B)) == ("theirs", "")
 
 
 def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
@@ -80,52 +80,52 @@ def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
 
 def test_a_consumer_that_cannot_be_moved_to_where_another_has_come_is_replaced() -> None:
     """It would process again what the other has committed; where nothing has moved, it is not touched."""
-    ownership = owning()
+    assigned = owning()
     with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing
-        ownership.take(consumer, OWNED)
+        assigned.take(consumer, OWNED)
         with pytest.raises(MustRejoin, match="could not be moved"):
-            ownership.take(consumer, {A: (9, THEIRS)})
-    assert ownership.positions() == {A: 9}
+            assigned.take(consumer, {A: (9, THEIRS)})
+    assert assigned.positions() == {A: 9}
 
 
 def test_a_round_that_was_not_run_to_its_end_is_taken_back() -> None:
     """The next commit would pass over what is left of it; and no transaction of it may commit any more."""
-    ownership = owning()
+    assigned = owning()
     round_ = [message(A, 5), message(A, 6), message(B, 0)]
     with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing: rewinding it is told
-        ownership.begin(round_)
-        ownership.end(round_[:2])
-        before = ownership.rebalances
+        assigned.begin(round_)
+        assigned.end(round_[:2])
+        before = assigned.rebalances
         with pytest.raises(MustRejoin, match="could not be rewound"):
-            ownership.take_back(consumer)
-        assert ownership.rebalances == before + 1
+            assigned.take_back(consumer)
+        assert assigned.rebalances == before + 1
 
 
 def test_a_round_that_has_ended_is_let_be() -> None:
     """So is one that was taken back already, and one of the consumer before."""
-    ownership = owning()
+    assigned = owning()
     round_ = [message(A, 5), message(A, 6), message(B, 0)]
     with Consumer(NOWHERE, logger=SILENT) as consumer:
-        ownership.begin(round_)
-        ownership.end(round_[:2])
-        ownership.end(round_[2:])
-        before = ownership.rebalances
-        ownership.take_back(consumer)
-        ownership.take_back(consumer)
-        assert ownership.rebalances == before
-        ownership.begin(round_)
-        ownership.clear()
-        ownership.take(consumer, OWNED)
-        ownership.take_back(consumer)
+        assigned.begin(round_)
+        assigned.end(round_[:2])
+        assigned.end(round_[2:])
+        before = assigned.rebalances
+        assigned.take_back(consumer)
+        assigned.take_back(consumer)
+        assert assigned.rebalances == before
+        assigned.begin(round_)
+        assigned.clear()
+        assigned.take(consumer, OWNED)
+        assigned.take_back(consumer)
 
 
 def test_who_has_lost_its_place_owns_nothing_until_the_next_consumer() -> None:
     """It says why, and has nothing left that it could give again."""
-    ownership = owning()
-    ownership.begin([message(A, 5)])
-    ownership.lose("its producer was fenced")
-    assert (len(ownership), ownership.lost) == (0, "its producer was fenced")
+    assigned = owning()
+    assigned.begin([message(A, 5)])
+    assigned.lose("its producer was fenced")
+    assert (len(assigned), assigned.lost) == (0, "its producer was fenced")
     with Consumer(NOWHERE, logger=SILENT) as consumer:
-        ownership.take_back(consumer)
-    ownership.clear()
-    assert ownership.lost is None
+        assigned.take_back(consumer)
+    assigned.clear()
+    assert assigned.lost is None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from featuregate_confluent.error_actions import Remedy, remedy
+from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
-from featuregate_confluent.member.consumer_errors import judge
+from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
 
 DONE_FOR = KafkaError._FATAL
 
@@ -21,37 +21,41 @@ def fatal(code: int) -> KafkaError:
 def test_what_passes_passes() -> None:
     """The end of a partition, a poll that came too late, a topic that is not there yet, a broker that is away."""
     passing = (KafkaError._PARTITION_EOF, KafkaError._MAX_POLL_EXCEEDED, KafkaError.UNKNOWN_TOPIC_OR_PART)
-    judge(KafkaError(code) for code in (*passing, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT))
+    raise_for_consumer_errors(
+        KafkaError(code) for code in (*passing, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
+    )
 
 
 def test_a_static_member_that_was_replaced_stops() -> None:
     """By its code alone it would join again, and throw the other process out in its turn."""
     error = fatal(KafkaError.FENCED_INSTANCE_ID)
-    assert remedy(error) is Remedy.REJOIN
+    assert action_for(error) is ErrorAction.REJOIN
     with pytest.raises(SwitchFatal, match=r"another process has this one's group\.instance\.id"):
-        judge([error])
+        raise_for_consumer_errors([error])
 
 
 def test_a_name_that_is_taken_may_be_free_soon() -> None:
     """A process that was killed has it until its session times out."""
     with pytest.raises(InstanceTaken, match="still used by another member"):
-        judge([fatal(KafkaError.UNRELEASED_INSTANCE_ID)])
+        raise_for_consumer_errors([fatal(KafkaError.UNRELEASED_INSTANCE_ID)])
 
 
 def test_a_consumer_that_is_done_for_otherwise_is_made_anew() -> None:
     """Whatever it was: a new one says what stands in its way, if anything."""
     with pytest.raises(MustRejoin, match="made anew"):
-        judge([KafkaError(KafkaError._PARTITION_EOF), fatal(KafkaError.INCONSISTENT_GROUP_PROTOCOL)])
+        raise_for_consumer_errors(
+            [KafkaError(KafkaError._PARTITION_EOF), fatal(KafkaError.INCONSISTENT_GROUP_PROTOCOL)]
+        )
 
 
 def test_a_partition_without_a_place_to_begin_stops() -> None:
     """The app has asked for it by auto.offset.reset=error; to go on would leave that partition out in silence."""
     with pytest.raises(SwitchFatal, match=r"_AUTO_OFFSET_RESET .*set the group's offset, or earliest"):
-        judge([KafkaError(KafkaError._AUTO_OFFSET_RESET)])
+        raise_for_consumer_errors([KafkaError(KafkaError._AUTO_OFFSET_RESET)])
 
 
 def test_missing_rights_stop() -> None:
     """No new consumer has them."""
     for code in (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED):
         with pytest.raises(SwitchFatal, match="AUTHORIZATION_FAILED"):
-            judge([KafkaError(code)])
+            raise_for_consumer_errors([KafkaError(code)])

@@ -10,9 +10,9 @@ from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.errors import ModelRefused
-from featuregate_confluent.latch.models import Model, Wish
+from featuregate_confluent.latch.models import Model, PinnedModel
 from featuregate_confluent.latch.protocol import Member
-from featuregate_confluent.member.group_state import Standing
+from featuregate_confluent.member.group_state import GroupState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,17 +28,23 @@ def reader() -> Iterator[GroupReader]:
     made.close()
 
 
-def standing(reader: GroupReader, features: StaticFeatures, wish: Wish = None) -> Standing:
+def group_state(reader: GroupReader, features: StaticFeatures, pinned: PinnedModel = None) -> GroupState:
     gate = features.gate("kip447", presets.kip447)
-    return Standing(
-        wish=wish, gate=gate, reader=reader, mirror=None, topics=["orders"], tell=lambda _event: None, every=1.0
+    return GroupState(
+        pinned=pinned,
+        gate=gate,
+        reader=reader,
+        latch_topic=None,
+        topics=["orders"],
+        emit=lambda _event: None,
+        every=1.0,
     )
 
 
 def test_nobody_moves_up_while_a_broker_is_seen_that_is_too_old(reader: GroupReader) -> None:
     """The gate stays open, for it is sticky; but the first commit in v2 would be one that a zombie's follows."""
     features = StaticFeatures(release_view("4.2", "4.2"))
-    member, pinned = standing(reader, features), standing(reader, features, Model.V2)
+    member, pinned = group_state(reader, features), group_state(reader, features, Model.V2)
     member._choose(3, members=OURS)
     assert member.model is Model.V2
     features.show(release_view("4.2", "2.4"))
@@ -52,9 +58,9 @@ def test_nobody_moves_up_while_a_broker_is_seen_that_is_too_old(reader: GroupRea
 def test_who_has_committed_in_v2_stays_there_whatever_is_seen_later(reader: GroupReader) -> None:
     """The latch is the group's, and outlives what a broker shows."""
     features = StaticFeatures(release_view("4.2", "4.2"))
-    member = standing(reader, features)
+    member = group_state(reader, features)
     member._choose(3, members=OURS)
     member.committed(Model.V2, 3)
     features.show(release_view("4.2", "2.4"))
     member._choose(4, members=None)
-    assert (member.model, member.only_in) == (Model.V2, None)
+    assert (member.model, member.first_v2_generation) == (Model.V2, None)

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
-from featuregate_confluent.member.process_name import LONGEST, _numbered, claim
-from featuregate_confluent.producing.producers import partition_id, slot_id
+from featuregate_confluent.member.process_name import LONGEST, _numbered, claim_process_name
+from featuregate_confluent.producing.producers import partition_transactional_id, process_transactional_id
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HOLDER = """
 import sys
-from featuregate_confluent.member.process_name import claim
-slot = claim("orders", state_dir=sys.argv[1])
-print(slot.name, flush=True)
+from featuregate_confluent.member.process_name import claim_process_name
+process = claim_process_name("orders", state_dir=sys.argv[1])
+print(process.name, flush=True)
 sys.stdin.read()
 """
 
@@ -43,19 +43,19 @@ def number(name: str) -> int:
 
 def test_an_instance_id_is_the_name() -> None:
     """It is the operator's own promise that nobody else has it, and wins over a folder."""
-    slot = claim("orders", instance_id="worker-3", state_dir="/nowhere")
-    assert (slot.name, slot.stable) == ("worker-3", True)
+    process = claim_process_name("orders", instance_id="worker-3", state_dir="/nowhere")
+    assert (process.name, process.stable) == ("worker-3", True)
 
 
 def test_an_empty_instance_id_is_refused() -> None:
     """All processes that left the variable of their environment empty would fence one another."""
     with pytest.raises(ConfigError, match="instance_id: must not be empty"):
-        claim("orders", instance_id="")
+        claim_process_name("orders", instance_id="")
 
 
 def test_without_id_and_folder_the_name_is_random_and_says_what_that_costs() -> None:
     """Two processes never share it, and a restart is told what it will wait for."""
-    first, second = claim("orders"), claim("orders")
+    first, second = claim_process_name("orders"), claim_process_name("orders")
     assert first.name != second.name
     assert not first.stable
     assert "transaction.timeout.ms" in first.why
@@ -63,16 +63,16 @@ def test_without_id_and_folder_the_name_is_random_and_says_what_that_costs() -> 
 
 def test_siblings_get_the_lowest_numbers_that_are_free(tmp_path: Path) -> None:
     """A number that was given back is the next one's."""
-    first, second, third = (claim("orders", state_dir=tmp_path) for _ in range(3))
-    assert [number(slot.name) for slot in (first, second, third)] == [0, 1, 2]
+    first, second, third = (claim_process_name("orders", state_dir=tmp_path) for _ in range(3))
+    assert [number(process.name) for process in (first, second, third)] == [0, 1, 2]
     second.release()
-    assert claim("orders", state_dir=tmp_path).name == second.name
-    assert all(slot.stable for slot in (first, second, third))
+    assert claim_process_name("orders", state_dir=tmp_path).name == second.name
+    assert all(process.stable for process in (first, second, third))
 
 
 def test_apps_number_their_processes_apart(tmp_path: Path) -> None:
     """Another app's process takes no number away, so that its coming and going changes no name."""
-    orders, bills = claim("orders", state_dir=tmp_path), claim("bills", state_dir=tmp_path)
+    orders, bills = claim_process_name("orders", state_dir=tmp_path), claim_process_name("bills", state_dir=tmp_path)
     assert number(orders.name) == number(bills.name) == 0
 
 
@@ -84,54 +84,54 @@ def test_a_crash_frees_the_name_for_the_restart(tmp_path: Path) -> None:
         assert (number(its_name), number(other_name)) == (0, 1)
         crashing.kill()
         crashing.communicate()
-        slot = claim("orders", state_dir=tmp_path)
-        assert slot.name == its_name
-        slot.release()
+        process = claim_process_name("orders", state_dir=tmp_path)
+        assert process.name == its_name
+        process.release()
     finally:
-        for process in (crashing, staying):
-            process.kill()
-            process.communicate()
+        for holder in (crashing, staying):
+            holder.kill()
+            holder.communicate()
 
 
 def test_a_name_is_given_back_by_any_thread_and_twice(tmp_path: Path) -> None:
     """Apps are started by one thread and stopped by another; a lock of the thread's own would stay held."""
-    slot = claim("orders", state_dir=tmp_path)
-    stopper = threading.Thread(target=slot.release)
+    process = claim_process_name("orders", state_dir=tmp_path)
+    stopper = threading.Thread(target=process.release)
     stopper.start()
     stopper.join()
-    slot.release()
-    assert claim("orders", state_dir=tmp_path).name == slot.name
+    process.release()
+    assert claim_process_name("orders", state_dir=tmp_path).name == process.name
 
 
 def test_a_folder_that_cannot_hold_locks_is_named(tmp_path: Path) -> None:
     """A file stands where the folder should be."""
     (tmp_path / "state").touch()
     with pytest.raises(ConfigError, match=r"state_dir: .*state cannot hold locks"):
-        claim("orders", state_dir=tmp_path / "state")
+        claim_process_name("orders", state_dir=tmp_path / "state")
 
 
 def test_names_are_bounded_in_number(tmp_path: Path) -> None:
     """A folder in which every lock seems taken ends the search."""
-    held = [_numbered("orders", tmp_path, slots=2) for _ in range(2)]
+    held = [_numbered("orders", tmp_path, most=2) for _ in range(2)]
     with pytest.raises(ConfigError, match="all 2 numbers of 'orders'"):
-        _numbered("orders", tmp_path, slots=2)
-    assert [slot.stable for slot in held] == [True, True]
+        _numbered("orders", tmp_path, most=2)
+    assert [process.stable for process in held] == [True, True]
 
 
 @pytest.mark.parametrize("app_id", ["../../etc/passwd", "a/b", "..", "", "x" * 5000, "null\0byte", "\ud800"])
 def test_no_app_id_leaves_the_folder(tmp_path: Path, app_id: str) -> None:
     """Whatever it holds, its lock file lies in the folder."""
     folder = tmp_path / "state"
-    slot = claim(app_id, state_dir=folder)
+    process = claim_process_name(app_id, state_dir=folder)
     assert [path.suffix for path in folder.iterdir()] == [".lock"]
     assert list(tmp_path.iterdir()) == [folder]
-    slot.release()
+    process.release()
 
 
 @given(st.text(min_size=1, max_size=300), st.text(min_size=1, max_size=300))
 def test_names_of_instances_are_safe_bounded_and_never_merged(one: str, other: str) -> None:
     """Two instances that got one name would fence each other for ever."""
-    names = [claim("orders", instance_id=text).name for text in (one, other)]
+    names = [claim_process_name("orders", instance_id=text).name for text in (one, other)]
     assert (names[0] == names[1]) == (one == other)
     for name in names:
         assert re.fullmatch(r"[A-Za-z0-9_.~%-]+", name)
@@ -141,10 +141,16 @@ def test_names_of_instances_are_safe_bounded_and_never_merged(one: str, other: s
 def test_long_names_that_differ_at_their_end_stay_apart() -> None:
     """What is cut off still counts."""
     long = "worker-" * 40
-    assert claim("orders", instance_id=long + "1").name != claim("orders", instance_id=long + "2").name
+    assert (
+        claim_process_name("orders", instance_id=long + "1").name
+        != claim_process_name("orders", instance_id=long + "2").name
+    )
 
 
 def test_no_process_has_the_id_of_a_partition() -> None:
-    """Not even that of a topic which is called ``slot``; both begin with the app's id, so that one ACL covers them."""
-    assert slot_id("app", "0") != partition_id("app", ("slot", 0))
-    assert all(id_.startswith("app-") for id_ in (slot_id("app", "0"), partition_id("app", ("slot", 0))))
+    """Not even that of a topic called ``process``; both begin with the app's id, so that one ACL covers them."""
+    assert process_transactional_id("app", "0") != partition_transactional_id("app", ("process", 0))
+    assert all(
+        id_.startswith("app-")
+        for id_ in (process_transactional_id("app", "0"), partition_transactional_id("app", ("process", 0)))
+    )

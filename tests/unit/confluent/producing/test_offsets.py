@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_confluent import CommitRefused, Remedy, safe_send_offsets
+from featuregate_confluent import CommitRefused, ErrorAction, safe_send_offsets
 from featuregate_confluent.producing.offsets import Identity, identity
 
 SILENT = logging.getLogger("test.silent")
@@ -48,7 +48,7 @@ def test_anything_else_is_refused_rather_than_guessed(garbage: bytes) -> None:
     else:
         with pytest.raises(CommitRefused, match="not understood") as refused:
             identity(garbage)
-        assert refused.value.remedy is Remedy.FATAL
+        assert refused.value.action is ErrorAction.FATAL
 
 
 @pytest.mark.parametrize("releases", [(), ("2.4",), ("4.2", "2.4")])
@@ -57,7 +57,7 @@ def test_nothing_is_sent_while_the_gate_is_closed(releases: tuple[str, ...]) -> 
     gate = StaticFeatures(release_view(*releases) if releases else None).gate("kip447", presets.kip447)
     with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer, pytest.raises(CommitRefused) as refused:
         safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate)
-    assert refused.value.remedy is Remedy.ABORT
+    assert refused.value.action is ErrorAction.ABORT
     assert (f"broker-{len(releases)}:9092" if releases else "no broker has answered") in refused.value.why
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_sent_where_a_broker_shows_that_a_gate_is_held_wrongly() -> N
     assert gate.open
     with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer, pytest.raises(CommitRefused) as refused:
         safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate)
-    assert (refused.value.remedy, "broker-2:9092" in refused.value.why) == (Remedy.ABORT, True)
+    assert (refused.value.action, "broker-2:9092" in refused.value.why) == (ErrorAction.ABORT, True)
 
 
 def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
@@ -79,7 +79,7 @@ def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
         consumer.assign([TopicPartition("t", 0)])
         with pytest.raises(CommitRefused, match=r"no member of its group.*Use subscribe\(\)") as refused:
             safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate, timeout=0.1)
-    assert refused.value.remedy is Remedy.ABORT
+    assert refused.value.action is ErrorAction.ABORT
 
 
 def producer() -> Producer:

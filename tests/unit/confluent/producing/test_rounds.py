@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate_confluent.errors import RoundTooLong
-from featuregate_confluent.events import RoundOutlived, RoundResized, SwitchEvent
+from featuregate_confluent.events import RoundExceededLimit, RoundResized, SwitchEvent
 from featuregate_confluent.producing.rounds import ALONE_AT_MOST, Limits, Rounds
 
 SLOW = 0.025
@@ -98,9 +98,11 @@ def test_the_size_survives_losses_and_a_rejoin() -> None:
         member.round(1e-5)
     assert member.size() == 500
     member.round(SLOW, lost=True)
-    assert member.told(RoundOutlived) == []
+    assert member.told(RoundExceededLimit) == []
     assert member.size() == 12
-    assert member.told(RoundOutlived) == [RoundOutlived(messages=500, seconds=12.5, limit="max.poll.interval.ms=6000")]
+    assert member.told(RoundExceededLimit) == [
+        RoundExceededLimit(messages=500, seconds=12.5, limit="max.poll.interval.ms=6000")
+    ]
 
 
 def test_a_loss_for_another_reason_halves_the_round_and_blames_no_limit() -> None:
@@ -110,7 +112,7 @@ def test_a_loss_for_another_reason_halves_the_round_and_blames_no_limit() -> Non
         member.round(1e-5)
     member.round(1e-5, lost=True)
     assert member.size() == 250
-    assert member.told(RoundOutlived) == []
+    assert member.told(RoundExceededLimit) == []
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30))
@@ -146,7 +148,7 @@ def test_a_slow_message_that_was_committed_is_no_error_and_counts_the_others_ane
         member.round(8.0, lost=True)
         member.round(8.0, lost=True)
         member.round(5.9)
-    assert len(member.told(RoundOutlived)) == 10
+    assert len(member.told(RoundExceededLimit)) == 10
 
 
 def test_one_line_says_that_rounds_are_cut_and_one_that_they_are_not_any_more() -> None:

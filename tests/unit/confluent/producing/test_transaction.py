@@ -15,8 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, SwitchFatal
 from featuregate_confluent.events import Fenced
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.member.assigned_partitions import Ownership
-from featuregate_confluent.member.failure_limits import LOST_AT_MOST, Patience
+from featuregate_confluent.member.assigned_partitions import AssignedPartitions
+from featuregate_confluent.member.failure_limits import LOST_AT_MOST, FailureLimits
 from featuregate_confluent.member.outcomes import Outcomes
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
@@ -92,7 +92,7 @@ class Bridge:
     """Where the member stands: at bridge, and it stays there."""
 
     model = latch = Model.BRIDGE
-    mirrored = None
+    latch_in_topic = None
 
     def committed(self, _model: Model, _generation: int) -> None:
         """Nothing new."""
@@ -105,27 +105,27 @@ class Desk:
         self.reader = Reader()
         self.held = Held()
         self.events: list[object] = []
-        self.ownership = Ownership()
+        self.assigned = AssignedPartitions()
         self.own(partitions, 0)
         self.outcomes = Outcomes(
-            ownership=self.ownership,
+            assigned=self.assigned,
             producers=self.held,
-            standing=Bridge(),
-            patience=Patience(),
-            mirror=None,
-            tell=self.events.append,
-            slot="one",
+            group_state=Bridge(),
+            failure_limits=FailureLimits(),
+            latch_topic=None,
+            emit=self.events.append,
+            process="one",
             rounds=Rounds(Limits(transaction=10.0, poll=300.0), self.events.append),
         )
 
     def own(self, partitions: int, position: int) -> None:
         """Take over."""
-        self.ownership.take(self.reader, {(TOPIC, number): (position, Mark(None)) for number in range(partitions)})
+        self.assigned.take(self.reader, {(TOPIC, number): (position, Mark(None)) for number in range(partitions)})
 
     def transaction(self, client: Client, partition: int = 0, count: int = 10) -> Transaction:
         """Begin a round of one partition."""
         messages = [Message(topic=TOPIC, partition=partition, offset=offset, value=b"") for offset in range(count)]
-        self.ownership.begin(messages)
+        self.assigned.begin(messages)
         return self.another(client, partition, messages)
 
     def another(self, client: Client, partition: int, messages: list[Message]) -> Transaction:
@@ -137,7 +137,7 @@ class Desk:
             model=Model.BRIDGE,
             messages=messages,
             offsets={(TOPIC, partition): len(messages)},
-            assignment=self.ownership.rebalances,
+            assignment=self.assigned.rebalances,
         )
 
 
@@ -151,7 +151,7 @@ def desk() -> Iterator[Desk]:
 def left_behind(desk: Desk) -> bool:
     """Do as whoever consumes next: whether something was under way, so that another consumer is needed."""
     desk.outcomes.leave_behind()
-    return desk.ownership.lost is not None
+    return desk.assigned.lost is not None
 
 
 def raising(failure: BaseException) -> Callable[[], None]:
@@ -195,7 +195,7 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
     with pytest.raises(MustRejoin), transaction:
         pass
     assert (desk.held.dropped, desk.reader.seeks) == ([client], [])
-    assert desk.ownership.lost is not None
+    assert desk.assigned.lost is not None
     assert not desk.outcomes.under_way
 
 
@@ -224,7 +224,7 @@ def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Des
     with pytest.raises(MustRejoin):
         run()
     assert len([event for event in desk.events if isinstance(event, Fenced)]) == 1
-    assert (desk.held.dropped, desk.outcomes.committed, desk.ownership.positions()) == (clients, 1, {})
+    assert (desk.held.dropped, desk.outcomes.committed, desk.assigned.positions()) == (clients, 1, {})
 
 
 class Unsettled(set):
@@ -373,11 +373,11 @@ def test_a_commit_that_is_heard_of_late_moves_nothing_back(desk: Desk) -> None:
     transaction = desk.transaction(Client())
     transaction.begin()
     transaction.start_commit()
-    desk.ownership.lose("it was left behind")
-    desk.ownership.clear()
+    desk.assigned.lose("it was left behind")
+    desk.assigned.clear()
     desk.own(1, 50)
     transaction.finish_commit()
-    assert desk.ownership.positions() == {(TOPIC, 0): 50}
+    assert desk.assigned.positions() == {(TOPIC, 0): 50}
 
 
 def test_messages_and_producers_are_freed_without_the_collector(desk: Desk) -> None:
@@ -389,7 +389,7 @@ def test_messages_and_producers_are_freed_without_the_collector(desk: Desk) -> N
         with transaction:
             pass
         seen = weakref.ref(client)
-        desk.ownership.begin([])
+        desk.assigned.begin([])
         del client, transaction
         until = time.monotonic() + BOUND
         while seen() is not None and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""The mirror of the latch, in topics of real brokers."""
+"""The latch topic of the latch, in topics of real brokers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.client.latch_topic import Mirror, Record
-from featuregate_confluent.errors import MirrorError, UnknownMark
+from featuregate_confluent.client.latch_topic import LatchTopic, Record
+from featuregate_confluent.errors import LatchTopicError, UnknownMark
 from featuregate_confluent.latch.models import Model
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def make(kafka: LocalKafka, name: str, policy: str) -> None:
         made.result(BOUND)
 
 
-def mirror(kafka: LocalKafka, topic: str, group: str = "orders", gate: str = "kip447") -> Mirror:
-    return Mirror(topic, kafka.client_config(), group=group, gate=gate)
+def mirror(kafka: LocalKafka, topic: str, group: str = "orders", gate: str = "kip447") -> LatchTopic:
+    return LatchTopic(topic, kafka.client_config(), group=group, gate=gate)
 
 
 def put(kafka: LocalKafka, record: Record) -> None:
@@ -109,7 +109,7 @@ def test_erasing_takes_all_back_and_nothing_of_others(kafka: LocalKafka, topic: 
 
 def test_a_missing_topic_is_named_with_what_to_do(kafka: LocalKafka) -> None:
     """It is not made by asking: a topic made so would not be compacted."""
-    with pytest.raises(MirrorError, match=r"'nowhere': it does not exist. Create it with cleanup.policy=compact"):
+    with pytest.raises(LatchTopicError, match=r"'nowhere': it does not exist. Create it with cleanup.policy=compact"):
         mirror(kafka, "nowhere").read(BOUND)
     admin = AdminClient(kafka.client_config())
     assert "nowhere" not in admin.list_topics(timeout=BOUND).topics
@@ -120,9 +120,9 @@ def test_a_topic_that_deletes_is_refused(kafka: LocalKafka, policy: str) -> None
     """A latch that brokers delete after a week is none; nothing is read, and nothing is erased."""
     name = policy.replace(",", "-")
     make(kafka, name, policy)
-    with pytest.raises(MirrorError, match=f"cleanup.policy is {policy}"):
+    with pytest.raises(LatchTopicError, match=f"cleanup.policy is {policy}"):
         mirror(kafka, name).read(BOUND)
-    with pytest.raises(MirrorError, match=f"cleanup.policy is {policy}"):
+    with pytest.raises(LatchTopicError, match=f"cleanup.policy is {policy}"):
         mirror(kafka, name).erase(BOUND)
 
 
@@ -134,7 +134,7 @@ def test_reading_ends_within_its_bound() -> None:
         assert ours.read(BOUND) is None
         kafka.pause(1)
         began = time.monotonic()
-        with pytest.raises(MirrorError):
+        with pytest.raises(LatchTopicError):
             ours.read(2)
         assert time.monotonic() - began < 15
         kafka.resume(1)

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, Producer
 from eos.faults import until
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.error_actions import Remedy, explain
+from featuregate_confluent.error_actions import ErrorAction, explain
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -32,7 +32,7 @@ def test_a_producer_whose_messages_timed_out_on_a_broker_before_2_5_is_replaced(
             producer.abort_transaction(SECONDS)
         error = failed.value.args[0]
         assert (error.name(), error.fatal()) == ("_UNSUPPORTED_FEATURE", True)
-        assert explain(error).remedy is Remedy.REJOIN
+        assert explain(error).action is ErrorAction.REJOIN
         new = Producer(config)
         new.init_transactions(SECONDS)
         new.begin_transaction()
