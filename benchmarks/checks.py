@@ -39,17 +39,17 @@ class Slot:
     open: bool
 
 
-def gate_of(store: Store[Gate], name: str) -> Gate:
+def gate_of(store: Store, name: str) -> Gate:
     requirement = fg.parse(REQUIREMENT)
     return store.add_gate(name, lambda: Gate(name, requirement, policy="sticky", owner=Nobody()))
 
 
 def gates(*, qualifies: bool) -> Gate:
-    """Give a sticky gate that a real store has settled."""
-    store: Store[Gate] = Store(wall=lambda: 0.0)
+    """Give a sticky gate that a real store has decided."""
+    store = Store(wall=lambda: 0.0)
     gate = gate_of(store, "bench")
     broker = BrokerAnswer(node_id=1, host="b1", port=9092, api_ranges={28: ApiRange(0, 5 if qualifies else 2)})
-    store.offer(merge([broker], cluster_id="bench", seen_at=0.0))
+    store.update(merge([broker], cluster_id="bench", seen_at=0.0))
     assert gate.open is qualifies
     return gate
 

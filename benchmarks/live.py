@@ -144,7 +144,7 @@ async def polls(ways: dict[str, Any], rounds: int) -> dict[str, Sample]:
             async with polled(config) as features:
                 began = time.process_time()
                 for _ in range(POLLS):
-                    await features.poll()
+                    await features._poller.poll()  # noqa: SLF001 - the loop of the worker, without its pauses
                 took[name].append((time.process_time() - began) / POLLS * 1e3)
                 health = features.health()
                 assert health["status"] == "ok", health

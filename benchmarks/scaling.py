@@ -16,13 +16,12 @@ from measuring import Bar, Growth, Line, Row, Sample, Section, announce, each, l
 
 import featuregate as fg
 from featuregate.config import Settings
-from featuregate.sources.brokers import ask
-from featuregate.view.cluster_view import merge
+from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.sources.brokers import Asked
+    from featuregate.sources.source import BrokerAnswers
 
 __all__ = ["run"]
 
@@ -49,12 +48,12 @@ def look(bootstrap: str, brokers: int) -> Look:
     return took
 
 
-def asked(bootstrap: str) -> Asked:
-    return asyncio.run(ask(Settings.parse(bootstrap, total_timeout=SECONDS)))
+def asked(bootstrap: str) -> BrokerAnswers:
+    return asyncio.run(BrokerSource(Settings.parse(bootstrap, total_timeout=SECONDS)).fetch())
 
 
-def merged(found: Asked, previous: fg.View | None = None) -> fg.View:
-    return merge(found.answers, cluster_id=found.broker_list.cluster_id, previous=previous, seen_at=found.at)
+def merged(found: BrokerAnswers, previous: fg.View | None = None) -> fg.View:
+    return found.merge(previous=previous)
 
 
 def kept(make: Callable[[], T]) -> tuple[T, float]:
@@ -132,7 +131,7 @@ def kib_each(name: str, size: float) -> Sample:
     return Sample(name, "KiB a broker", (size / MOST,))
 
 
-def computed(found: Asked, rounds: int) -> dict[str, float]:
+def computed(found: BrokerAnswers, rounds: int) -> dict[str, float]:
     """Time what is pure: merging, comparing and deciding, in microseconds."""
     before = merged(found)
     same = merged(found, before)

@@ -194,9 +194,9 @@ class Admin:
     # ------------------------------------------------------------------ how
 
     async def _look(self, settings: Settings) -> View:
-        from featuregate.sources.brokers import ask  # noqa: PLC0415 - see __init__
+        from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - see __init__
 
-        return (await ask(settings)).view(settings.role)
+        return (await BrokerSource(settings).fetch()).merge()
 
     def _controllers(self, config: Mapping[str, Any] | str | Path) -> Settings:
         from featuregate.config import Settings  # noqa: PLC0415 - see __init__

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.cli.arguments import no_bootstrap
 from featuregate.cli.exit_codes import CommandError
-from featuregate.cli.one_node import view_of_node
 from featuregate.config import KEYS, Settings
 from featuregate.config.properties import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
+from featuregate.sources.one_node import NoSuchNode, OneNodeSource
 
 if TYPE_CHECKING:
     from featuregate.requirements import ExcludedApis
@@ -112,7 +113,11 @@ def discover_node(args: argparse.Namespace, node_id: int) -> View:
     )
     if settings.broker_list == "bootstrap":
         raise CommandError("argument --node-id: not allowed with --broker-list bootstrap, where nobody tells ids")
-    return view_of_node(settings, node_id)
+    source = OneNodeSource(settings, node_id)
+    try:
+        return asyncio.run(source.fetch()).merge()
+    except NoSuchNode as error:
+        raise CommandError(str(error)) from error
 
 
 def silence_log() -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from featuregate.requirements import Capability, Condition, Requirement
     from featuregate.view.answers import ApiRange, BrokerAnswer
 
-__all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "doubt", "evaluate", "usable_versions"]
+__all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "as_unknown", "evaluate", "usable_versions"]
 
 _LINES: Final = 20
 _APIS: Final = 3
@@ -144,10 +144,10 @@ def evaluate(
         cluster_id=view.cluster_id,
         epoch=view.epoch,
     )
-    return decision if staleness.view is None else doubt(decision, "the view is fresh", staleness.view)
+    return decision if staleness.view is None else as_unknown(decision, "the view is fresh", staleness.view)
 
 
-def doubt(decision: Decision, condition: str, text: str) -> Decision:
+def as_unknown(decision: Decision, condition: str, text: str) -> Decision:
     """Take back what a decision opens, because ``condition``, which is not part of the requirement, is not met."""
     reason = Reason(condition, None, None, "unknown", text)
     verdict: Verdict = "closed" if decision.verdict == "closed" else "unknown"

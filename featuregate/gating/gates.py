@@ -80,7 +80,7 @@ class Gate:
         self.requirement = requirement
         self.policy: Policy = policy
         self._owner = owner
-        self.settle(Decision.unseen(requirement, policy=policy))
+        self.update(Decision.unseen(requirement, policy=policy))
 
     def __bool__(self) -> bool:
         return self.open
@@ -91,7 +91,7 @@ class Gate:
     def __reduce__(self) -> str:
         raise NotPicklable("gate", "it lives in one process; send gate.pin(), which holds its decision")
 
-    def settle(self, decision: Decision) -> None:
+    def update(self, decision: Decision) -> None:
         """Take a decision; called by the store after each view."""
         self.decision = decision
         self.open = decision.open
@@ -180,9 +180,9 @@ class _ForkedGate(Gate):
         self._owner.ensure_polling()
         return self.decision
 
-    def settle(self, decision: Decision) -> None:
+    def update(self, decision: Decision) -> None:
         self._become_plain()
-        self.settle(decision)
+        self.update(decision)
 
     def _become_plain(self) -> None:
         gate: Gate = self

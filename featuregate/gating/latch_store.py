@@ -1,4 +1,4 @@
-"""The durable form of what is kept: latches that outlive the process.
+"""Latches that outlive the process.
 
 A :class:`LatchStore` holds one :class:`~featuregate.gating.latches.LatchState` for each cluster id, and *joins*
 a new one with what is there. :class:`FileLatchStore` is a folder of small JSON files that people can read.
@@ -29,7 +29,7 @@ ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; dele
 
 
 class LatchStore(Protocol):
-    """Where latches are kept. Both methods may block, and are never called by a check.
+    """Where latches are stored. Both methods may block, and are never called by a check.
 
     Each poll calls ``load``, for the latches of other processes, and ``save`` where something is new. So does
     :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What they raise beside the errors
@@ -37,7 +37,7 @@ class LatchStore(Protocol):
     """
 
     def load(self, cluster_id: str) -> LatchState | None:
-        """Return what is kept of this cluster, or ``None`` where nothing is.
+        """Return the state of this cluster, or ``None`` where there is none.
 
         Raises
         ------
@@ -48,8 +48,8 @@ class LatchStore(Protocol):
         """
         ...
 
-    def save(self, kept: LatchState) -> LatchState:
-        """Join ``kept`` with what is there, and return the joined record once it is durable.
+    def save(self, state: LatchState) -> LatchState:
+        """Join ``state`` with what is there, and return the joined record once it is durable.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class FileLatchStore:
         return f"FileLatchStore({str(self.folder)!r})"
 
     def load(self, cluster_id: str) -> LatchState | None:
-        """Return what is kept of this cluster; see :meth:`LatchStore.load`.
+        """Return the state of this cluster; see :meth:`LatchStore.load`.
 
         Files are replaced whole, so a read takes no turn, and works where the folder cannot be written.
         """
@@ -90,13 +90,13 @@ class FileLatchStore:
             with self._turn(cluster_id):
                 return _read_or_set_aside(path, cluster_id)
 
-    def save(self, kept: LatchState) -> LatchState:
-        """Join ``kept`` with the file and make it durable; see :meth:`LatchStore.save`."""
-        if kept.cluster_id is None:
+    def save(self, state: LatchState) -> LatchState:
+        """Join ``state`` with the file and make it durable; see :meth:`LatchStore.save`."""
+        if state.cluster_id is None:
             raise LatchStoreError(self.folder, "a cluster without an id has no place on a latch store")
-        with self._turn(kept.cluster_id) as path:
-            there = _read_or_set_aside(path, kept.cluster_id)
-            joined = kept if there is None else join(there, kept)
+        with self._turn(state.cluster_id) as path:
+            there = _read_or_set_aside(path, state.cluster_id)
+            joined = state if there is None else join(there, state)
             if joined != there:
                 _replace(path, _to_text(joined))
         return joined
@@ -147,10 +147,10 @@ def kept_in(path: Path) -> LatchState:
 
 
 def _read(path: Path, cluster_id: str) -> LatchState:
-    kept = _parse(path)
-    if kept.cluster_id != cluster_id:
-        raise LatchStoreError(path, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
-    return kept
+    state = _parse(path)
+    if state.cluster_id != cluster_id:
+        raise LatchStoreError(path, f"belongs to cluster {state.cluster_id}, not to {cluster_id}")
+    return state
 
 
 def _parse(path: Path) -> LatchState:
@@ -203,11 +203,11 @@ def _replace(path: Path, text: str) -> None:
         os.close(folder)
 
 
-def _to_text(kept: LatchState) -> str:
-    return json.dumps({"about": ABOUT, **document_of(kept)}, indent=2, ensure_ascii=False) + "\n"
+def _to_text(state: LatchState) -> str:
+    return json.dumps({"about": ABOUT, **document_of(state)}, indent=2, ensure_ascii=False) + "\n"
 
 
-def document_of(kept: LatchState) -> dict[str, Any]:
+def document_of(state: LatchState) -> dict[str, Any]:
     """Give a record as plain JSON-able values, by schema version 1."""
     gates = [
         {
@@ -216,12 +216,12 @@ def document_of(kept: LatchState) -> dict[str, Any]:
             "opened_at": datetime.fromtimestamp(latched.opened_at, UTC).isoformat(),
             "epoch": latched.epoch,
         }
-        for latched in kept.gates.values()
+        for latched in state.gates.values()
     ]
     return {
         "schema_version": SCHEMA_VERSION,
-        "cluster_id": kept.cluster_id,
-        "levels": dict(kept.levels),
+        "cluster_id": state.cluster_id,
+        "levels": dict(state.levels),
         "gates": gates,
     }
 

@@ -1,7 +1,7 @@
-"""What never goes back: a grow-only record per cluster, and the decision of a gate in its light.
+"""The latches of a cluster, which never go back, and the decision of a gate that respects them.
 
-Everything here is pure. A :class:`LatchState` is a join-semilattice: levels only rise, opened gates only join,
-so records of several processes, restarts and machines can be joined in any order, any number of times.
+Everything here is pure. A :class:`LatchState` is a join-semilattice: levels only rise, and gates are only added, so the
+states of several processes, restarts and machines can be joined in any order, any number of times.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from featuregate.gating.decisions import FRESH, doubt, evaluate
+from featuregate.gating.decisions import FRESH, as_unknown, evaluate
 from featuregate.requirements import NOTHING_EXCLUDED, ApiAtLeast, ApiBetween, ExcludedApis, conditions_in, features_in
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["LatchKey", "LatchState", "LatchedGate", "Policy", "decide", "join", "ratchet"]
+__all__ = ["LatchKey", "LatchState", "LatchedGate", "Policy", "advance", "decide", "join"]
 
 Policy = Literal["sticky", "live"]
 """``sticky``: once open, open, for one cluster id. ``live``: open only while it is proved."""
@@ -52,7 +52,7 @@ class LatchedGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchState:
-    """What one cluster has shown so far. Nothing in it ever falls or goes away."""
+    """The levels and gates that one cluster has shown so far. Levels never fall, and gates are never removed."""
 
     cluster_id: str | None = None
     """``None``: the cluster did not tell (before 0.10.1, or a bootstrap broker list)."""
@@ -85,12 +85,12 @@ def join(one: LatchState, other: LatchState) -> LatchState:
     )
 
 
-def ratchet(kept: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -> LatchState:
-    """Move ``kept`` up to what was seen, never down.
+def advance(state: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -> LatchState:
+    """Return the state after a view was seen; it never falls.
 
-    Another cluster id starts afresh: what one cluster has shown says nothing of another.
+    Another cluster id starts afresh: the latches of one cluster say nothing of another.
     """
-    base = kept if kept.cluster_id == seen.cluster_id else LatchState(cluster_id=seen.cluster_id)
+    base = state if state.cluster_id == seen.cluster_id else LatchState(cluster_id=seen.cluster_id)
     now = LatchState(
         cluster_id=seen.cluster_id,
         levels={name: level for name, level in seen.finalized.items() if level > 0},
@@ -100,7 +100,7 @@ def ratchet(kept: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) ->
 
 
 def decide(
-    kept: LatchState,
+    state: LatchState,
     view: View,
     *,
     name: str,
@@ -113,11 +113,11 @@ def decide(
     decision = replace(evaluate(view, requirement, staleness, exclude_apis=exclude_apis), policy=policy)
     if policy == "live":
         return decision
-    latched = kept.gates.get(LatchKey(name, str(requirement))) if kept.cluster_id == view.cluster_id else None
+    latched = state.gates.get(LatchKey(name, str(requirement))) if state.cluster_id == view.cluster_id else None
     if latched is None:
-        # Proved, but not kept: what would be forgotten by a restart must not be relied upon now.
-        return doubt(decision, "the latch is kept", "it could not be made durable") if decision.open else decision
-    held = _why_held(kept, view, requirement, latched, staleness)
+        # Proved, but not durable: a restart would forget it, so the app must not rely on it now.
+        return as_unknown(decision, "the latch is durable", "it is not") if decision.open else decision
+    held = _why_held(state, view, requirement, latched, staleness)
     if not decision.open and (unused := _excluded_in(requirement, exclude_apis)):
         held = f"{held}; versions of what it needs are excluded by configuration ({unused})"
     return decision if decision.open else replace(decision, held=held)
@@ -129,13 +129,13 @@ def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> Exclud
 
 
 def _why_held(
-    kept: LatchState, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness
+    state: LatchState, view: View, requirement: Requirement, latched: LatchedGate, staleness: Staleness
 ) -> str:
     """Name the downgrade where there was one: it must be loud, because the app goes on as before."""
     fallen = [
-        f"finalized level fell to {level} at epoch {view.epoch} ({feature} was {kept.levels[feature]})"
+        f"finalized level fell to {level} at epoch {view.epoch} ({feature} was {state.levels[feature]})"
         for feature in features_in(requirement)
-        if (level := view.level(feature)) is not None and level < kept.levels.get(feature, 0)
+        if (level := view.level(feature)) is not None and level < state.levels.get(feature, 0)
     ]
     old = staleness.view or staleness.levels
     unproved = f"latched at epoch {latched.epoch}, and not proved now{f': {old}' if old else ''}"

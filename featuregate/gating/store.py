@@ -1,8 +1,8 @@
-"""The one mutable box: the view, what is kept, and who is told.
+"""The one mutable box: the view, the latches, the gates and the hooks.
 
-Readers never lock: ``store.view``, ``store.kept`` and ``gate.open`` are single references that are swapped whole.
-Writers take turns by one lock, which they hold while the latch store works, however long that takes. They publish what
-they found under another, ``settled``, which is never held for long. Hooks run outside both.
+Readers never lock: ``store.view``, ``store.latch_state`` and ``gate.open`` are references that are swapped whole.
+Writers take turns by one lock, ``writing``, which they hold while the latch store works, however long that takes. They
+publish the result under another, ``changing()``, which is never held for long. Hooks run outside both.
 """
 
 from __future__ import annotations
@@ -10,63 +10,36 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.decisions import FRESH, evaluate
 from featuregate.gating.events import Changed, Event, GateMoved
-from featuregate.gating.latches import LatchedGate, LatchState, decide, join, ratchet
+from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
 from featuregate.requirements import NOTHING_EXCLUDED
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from featuregate.gating.decisions import Decision, Staleness
     from featuregate.gating.events import MetricsHook, OnChange
+    from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.gating.latches import Policy
-    from featuregate.requirements import ExcludedApis, Requirement
+    from featuregate.requirements import ExcludedApis
     from featuregate.view.cluster_view import View
 
-__all__ = ["Settled", "Store"]
+__all__ = ["Store"]
 
 logger = logging.getLogger("featuregate")
 
 CLUSTERS = 4
-"""So many clusters are remembered with their last view, should a bootstrap list lead to one and then another."""
+"""The store remembers the last view of this many clusters: a bootstrap list may lead to one and then another."""
 
 
-class Settled(Protocol):
-    """What the store settles after each view: a gate."""
-
-    @property
-    def name(self) -> str:
-        """The name of the gate."""
-        ...
-
-    @property
-    def requirement(self) -> Requirement:
-        """What it requires."""
-        ...
-
-    @property
-    def policy(self) -> Policy:
-        """Whether it latches."""
-        ...
-
-    decision: Decision
-
-    def settle(self, decision: Decision) -> None:
-        """Take the decision."""
-        ...
-
-
-G = TypeVar("G", bound=Settled)
-
-
-class Store(Generic[G]):
-    """Holds one view and one :class:`~featuregate.gating.latches.LatchState` per cluster id, and settles gates.
+class Store:
+    """Holds one view and one :class:`~featuregate.gating.latches.LatchState` per cluster id, and updates gates.
 
     Parameters
     ----------
@@ -75,7 +48,7 @@ class Store(Generic[G]):
     wall
         Seconds since the Unix epoch, for the times that people read.
     metrics
-        Told every event.
+        Called with each event.
     staleness
         Says why the view at hand, or its levels, prove nothing any more. Asked for each decision, because views age
         between polls too.
@@ -93,97 +66,110 @@ class Store(Generic[G]):
         exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
     ) -> None:
         self.view: View | None = None
-        self.kept = LatchState()
+        self.latch_state = LatchState()
         self._latch_store = latch_store
         self._wall = wall
         self._metrics = metrics
         self._staleness = staleness
         self._exclude_apis = exclude_apis
-        self._kept: dict[str | None, LatchState] = {}
+        self._latch_states: dict[str | None, LatchState] = {}
         self._durable: dict[str | None, LatchState] = {}
-        self._damage: str | None = None
-        self._trouble: str | None = None
+        self._corruption: str | None = None
+        self._write_error: str | None = None
         self._last: dict[str | None, View] = {}
         self._listeners: dict[object, OnChange] = {}
-        self._gates: weakref.WeakValueDictionary[str, G] = weakref.WeakValueDictionary()
+        self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
         self.renew_locks()
 
     def renew_locks(self) -> None:
         """Take new locks: a forked child may have inherited the old ones held."""
-        self.turn = threading.RLock()
-        self.settled = threading.Condition(threading.RLock())
+        self.writing = threading.RLock()
+        self._changed = threading.Condition(threading.RLock())
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the lock under which gates change, and wake those that wait for one at the end."""
+        with self._changed:
+            yield
+            self._changed.notify_all()
+
+    def wait_for(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Block until ``done()``, evaluated after each change, for ``timeout`` seconds at most; return if it is."""
+        with self._changed:
+            return self._changed.wait_for(done, timeout)
 
     @property
     def latch_store_error(self) -> str | None:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
-        return self._trouble or self._damage
+        return self._write_error or self._corruption
 
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
         return self._last.get(cluster_id)
 
-    def offer(self, seen: View) -> bool:
-        """Take a view in, settle every gate, and tell the hooks. Returns whether the content is another one.
-
-        A view of the same cluster with a lower epoch is refused: that is a stale broker speaking late.
-        """
-        events = self.take(seen)
-        self.tell(*events)
+    def update(self, seen: View) -> bool:
+        """Commit a view and notify the hooks; return whether its content differs from the one before."""
+        events = self.commit(seen)
+        self.notify(*events)
         return any(isinstance(event, Changed) for event in events)
 
-    def take(self, seen: View) -> list[Event]:
-        """Do as :meth:`offer` does, but leave it to the caller to tell the hooks of these events, outside any lock."""
-        with self.turn:
+    def commit(self, seen: View) -> list[Event]:
+        """Take a view in and update every gate; return the events, of which the caller notifies the hooks.
+
+        The store refuses a view of the same cluster with a lower epoch: a broker that fell behind sent it late.
+        """
+        with self.writing:
             before, last = self.view, self.last(seen.cluster_id)
             if last is not None and seen.epoch < last.epoch:
                 return []
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
             self._durable.pop(seen.cluster_id, None)  # other processes may have latched since it was read
-            kept = self._keep(seen)
+            state = self._latch(seen)
             self._remember(seen)
-            with self.settled:
-                self.kept, self.view = kept, seen
-                events = self._settle_all(seen, self.gates())
-                self.settled.notify_all()
+            with self.changing():
+                self.latch_state, self.view = state, seen
+                events = self._update_gates(seen, self.gates())
         if before is None or not before.same_content(seen):
             found = () if before is None else differences(before, seen)
             events.append(Changed(before=before, after=seen, differences=found))
         return events
 
-    def reconsider(self) -> None:
-        """Settle every gate again by the view at hand, which has grown stale."""
-        with self.settled:
-            events = [] if self.view is None else self._settle_all(self.view, self.gates())
-            self.settled.notify_all()
-        self.tell(*events)
+    def reevaluate(self) -> None:
+        """Decide every gate again by the view at hand, which has grown stale."""
+        with self.changing():
+            events = [] if self.view is None else self._update_gates(self.view, self.gates())
+        self.notify(*events)
 
     def close(self) -> None:
         """Close the live gates, which nothing proves any more, and wake those that wait. No warning is due."""
-        with self.settled:
+        with self.changing():
             live = [gate for gate in self.gates() if gate.policy == "live"]
-            events = [] if self.view is None else self._settle_all(self.view, live, logging.INFO)
-            self.settled.notify_all()
-        self.tell(*events)
+            events = [] if self.view is None else self._update_gates(self.view, live, logging.INFO)
+        self.notify(*events)
 
-    def add_gate(self, name: str, make: Callable[[], G]) -> G:
-        """Return the gate of this name, made and settled by the view so far where it is new."""
-        with self.turn:
+    def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:
+        """Return the gate of this name, made and decided by the view at hand where it is new."""
+        with self.writing:
             gate = self._gates.get(name)
             if gate is not None:
                 return gate
             gate = self._gates[name] = make()
             events: list[Event] = []
             if self.view is not None:
-                kept = self._keep(self.view)
-                with self.settled:
-                    self.kept = kept
-                    events = self._settle(gate, self._decide(gate, self.view))
-                    self.settled.notify_all()
-        self.tell(*events)
+                state = self._latch(self.view)
+                with self.changing():
+                    self.latch_state = state
+                    events = self._update(gate, self._decide(gate, self.view))
+        self.notify(*events)
         return gate
 
-    def gates(self) -> list[G]:
+    def pin(self) -> dict[str, Pin]:
+        """Return the pins of all gates at one instant, by name."""
+        with self._changed:
+            return {gate.name: gate.pin() for gate in self.gates()}
+
+    def gates(self) -> list[Gate]:
         """Return the gates that somebody still holds, by name. Takes no lock: health checks and log lines ask it."""
         held = (reference() for reference in self._gates.valuerefs())
         return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
@@ -198,8 +184,8 @@ class Store(Generic[G]):
 
         return off
 
-    def tell(self, *events: Event) -> None:
-        """Tell the hooks, outside the lock; one that fails is logged and survived."""
+    def notify(self, *events: Event) -> None:
+        """Call the hooks with these events, outside any lock. One that fails is logged and survived."""
         for event in events:
             if self._metrics is not None:
                 _call(self._metrics, event)
@@ -207,9 +193,9 @@ class Store(Generic[G]):
                 for listener in self._listeners.copy().values():
                     _call(listener, event)
 
-    def _decide(self, gate: G, view: View) -> Decision:
+    def _decide(self, gate: Gate, view: View) -> Decision:
         return decide(
-            self.kept,
+            self.latch_state,
             view,
             name=gate.name,
             requirement=gate.requirement,
@@ -224,44 +210,44 @@ class Store(Generic[G]):
         if len(self._last) > CLUSTERS:  # ids come over the network, and views may be large
             del self._last[next(iter(self._last))]
 
-    def _keep(self, seen: View) -> LatchState:
-        """Ratchet up to what was seen, on the latch store first: a gate opens only after its latch is durable."""
-        kept = self._kept.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
+    def _latch(self, seen: View) -> LatchState:
+        """Advance the latches by a view, in the latch store first: a gate opens only after its latch is durable."""
+        state = self._latch_states.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
         if self._latch_store is None:
-            moved = ratchet(kept, seen, self._opening(kept, seen))
+            moved = advance(state, seen, self._newly_open(state, seen))
         else:
-            moved = self._keep_on(self._latch_store, kept, seen)
-        self._kept[seen.cluster_id] = moved
+            moved = self._latch_durably(self._latch_store, state, seen)
+        self._latch_states[seen.cluster_id] = moved
         return moved
 
-    def _keep_on(self, latch_store: LatchStore, kept: LatchState, seen: View) -> LatchState:
+    def _latch_durably(self, latch_store: LatchStore, state: LatchState, seen: View) -> LatchState:
         """Join what the latch store holds, once per poll, and make durable what is new.
 
-        What cannot be made durable may raise levels in memory, but opens nothing. An app's own latch store may
+        Levels that cannot be made durable rise in memory; gates do not open. An app's own latch store may
         raise anything, and must not cost us the view.
         """
-        proved = ratchet(kept, seen)
+        proved = advance(state, seen)
         try:
             if seen.cluster_id not in self._durable:
-                kept = join(kept, self._load(latch_store, seen.cluster_id))
-            proved = ratchet(kept, seen)
-            moved = ratchet(kept, seen, self._opening(kept, seen))
+                state = join(state, self._load(latch_store, seen.cluster_id))
+            proved = advance(state, seen)
+            moved = advance(state, seen, self._newly_open(state, seen))
             if moved != self._durable[seen.cluster_id]:
                 moved = join(proved, saved := latch_store.save(moved))
                 self._durable[seen.cluster_id] = saved
         except Exception as error:  # noqa: BLE001 - see above
             self._report(error)
             return proved
-        self._trouble = None
+        self._write_error = None
         return moved
 
-    def _opening(self, kept: LatchState, seen: View) -> list[LatchedGate]:
+    def _newly_open(self, state: LatchState, seen: View) -> list[LatchedGate]:
         staleness = self._staleness()
         return [
             LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
             for gate in self.gates()
             if gate.policy == "sticky"
-            and (gate.name, text := str(gate.requirement)) not in kept.gates
+            and (gate.name, text := str(gate.requirement)) not in state.gates
             and evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).open
         ]
 
@@ -276,24 +262,24 @@ class Store(Generic[G]):
             there = latch_store.load(cluster_id) or there
         except LatchStoreCorrupt as error:
             logger.error("%s", error)  # noqa: TRY400 - the sentence says it all, a traceback would bury it
-            self._damage = str(error)
+            self._corruption = str(error)
         self._durable[cluster_id] = there
         return there
 
     def _report(self, error: Exception) -> None:
         said = str(error) if isinstance(error, LatchStoreError) else f"the latch store failed: {error!r}"
-        if self._trouble != said:
+        if self._write_error != said:
             logger.error("latches are not durable: %s", said)
-        self._trouble = said
+        self._write_error = said
 
-    def _settle_all(self, view: View, gates: Iterable[G], closing: int = logging.WARNING) -> list[Event]:
-        """Decide these gates. The caller holds ``settled``."""
-        return [event for gate in gates for event in self._settle(gate, self._decide(gate, view), closing)]
+    def _update_gates(self, view: View, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
+        """Decide these gates. The caller is within ``changing()``."""
+        return [event for gate in gates for event in self._update(gate, self._decide(gate, view), closing)]
 
-    def _settle(self, gate: G, decision: Decision, closing: int = logging.WARNING) -> list[Event]:
+    def _update(self, gate: Gate, decision: Decision, closing: int = logging.WARNING) -> list[Event]:
         """Let a gate take a decision, and log it where it moves the gate: at level ``closing`` where it closes."""
         before = gate.decision
-        gate.settle(decision)
+        gate.update(decision)
         if (before.verdict, before.held is None) == (decision.verdict, decision.held is None):
             return []
         level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO

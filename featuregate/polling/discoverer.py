@@ -1,7 +1,7 @@
 """The poll loop: ask every broker, again and again, and keep gates fresh.
 
 One coroutine polls. ``with Discoverer(...)`` runs it in a daemon thread, ``async with Discoverer(...)`` as a task of
-the caller's loop. Between polls the loop holds its discoverer weakly, so that one that is forgotten dies.
+the caller's loop. The worker holds the poller weakly between polls, so that a discoverer without references dies.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import ClosedError, ConfigError, FeatureGateError, NotPicklable, RefreshTimedOut
-from featuregate.gating.events import Polled, PollFailed
+from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
-from featuregate.polling.poll import take_in
-from featuregate.polling.poll_state import Polls
-from featuregate.polling.schedule import next_delay
+from featuregate.polling.poll_state import PollState
+from featuregate.polling.poller import Poller
+from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
-from featuregate.requirements import Requirement, parse, served_in
+from featuregate.requirements import ExcludedApis, Requirement, excluded_apis, parse, served_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,13 +32,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from featuregate.gating.events import Event, MetricsHook, OnChange
+    from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.gates import Pin
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
-    from featuregate.net.probe import BrokerList
-    from featuregate.requirements import ExcludedApis
     from featuregate.roles import BrokerListSource
+    from featuregate.sources.source import Source
     from featuregate.view.cluster_view import View
 
 __all__ = ["Discoverer"]
@@ -63,6 +61,8 @@ class Discoverer:
     config
         The very dict the app gives confluent-kafka, Java-style or Spark-style (``kafka.``) properties, a
         ``host:port,host:port`` string, or the path of a ``.properties`` file.
+    source
+        Where polls get their answers, in place of ``config``: see :class:`featuregate.sources.source.Source`.
     interval
         Seconds between polls of a quiet cluster; a tenth of it while a roll is going on, and never more than half of
         ``stale_after``.
@@ -100,8 +100,9 @@ class Discoverer:
 
     def __init__(
         self,
-        config: Mapping[str, Any] | str | Path,
+        config: Mapping[str, Any] | str | Path | None = None,
         *,
+        source: Source | None = None,
         interval: float = 60.0,
         timeout: float | None = None,
         stale_after: float | None = None,
@@ -118,37 +119,39 @@ class Discoverer:
             endless = name != "interval" and value == float("inf")  # never stale, never forgotten
             if value is not None and not (type(value) in {int, float} and (0 < value < float("inf") or endless)):
                 raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
-        from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
-
-        self._settings = Settings.parse(
-            config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
-        )
-        if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
-            raise ConfigError(
-                "cluster_id",
-                "is missing: listed brokers tell no cluster id, and the latches of a latch store belong to one;"
-                " give the cluster's id, or a name that stays the same for as long as the cluster exists",
-            )
-        self._chance = chance
-        self._clock = clock
-        self._polls = polls = Polls(
+        if source is None:
+            if config is None:
+                raise ConfigError("config", "is missing: give the app's properties, or a source")
+            source, exclude_apis = _broker_source(config, broker_list, cluster_id, timeout, exclude_apis)
+            if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
+                raise ConfigError(
+                    "cluster_id",
+                    "is missing: listed brokers tell no cluster id, and the latches of a latch store belong to one;"
+                    " give the cluster's id, or a name that stays the same for as long as the cluster exists",
+                )
+        elif config is not None or timeout is not None or cluster_id is not None or broker_list != "cluster":
+            raise ConfigError("source", "has its own config, timeout, broker_list and cluster_id")
+        state = PollState(
             interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after
         )
-        self._store: Store[Gate] = Store(
+        self._store = self._make_store(
             latch_store=FileLatchStore(latch_store) if isinstance(latch_store, str | os.PathLike) else latch_store,
             wall=_wall,
             metrics=metrics,
-            staleness=lambda: polls.staleness(clock()),
-            exclude_apis=self._settings.exclude_apis,
+            staleness=lambda: state.staleness(clock()),
+            exclude_apis=exclude_apis if isinstance(exclude_apis, ExcludedApis) else excluded_apis(exclude_apis or ""),
         )
-        self._broker_list: BrokerList | None = None
+        self._updater = ViewUpdater(self._store, state, clock)
+        self._poller = Poller(source, self._updater, chance=chance)
         self._worker: Worker | None = None
         self._lock = threading.RLock()
         _alive.add(self)
 
+    def _make_store(self, **options: Any) -> Store:
+        return Store(**options)
+
     def __repr__(self) -> str:
-        hosts = ",".join(str(address) for address in self._settings.bootstrap)
-        return f"<Discoverer of {hosts}: {self.health()['status']}>"
+        return f"<Discoverer of {self._poller.source}: {self.health()['status']}>"
 
     def __reduce__(self) -> str:
         raise NotPicklable(
@@ -162,13 +165,13 @@ class Discoverer:
         self._start(Worker.in_thread)
         return self
 
-    def _start(self, begin: Callable[[Self], Worker]) -> None:
+    def _start(self, begin: Callable[[Poller], Worker]) -> None:
         """Start polling where nothing polls, also where a loop that polled has ended."""
         with self._lock:
-            if not self._polls.closed and (self._worker is None or not self._worker.alive()):
-                self._worker = begin(self)
+            if not self._poller.closed and (self._worker is None or not self._worker.alive()):
+                self._worker = begin(self._poller)
             # Perhaps just now: this lock lets the signal handlers of its own thread through.
-            closed = self._polls.closed
+            closed = self._poller.closed
         if closed:
             self.close()
             raise ClosedError("this discoverer has been closed; make a new one")
@@ -179,7 +182,8 @@ class Discoverer:
         Closing twice is closing once.
         """
         with self._lock:
-            self._polls.closed, worker, self._worker = True, self._worker, None
+            worker, self._worker = self._worker, None
+            self._poller.close()
         if worker is not None:
             worker.stop()
         self._store.close()
@@ -214,7 +218,7 @@ class Discoverer:
         self._lock = threading.RLock()
         self._store.renew_locks()
         self._worker = None
-        if not self._polls.closed:
+        if not self._poller.closed:
             for gate in self._store.gates():
                 gate.forked()
 
@@ -228,7 +232,7 @@ class Discoverer:
     @property
     def latched(self) -> Mapping[str, int]:
         """The highest finalized level ever seen of each feature of this cluster. Never falls."""
-        return self._store.kept.levels
+        return self._store.latch_state.levels
 
     def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
         """Return the gate of this name; starts polling where nothing polls yet.
@@ -268,8 +272,7 @@ class Discoverer:
 
     def pin(self) -> dict[str, Pin]:
         """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""
-        with self._store.settled:
-            return {gate.name: gate.pin() for gate in self._store.gates()}
+        return self._store.pin()
 
     def wait(self, timeout: float) -> bool:
         """Block until there is a view, for ``timeout`` seconds at most; return whether there is.
@@ -289,13 +292,12 @@ class Discoverer:
         worker = self._worker  # once: another thread may close it between two looks
         if worker is not None and worker.is_here():
             raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
-        if not self._polls.closed:
+        if not self._poller.closed:
             self.ensure_polling()
-        with self._store.settled:
-            self._store.settled.wait_for(lambda: done() or self._polls.closed, timeout)
-            if self._polls.closed and not done():
-                raise ClosedError("this discoverer has been closed while somebody waited")
-            return done()
+        self._store.wait_for(lambda: done() or self._poller.closed, timeout)
+        if self._poller.closed and not done():
+            raise ClosedError("this discoverer has been closed while a call waited")
+        return done()
 
     def refresh(self, timeout: float | None = None) -> View:
         """Ask every broker now, and return the view that comes of it.
@@ -312,15 +314,15 @@ class Discoverer:
         RefreshTimedOut
             No poll has ended in time.
         """
-        bound = 2 * self._settings.total_timeout if timeout is None else timeout
-        ticket = self._polls.started + 1
+        bound = 2 * self._poller.source.timeout if timeout is None else timeout
+        ticket = self._poller.next_number
         self.ensure_polling()
         worker = self._worker
         if worker is not None:
-            worker.ring()
-        if not self.wait_until(lambda: self._polls.finished >= ticket, bound):
+            worker.wake()
+        if not self.wait_until(lambda: self._poller.finished >= ticket, bound):
             raise RefreshTimedOut(bound)
-        error = self._polls.last_error
+        error = self._poller.last_error
         if error is not None:
             raise error
         assert self._store.view is not None
@@ -339,61 +341,27 @@ class Discoverer:
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
         sentences. ``gates`` maps each gate to whether it is open.
         """
-        found = self._polls.health(self._store.view, self._clock(), latch_store_error=self._store.latch_store_error)
+        found = self._updater.health()
         worker = self._worker
         found["polling"] = worker is not None and worker.alive()
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         return found
 
-    # ------------------------------------------------------------------ the loop's side
 
-    async def poll(self) -> float:
-        """Poll once, and return the seconds until the next poll. Called by the worker; never raises."""
-        polls, began = self._polls, self._clock()
-        polls.started = number = polls.started + 1
-        if polls.stale(began):  # a process that was stopped, or a machine that slept, wakes here
-            self._store.reconsider()
-        try:
-            event: Event = await self._look(began)
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
-            event = self._note_failure(error, began)
-        now = self._clock()
-        if polls.stale(now):
-            self._store.reconsider()
-        with self._store.settled:
-            polls.finished = number  # not one more: a poll that a fork or a close cut off has no end
-            self._store.settled.notify_all()
-        self._store.tell(event)
-        rolling = polls.rolling(self._store.view, now)
-        return next_delay(
-            polls.interval,
-            failures=polls.failures,
-            rolling=rolling,
-            chance=self._chance(),
-            fresh_for=polls.fresh_for(now),
-        )
+def _broker_source(
+    config: Mapping[str, Any] | str | Path,
+    broker_list: BrokerListSource,
+    cluster_id: str | None,
+    timeout: float | None,
+    exclude_apis: ExcludedApis | str | None,
+) -> tuple[Source, ExcludedApis]:
+    from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
+    from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415
 
-    async def _look(self, began: float) -> Event:
-        from featuregate.sources.brokers import ask  # noqa: PLC0415 - asyncio and sockets only once somebody polls
-
-        asked = await ask(self._settings, self._broker_list)
-        self._broker_list, now = asked.broker_list, self._clock()
-        view = take_in(asked, self._settings.role, polls=self._polls, store=self._store, now=now)
-        return Polled(
-            cluster_id=view.cluster_id,
-            epoch=view.epoch,
-            seconds=now - began,
-            answered=len(view.brokers) - len(view.missing),
-            known=len(view.brokers),
-        )
-
-    def _note_failure(self, error: Exception, began: float) -> PollFailed:
-        if not isinstance(error, FeatureGateError):
-            logger.error("a poll failed in a way that it should not")
-        elif not self._polls.failures:
-            logger.warning("nobody answered: %s", error)
-        self._polls.failed(error)
-        return PollFailed(error=str(error), failures=self._polls.failures, seconds=self._clock() - began)
+    settings = Settings.parse(
+        config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
+    )
+    return BrokerSource(settings), settings.exclude_apis
 
 
 _alive: weakref.WeakSet[Discoverer] = weakref.WeakSet()

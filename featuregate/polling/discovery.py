@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from featuregate.blocking import run_blocking
-from featuregate.sources.brokers import ask
+from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,7 @@ async def adiscover(
     from featuregate.config import Settings  # noqa: PLC0415 - see above
 
     settings = Settings.parse(config, broker_list=broker_list, total_timeout=timeout)
-    asked = await ask(settings)
-    return asked.view(settings.role)
+    return (await BrokerSource(settings).fetch()).merge()
 
 
 def discover(

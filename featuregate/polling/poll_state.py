@@ -1,4 +1,4 @@
-"""What the polls so far have shown about themselves: times, failures, and brokers that vanished. No I/O, no clock."""
+"""What the polls so far have shown: their times, their failures, and brokers that vanished. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["Polls"]
+__all__ = ["PollState"]
 
 
 @dataclass(slots=True, kw_only=True)
-class Polls:
-    """The memory of the poll loop. Times are seconds of one monotonic clock, which is passed in."""
+class PollState:
+    """What polls have shown so far. Times are seconds of one monotonic clock, which is passed in."""
 
     interval: float
     stale_after: float
@@ -48,13 +48,22 @@ class Polls:
     vanished_since: dict[tuple[str | None, int], float] = field(default_factory=dict)
     """Brokers that were listed and are not any more, by cluster id and node id."""
 
-    def failed(self, error: Exception) -> None:
-        """Note a poll that nobody answered."""
+    def begin(self) -> int:
+        """Note that a poll begins, and return its number."""
+        self.started += 1
+        return self.started
+
+    def end(self, number: int) -> None:
+        """Note that this poll has ended. One that a fork or a close cut off never does."""
+        self.finished = number
+
+    def fail(self, error: Exception) -> None:
+        """Note a poll that no broker answered."""
         self.failures += 1
         self.last_error = error
 
-    def succeeded(self, before: View | None, after: View, now: float) -> None:
-        """Note a poll that somebody answered, and what the view became by it."""
+    def succeed(self, before: View | None, after: View, now: float) -> None:
+        """Note a poll that a broker answered, and how it changed the view."""
         self.failures = 0
         self.last_error = None
         self.succeeded_at = now

@@ -1,6 +1,6 @@
 """What runs the poll loop: a daemon thread with a loop of its own, or a task of the caller's loop.
 
-Both run the same coroutine. Whoever stops, rings or forgets a worker may do so from any thread.
+Both run the same coroutine. Any thread may stop, wake or drop a worker.
 """
 
 from __future__ import annotations
@@ -8,27 +8,21 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["Poller", "Worker"]
+    from featuregate.polling.poller import Poller
+
+__all__ = ["Worker"]
 
 JOIN_SECONDS = 5.0
 
 
-class Poller(Protocol):
-    """What a worker works for."""
-
-    async def poll(self) -> float:
-        """Poll once, and return the seconds until the next poll."""
-        ...
-
-
 class Worker:
-    """Polls until it is stopped, or until nobody holds its poller any more."""
+    """Polls until it is stopped, or until its poller has no other reference."""
 
     def __init__(self, poller: Poller) -> None:
         self._poller = weakref.ref(poller)
@@ -36,7 +30,7 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._bell: asyncio.Event | None = None
+        self._wake: asyncio.Event | None = None
         # Runs wherever the garbage collector happens to run, so it may neither block nor lock.
         weakref.finalize(poller, self._halt).atexit = False
 
@@ -57,10 +51,10 @@ class Worker:
         worker._task = asyncio.get_running_loop().create_task(worker._run(), name="featuregate-poll")
         return worker
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Poll now rather than later."""
-        if self._bell is not None:
-            self._call_in_loop(self._bell.set)
+        if self._wake is not None:
+            self._call_in_loop(self._wake.set)
 
     def stop(self) -> None:
         """Stop, also in the middle of a poll. A thread has ended when this returns."""
@@ -113,7 +107,7 @@ class Worker:
     async def _run(self) -> None:
         import asyncio  # noqa: PLC0415 - see in_task
 
-        self._loop, self._bell = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         self._task = asyncio.current_task()
         while not self._stopping:
             poller = self._poller()
@@ -123,5 +117,5 @@ class Worker:
             del poller
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
-                    await self._bell.wait()
-            self._bell.clear()
+                    await self._wake.wait()
+            self._wake.clear()

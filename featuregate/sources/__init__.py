@@ -1,1 +1,6 @@
-"""Where polls get their answers: the brokers of a cluster."""
+"""Where a poll gets its answers: the protocol of a source, and the sources that ask brokers.
+
+- `featuregate.sources.source` says what a source is and what it returns;
+- `featuregate.sources.brokers` asks every broker of a cluster;
+- `featuregate.sources.one_node` asks one node alone.
+"""

@@ -1,83 +1,90 @@
-"""Ask every broker of a cluster, and give what they said as values."""
+"""Ask every broker of a cluster, and translate what they answer into values."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from featuregate.errors import BrokerError
 from featuregate.kafka_errors import NONE, kafka_error
+from featuregate.sources.source import BrokerAnswers
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange, above_zero
-from featuregate.view.cluster_view import merge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from featuregate.config import Settings
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import Role
-    from featuregate.view.cluster_view import View
 
-__all__ = ["Asked", "ask", "broker_answer"]
-
-
-class Asked(NamedTuple):
-    """What every broker said, and the broker list by which they were found."""
-
-    broker_list: BrokerList
-    answers: tuple[BrokerAnswer, ...]
-    at: float
-    """Seconds since the Unix epoch."""
-
-    def view(self, role: Role, *, previous: View | None = None, unlisted: tuple[BrokerAnswer, ...] = ()) -> View:
-        """Merge it, with the view before and with brokers that are known but not listed."""
-        return merge(
-            (*self.answers, *unlisted),
-            cluster_id=self.broker_list.cluster_id,
-            controller_id=self.broker_list.controller_id,
-            broker_list=self.broker_list.source,
-            role=role,
-            previous=previous,
-            seen_at=self.at,
-        )
+__all__ = ["BrokerSource", "broker_answer", "broker_answers"]
 
 
-async def ask(settings: Settings, known: BrokerList | None = None) -> Asked:
-    """Ask every broker once.
+class BrokerSource:
+    """Asks every broker of a cluster, each on a fresh connection.
 
-    Parameters
-    ----------
-    settings
-        Where and how to ask.
-    known
-        The broker list of the last time: brokers are looked for there first, and at the bootstrap list only when all of
-        them are gone.
-
-    Raises
-    ------
-    DiscoveryError
-        Nobody answered; the error carries the cause of each.
+    Nodes of the last broker list are asked for the next one first, and the bootstrap list only when all of them are
+    gone.
     """
-    from featuregate.net.probe import probe_all  # noqa: PLC0415 - see above
 
-    found = await probe_all(settings, known)
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._broker_list: BrokerList | None = None
+
+    def __str__(self) -> str:
+        return ",".join(str(address) for address in self.settings.bootstrap)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for all brokers together (``total_timeout``)."""
+        return self.settings.total_timeout
+
+    async def fetch(self) -> BrokerAnswers:
+        """Ask every broker once.
+
+        Raises
+        ------
+        ConfigError
+            Certificates or keys that the settings name cannot be used.
+        DiscoveryError
+            No broker answered; the error carries the cause of each.
+        """
+        from featuregate.net.probe import probe_all  # noqa: PLC0415 - asyncio and sockets only once somebody polls
+
+        probe = await probe_all(self.settings, self._broker_list)
+        self._broker_list = probe.broker_list
+        return broker_answers(probe.broker_list, probe.heard, self.settings.role)
+
+
+def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role: Role) -> BrokerAnswers:
+    """Translate the results of a probe that ended just now."""
     at = datetime.now(UTC).timestamp()
-    return Asked(found.broker_list, tuple(broker_answer(heard, answered_at=at) for heard in found.heard), at)
+    return BrokerAnswers(
+        cluster_id=broker_list.cluster_id,
+        controller_id=broker_list.controller_id,
+        broker_list=broker_list.source,
+        registered=broker_list.registered,
+        role=role,
+        answers=tuple(broker_answer(result, answered_at=at) for result in results),
+        answered_at=at,
+    )
 
 
-def broker_answer(heard: ProbeResult, answered_at: float) -> BrokerAnswer:
-    """Translate what the network heard from one broker. Only here does the domain meet a message.
+def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
+    """Translate the result of one broker. Nowhere else does a message become an answer.
 
     An answer that carries an error code is a failure.
     """
     silent = BrokerAnswer(
-        node_id=heard.node_id,
-        host=heard.address.host,
-        port=heard.address.port,
-        role="controller" if heard.role == "controller" else "broker",
+        node_id=result.node_id,
+        host=result.address.host,
+        port=result.address.port,
+        role="controller" if result.role == "controller" else "broker",
         answered_at=answered_at,
-        failure=_failure(heard),
+        failure=_failure(result),
     )
-    response = heard.response
+    response = result.response
     if silent.failure is not None or response is None:
         return silent
     return replace(
@@ -89,15 +96,15 @@ def broker_answer(heard: ProbeResult, answered_at: float) -> BrokerAnswer:
             (name, lowest) for name, (lowest, highest) in sorted(response.finalized.items()) if highest > 0
         ),
         epoch=max(response.epoch, -1),
-        asked_version=heard.version,
+        asked_version=result.version,
     )
 
 
-def _failure(heard: ProbeResult) -> Failure | None:
-    if heard.failure is not None:
-        named = heard.failure.name if isinstance(heard.failure, BrokerError) else type(heard.failure).__name__
-        return Failure(named, str(heard.failure))
-    if heard.response is None:
+def _failure(result: ProbeResult) -> Failure | None:
+    if result.failure is not None:
+        named = result.failure.name if isinstance(result.failure, BrokerError) else type(result.failure).__name__
+        return Failure(named, str(result.failure))
+    if result.response is None:
         return Failure("NoAnswer", "nothing was heard")
-    code = heard.response.error_code
+    code = result.response.error_code
     return None if code == NONE else Failure(kafka_error(code).name, f"answered with error {code}")

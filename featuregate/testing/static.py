@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import ClosedError, DiscoveryError
 from featuregate.gating.decisions import Decision, Reason
-from featuregate.gating.gates import Gate
 from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
 from featuregate.testing.fakes.releases import release_facts
@@ -25,14 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Self
 
-    from featuregate.gating.decisions import Staleness, Verdict
+    from featuregate.gating.decisions import Verdict
+    from featuregate.gating.gates import Gate
     from featuregate.requirements import ExcludedApis
     from featuregate.view.cluster_view import View
 
 __all__ = ["StaticFeatures", "release_view"]
 
-_NOWHERE: Final = "featuregate.invalid:9092"
-"""A name that never resolves (RFC 2606). Nobody dials it."""
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
 _ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
 
@@ -51,13 +49,13 @@ class StaticFeatures(Discoverer):
     """
 
     def __init__(self, view: View | None = None, *, exclude_apis: ExcludedApis | str | None = None) -> None:
-        super().__init__(_NOWHERE, clock=lambda: 0.0, exclude_apis=exclude_apis)
-        polls = self._polls
-        self._store = self._forcing = _ForcingStore(
-            staleness=lambda: polls.staleness(0.0), exclude_apis=self._settings.exclude_apis
-        )
+        super().__init__(source=_NoSource(), clock=lambda: 0.0, exclude_apis=exclude_apis)
         if view is not None:
             self.show(view)
+
+    def _make_store(self, **options: Any) -> Store:
+        self._forcing = _ForcingStore(**options)
+        return self._forcing
 
     def __repr__(self) -> str:
         return f"<StaticFeatures over {self.view!r}>"
@@ -71,8 +69,7 @@ class StaticFeatures(Discoverer):
         before = self.view
         if before is not None and before.cluster_id == view.cluster_id and before.epoch > view.epoch:
             view = replace(view, epoch=before.epoch, finalized=before.finalized, finalized_min=before.finalized_min)
-        self._polls.succeeded(before, view, 0.0)
-        self._store.offer(view)
+        self._updater.apply(view)
 
     def force_open(self, *gates: str) -> None:
         """Hold the gates of these names open, whatever the view says; gates that are made later too."""
@@ -84,7 +81,7 @@ class StaticFeatures(Discoverer):
 
     def start(self) -> Self:
         """Do nothing: there is nothing to start."""
-        if self._polls.closed:
+        if self._poller.closed:
             raise ClosedError("these features have been closed; make new ones")
         return self
 
@@ -109,21 +106,30 @@ class StaticFeatures(Discoverer):
         return super().wait_until(done, 0)
 
 
-class _ForcingStore(Store[Gate]):
+class _NoSource:
+    """Features without a network have nobody to ask: the test shows views."""
+
+    timeout = 0.0
+
+    async def fetch(self) -> View:
+        """Raise."""
+        raise DiscoveryError([])
+
+
+class _ForcingStore(Store):
     """A store that decides some gates by order."""
 
-    def __init__(self, *, staleness: Callable[[], Staleness], exclude_apis: ExcludedApis) -> None:
-        super().__init__(wall=_wall, staleness=staleness, exclude_apis=exclude_apis)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._forced: dict[str, Verdict] = {}
 
     def force(self, gates: Iterable[str], verdict: Verdict) -> None:
         """Decide the gates of these names from now on, those that exist at once."""
-        with self.settled:
+        with self.changing():
             self._forced |= dict.fromkeys(gates, verdict)
             forced = [gate for gate in self.gates() if gate.name in self._forced]
-            events = [event for gate in forced for event in self._settle(gate, self._decide(gate, self.view))]
-            self.settled.notify_all()
-        self.tell(*events)
+            events = [event for gate in forced for event in self._update(gate, self._decide(gate, self.view))]
+        self.notify(*events)
 
     def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:
         """Add it, and decide it even where there is no view yet."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import KEYS, named, requirements, small_conditions, views
 
 from featuregate import catalog
-from featuregate.gating.decisions import Decision, Verdict, doubt, evaluate
+from featuregate.gating.decisions import Decision, Verdict, as_unknown, evaluate
 from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.cluster_view import View, merge
@@ -392,7 +392,7 @@ def test_before_any_view_a_decision_is_unknown() -> None:
 )
 def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: Verdict) -> None:
     """It takes an open verdict back, and leaves others as they are."""
-    decision = doubt(evaluate(view(seen), TXN), "the view is fresh", "nobody has answered for 90 s")
+    decision = as_unknown(evaluate(view(seen), TXN), "the view is fresh", "nobody has answered for 90 s")
     assert (decision.verdict, decision.open) == (doubted, False)
     assert decision.reasons[0] == ("the view is fresh", None, None, "unknown", "nobody has answered for 90 s")
 
@@ -400,7 +400,7 @@ def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: Verdict) -> None:
 def test_doubt_about_a_held_decision_takes_the_hold_back() -> None:
     """What is doubted is not held."""
     held = replace(evaluate(view(broker(1)), TXN), held="held open")
-    assert not doubt(held, "the view is fresh", "no").open
+    assert not as_unknown(held, "the view is fresh", "no").open
 
 
 def test_decisions_survive_pickling() -> None:

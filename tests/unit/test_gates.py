@@ -69,7 +69,7 @@ def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None
 
 def test_a_gate_is_as_true_as_it_is_open(gate: Gate, store: Store) -> None:
     """`if gate:` is not a trap."""
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert gate
     assert "open" in repr(gate)
 
@@ -84,7 +84,7 @@ def test_invariant_5_a_check_asks_nobody(gate: Gate, owner: Owner) -> None:
 def test_invariant_5_a_check_does_not_wait_for_the_lock(gate: Gate, store: Store) -> None:
     """Another thread may be in the middle of a poll, for as long as it likes."""
     seen: list[bool] = []
-    with store.settled:
+    with store.changing():
         reader = threading.Thread(target=lambda: seen.append(gate.open))
         reader.start()
         reader.join(20)
@@ -93,7 +93,7 @@ def test_invariant_5_a_check_does_not_wait_for_the_lock(gate: Gate, store: Store
 
 def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate: Gate, store: Store) -> None:
     """Only require() raises."""
-    store.offer(view(broker(1), broker(2, txn=2)))
+    store.update(view(broker(1), broker(2, txn=2)))
     with pytest.raises(GateClosed) as caught:
         gate.require()
     for word in ("eos", "TxnOffsetCommit>=3", "broker 2 (b2:9092)"):
@@ -102,14 +102,14 @@ def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate:
 
 def test_require_returns_when_it_is_open(gate: Gate, store: Store) -> None:
     """Nothing else happens."""
-    store.offer(view(broker()))
+    store.update(view(broker()))
     gate.require()
 
 
 def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store) -> None:
     """The discoverer does the waiting."""
     assert not gate.wait(0.5)
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert gate.wait(0.5)
     assert owner.waits == [0.5, 0.5]
 
@@ -117,9 +117,9 @@ def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store
 def test_a_pin_stays_while_the_gate_moves(owner: Owner, store: Store) -> None:
     """One decision for one unit of work."""
     gate = bind(store, owner, "live")
-    store.offer(view(broker()))
+    store.update(view(broker()))
     pin = gate.pin()
-    store.offer(view(broker(1), deaf(2)))
+    store.update(view(broker(1), deaf(2)))
     assert not gate.open
     assert pin.open
     assert pickle.loads(pickle.dumps(pin)) == pin
@@ -140,7 +140,7 @@ def test_a_check_has_no_hook_that_would_slow_it_down() -> None:
 
 def test_a_gate_in_a_forked_child_revives_its_owner_once(gate: Gate, owner: Owner, store: Store) -> None:
     """The first check in a forked child starts a poll loop; the next ones are bare reads again."""
-    store.offer(view(broker()))
+    store.update(view(broker()))
     gate.forked()
     assert gate.open
     assert gate.open
@@ -150,10 +150,10 @@ def test_a_gate_in_a_forked_child_revives_its_owner_once(gate: Gate, owner: Owne
 
 def test_a_gate_in_a_forked_child_takes_a_decision(gate: Gate, owner: Owner, store: Store) -> None:
     """Where something else has started the poll loop already, the next check need not."""
-    store.offer(view(broker()))
+    store.update(view(broker()))
     decision = gate.decision
     gate.forked()
-    gate.settle(decision)
+    gate.update(decision)
     assert gate.open
     assert owner.revived == 0
 
@@ -163,7 +163,7 @@ def test_invariant_8_a_pin_is_a_check_too(
     gate: Gate, owner: Owner, store: Store, check: Callable[[Gate], bool]
 ) -> None:
     """A forked worker that only takes pins must not wait for ever for a poll that nobody starts."""
-    store.offer(view(broker()))
+    store.update(view(broker()))
     gate.forked()
     assert check(gate)
     assert owner.revived == 1
@@ -183,7 +183,7 @@ def test_a_guard_runs_the_function_only_while_open(gate: Gate, store: Store) -> 
         return f"new {number} {word}"
 
     assert new(1, word="a") == "old 1 a"
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert new(2, word="b") == "new 2 b"
 
 
@@ -196,7 +196,7 @@ def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store) -> None:
 
     with pytest.raises(GateClosed, match="eos"):
         new()
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert new() == "new"
 
 
@@ -226,7 +226,7 @@ def test_a_guard_stands_before_a_method(gate: Gate, store: Store) -> None:
             return f"new {self.name}"
 
     assert App().new() == "old app"
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert App().new() == "new app"
 
 
@@ -243,7 +243,7 @@ async def test_a_guard_stands_before_a_coroutine_function(gate: Gate, store: Sto
 
     assert inspect.iscoroutinefunction(new)
     early = new()
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert await early == "new"
 
 

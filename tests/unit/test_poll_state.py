@@ -10,22 +10,24 @@ from builders import broker, deaf, view
 
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import FRESH
-from featuregate.polling.poll_state import Polls
+from featuregate.polling.poll_state import PollState
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
-def make() -> Polls:
-    return Polls(interval=10, stale_after=30, forget_after=100)
+def make() -> PollState:
+    return PollState(interval=10, stale_after=30, forget_after=100)
 
 
-def succeed(polls: Polls, seen: View, now: float, before: View | None = None) -> View:
-    polls.succeeded(before, seen, now)
+def succeed(polls: PollState, seen: View, now: float, before: View | None = None) -> View:
+    polls.succeed(before, seen, now)
     return seen
 
 
-def health(polls: Polls, seen: View | None, now: float, *, latch_store_error: str | None = None) -> dict[str, object]:
+def health(
+    polls: PollState, seen: View | None, now: float, *, latch_store_error: str | None = None
+) -> dict[str, object]:
     found = polls.health(seen, now, latch_store_error=latch_store_error)
     json.dumps(found)
     return found
@@ -39,7 +41,7 @@ def test_before_the_first_poll_it_is_starting() -> None:
 def test_failures_before_the_first_view_are_failing() -> None:
     """With the last error in words."""
     polls = make()
-    polls.failed(DiscoveryError([("b:9092", OSError("refused"))]))
+    polls.fail(DiscoveryError([("b:9092", OSError("refused"))]))
     found = health(polls, None, 0)
     assert (found["status"], found["failures"]) == ("failing", 1)
     assert "refused" in str(found["last_error"])
@@ -67,7 +69,7 @@ def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
     """The view stays; its age tells."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
-    polls.failed(DiscoveryError([]))
+    polls.fail(DiscoveryError([]))
     assert health(polls, seen, 20)["status"] == "degraded"
     assert health(polls, seen, 31)["status"] == "stale"
     assert polls.stale(31)
@@ -77,7 +79,7 @@ def test_a_success_ends_the_failures() -> None:
     """Nothing of them is left."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
-    polls.failed(DiscoveryError([]))
+    polls.fail(DiscoveryError([]))
     succeed(polls, seen, 1, seen)
     assert health(polls, seen, 1)["status"] == "ok"
 

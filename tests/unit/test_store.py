@@ -63,12 +63,12 @@ class Shelved:
         return kept
 
 
-def make(latch_store: LatchStore | None = None) -> tuple[Store[Gate], list[Event]]:
+def make(latch_store: LatchStore | None = None) -> tuple[Store, list[Event]]:
     events: list[Event] = []
     return Store(latch_store=latch_store, wall=lambda: 7.0, metrics=events.append), events
 
 
-def add(store: Store[Gate], requirement: Requirement = TXN, *, name: str = "eos", policy: Policy = "sticky") -> Gate:
+def add(store: Store, requirement: Requirement = TXN, *, name: str = "eos", policy: Policy = "sticky") -> Gate:
     return store.add_gate(name, lambda: Gate(name, requirement, policy=policy, owner=Nobody()))
 
 
@@ -77,16 +77,16 @@ def test_a_gate_opens_when_a_view_proves_it() -> None:
     store, _ = make()
     gate = add(store)
     assert not gate.open
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     assert not gate.open
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert gate.open
 
 
 def test_a_gate_that_comes_late_is_settled_by_the_view_so_far() -> None:
     """It need not wait for the next poll."""
     store, _ = make()
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert add(store).open
 
 
@@ -108,9 +108,9 @@ def test_invariant_1_a_lower_epoch_of_the_same_cluster_is_refused() -> None:
     """A stale broker that speaks late changes nothing."""
     store, events = make()
     fresh = view(broker(epoch=10, transaction_version=2))
-    store.offer(fresh)
+    store.update(fresh)
     events.clear()
-    assert not store.offer(view(broker(epoch=9, transaction_version=1)))
+    assert not store.update(view(broker(epoch=9, transaction_version=1)))
     assert store.view is fresh
     assert events == []
 
@@ -119,8 +119,8 @@ def test_invariant_1_a_new_cluster_id_starts_afresh_and_says_so(caplog: pytest.L
     """Rebuilt under the same addresses: lower epochs are right, and latches of the old one are not held."""
     store, _ = make()
     gate = add(store)
-    store.offer(view(broker(epoch=10, txn=3)))
-    store.offer(view(broker(epoch=1, txn=2), cluster_id="d"))
+    store.update(view(broker(epoch=10, txn=3)))
+    store.update(view(broker(epoch=1, txn=2), cluster_id="d"))
     assert not gate.open
     assert "cluster id changed from c to d" in caplog.text
 
@@ -129,9 +129,9 @@ def test_invariant_2_the_latches_of_a_cluster_are_there_when_it_comes_back() -> 
     """A bootstrap list that led astray for a while costs nothing."""
     store, _ = make()
     gate = add(store)
-    store.offer(view(broker(txn=3)))
-    store.offer(view(broker(txn=2), cluster_id="d"))
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=3)))
+    store.update(view(broker(txn=2), cluster_id="d"))
+    store.update(view(broker(txn=2)))
     assert gate.open
 
 
@@ -139,23 +139,23 @@ def test_invariant_2_a_sticky_gate_stays_open() -> None:
     """Through a stale broker and through an operator's downgrade at a higher epoch, which is logged as a warning."""
     store, _ = make()
     gate = add(store, TV2)
-    store.offer(view(broker(epoch=10, transaction_version=2)))
-    store.offer(view(broker(epoch=20, transaction_version=1)))
+    store.update(view(broker(epoch=10, transaction_version=2)))
+    store.update(view(broker(epoch=20, transaction_version=1)))
     assert gate.open
     assert "fell to 1 at epoch 20" in str(gate.decision)
     assert store.view is not None
     assert store.view.level("transaction.version") == 1  # the view may fall
-    assert store.kept.levels["transaction.version"] == 2  # what is kept does not
+    assert store.latch_state.levels["transaction.version"] == 2  # what is kept does not
 
 
 def test_a_downgrade_is_loud(caplog: pytest.LogCaptureFixture) -> None:
     """One warning when it is noticed, and none at each poll after."""
     store, _ = make()
     gate = add(store, TV2)
-    store.offer(view(broker(epoch=10, transaction_version=2)))
+    store.update(view(broker(epoch=10, transaction_version=2)))
     caplog.clear()
     for epoch in (20, 30):
-        store.offer(view(broker(epoch=epoch, transaction_version=1)))
+        store.update(view(broker(epoch=epoch, transaction_version=1)))
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert gate.open
 
@@ -164,9 +164,9 @@ def test_a_live_gate_follows_the_view() -> None:
     """Open only while it is proved; a deaf broker proves nothing."""
     store, _ = make()
     gate = add(store, policy="live")
-    store.offer(view(broker(1), broker(2)))
+    store.update(view(broker(1), broker(2)))
     assert gate.open
-    store.offer(view(broker(1), deaf(2)))
+    store.update(view(broker(1), deaf(2)))
     assert not gate.open
 
 
@@ -174,8 +174,8 @@ def test_invariant_3_a_deaf_broker_opens_nothing_and_closes_nothing() -> None:
     """What was latched stays, what was closed stays closed."""
     store, _ = make()
     latched, shut = add(store), add(store, Api("TxnOffsetCommit") >= 4, name="more")
-    store.offer(view(broker(1), broker(2)))
-    store.offer(view(broker(1, txn=4), deaf(2)))
+    store.update(view(broker(1), broker(2)))
+    store.update(view(broker(1, txn=4), deaf(2)))
     assert latched.open
     assert not shut.open
 
@@ -184,12 +184,12 @@ def test_invariant_10_what_is_stale_proves_no_live_gate() -> None:
     """Sticky gates stay, and say that they are held; live ones close with the reason."""
     age = [FRESH]
     events: list[Event] = []
-    store: Store[Gate] = Store(wall=lambda: 7.0, metrics=events.append, staleness=lambda: age[0])
+    store: Store = Store(wall=lambda: 7.0, metrics=events.append, staleness=lambda: age[0])
     live, sticky = add(store, name="live", policy="live"), add(store)
-    store.offer(view(broker()))
+    store.update(view(broker()))
     events.clear()
     age[0] = Staleness(view="nobody has answered for 200 s")
-    store.reconsider()
+    store.reevaluate()
     assert not live.open
     assert sticky.open
     assert "nobody has answered for 200 s" in str(live.decision)
@@ -206,12 +206,12 @@ def test_invariant_10_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
 ) -> None:
     """What is stale opens no new gate, of either policy, and latches none; old levels concern features alone."""
     age, latch_store = [FRESH], Shelved()
-    store: Store[Gate] = Store(latch_store=latch_store, wall=lambda: 7.0, staleness=lambda: age[0])
-    store.offer(view(broker(txn=3, transaction_version=2)))
+    store: Store = Store(latch_store=latch_store, wall=lambda: 7.0, staleness=lambda: age[0])
+    store.update(view(broker(txn=3, transaction_version=2)))
     age[0] = staleness
     api, level = add(store, name="api", policy=policy), add(store, TV2, name="level", policy=policy)
     assert (api.open, level.open) == (api_opens, staleness is FRESH)
-    latched = {key.gate for key in store.kept.gates}
+    latched = {key.gate for key in store.latch_state.gates}
     assert latched == {gate.name for gate in (api, level) if gate.open and policy == "sticky"}
     assert latched <= {key.gate for key in latch_store.load("c").gates}
     if not level.open:
@@ -221,13 +221,13 @@ def test_invariant_10_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
 def test_invariant_10_old_levels_close_no_latch_and_open_none() -> None:
     """Not even where brokers answer, and the view before is offered again with a new time."""
     age = [FRESH]
-    store: Store[Gate] = Store(wall=lambda: 7.0, staleness=lambda: age[0])
+    store: Store = Store(wall=lambda: 7.0, staleness=lambda: age[0])
     live, sticky = add(store, TV2, name="live", policy="live"), add(store, TV2)
     seen = view(broker(epoch=10, transaction_version=2))
-    store.offer(seen)
+    store.update(seen)
     assert live.open
     age[0] = Staleness(levels="no broker reports them")
-    store.offer(view(broker(epoch=-1), previous=seen))
+    store.update(view(broker(epoch=-1), previous=seen))
     assert not live.open
     assert "no broker reports them" in live.decision.summary
     assert sticky.open
@@ -238,11 +238,11 @@ def test_processes_that_share_a_shelf_learn_each_others_latches() -> None:
     latch_store = Shelved()
     (one, _), (other, _) = make(latch_store), make(latch_store)
     first, second = add(one), add(other)
-    one.offer(view(broker(txn=2)))
-    other.offer(view(broker(txn=3)))
+    one.update(view(broker(txn=2)))
+    other.update(view(broker(txn=3)))
     assert second.open
     assert not first.open
-    one.offer(view(broker(txn=2)))
+    one.update(view(broker(txn=2)))
     assert first.open
     assert first.decision.held is not None
 
@@ -251,7 +251,7 @@ def test_making_gates_reads_no_shelf_again() -> None:
     """``features.gate(...).open``, written where it is needed, may run for each message."""
     latch_store = Shelved()
     store, _ = make(latch_store)
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert add(store).open
     loads, saves = latch_store.loads, latch_store.saves
     for _ in range(9):
@@ -264,9 +264,9 @@ def test_a_shelf_that_is_emptied_gets_back_what_a_running_process_holds() -> Non
     latch_store = Shelved()
     store, _ = make(latch_store)
     gate = add(store)
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     latch_store.there.clear()
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     assert gate.open
     assert gate.name in {key.gate for key in latch_store.load("c").gates}
 
@@ -274,9 +274,9 @@ def test_a_shelf_that_is_emptied_gets_back_what_a_running_process_holds() -> Non
 def test_invariant_4_an_epoch_that_moves_is_no_change() -> None:
     """KRaft's epoch rises twice a second on an idle cluster."""
     store, events = make()
-    assert store.offer(view(broker(epoch=10)))
+    assert store.update(view(broker(epoch=10)))
     events.clear()
-    assert not store.offer(view(broker(epoch=11)))
+    assert not store.update(view(broker(epoch=11)))
     assert events == []
     assert store.view is not None
     assert store.view.epoch == 11
@@ -288,8 +288,8 @@ def test_invariant_4_content_that_moves_is_a_change() -> None:
     heard: list[Changed] = []
     store.listen(heard.append)
     first, second = view(broker(group_version=1)), view(broker(epoch=11, group_version=2))
-    store.offer(first)
-    store.offer(second)
+    store.update(first)
+    store.update(second)
     assert [(change.before, change.after) for change in heard] == [(None, first), (first, second)]
     assert "group.version" in str(heard[1].differences[0])
 
@@ -301,7 +301,7 @@ def test_a_listener_can_be_taken_off() -> None:
     off = store.listen(heard.append)
     off()
     off()
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert heard == []
 
 
@@ -315,7 +315,7 @@ def test_a_listener_that_fails_is_logged_and_survived(caplog: pytest.LogCaptureF
 
     store.listen(broken)
     store.listen(heard.append)
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert len(heard) == 1
     assert "broken" in caplog.text
     assert "of the app's making" in caplog.text
@@ -333,7 +333,7 @@ def test_listeners_run_outside_the_lock() -> None:
         done.append(not other.is_alive())
 
     store.listen(listener)
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert done == [True]
 
 
@@ -343,7 +343,7 @@ def test_metrics_are_told_of_gates_that_move() -> None:
     gate = add(store)
     events.clear()
     for _ in range(3):
-        store.offer(view(broker()))
+        store.update(view(broker()))
     moved = [event for event in events if isinstance(event, GateMoved)]
     assert [(event.gate, event.open) for event in moved] == [("eos", True)]
     assert gate.open
@@ -353,12 +353,12 @@ def test_invariant_2_a_latch_outlives_the_process(tmp_path: Path) -> None:
     """After a restart a stale broker does not close the gate."""
     first, _ = make(FileLatchStore(tmp_path))
     gate = add(first)
-    first.offer(view(broker(txn=3)))
+    first.update(view(broker(txn=3)))
     assert gate.open
     second, _ = make(FileLatchStore(tmp_path))
     again = add(second)
     assert not again.open  # no view yet: which cluster is it?
-    second.offer(view(broker(txn=2)))
+    second.update(view(broker(txn=2)))
     assert again.open
 
 
@@ -368,14 +368,14 @@ def test_invariant_2_a_gate_opens_only_once_its_latch_is_durable(caplog: pytest.
     store, _ = make(latch_store)
     gate = add(store)
     latch_store.fails = LatchStoreError("/latches", "No space left on device")
-    store.offer(view(broker(txn=3)))
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert not gate.open
     assert "durable" in str(gate.decision)
     assert store.latch_store_error == "/latches: No space left on device"
     assert caplog.text.count("latches are not durable") == 1
     latch_store.fails = None
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert gate.open
     assert store.latch_store_error is None
 
@@ -386,7 +386,7 @@ def test_an_unchanged_record_is_not_saved_again() -> None:
     store, _ = make(latch_store)
     gate = add(store)
     for epoch in range(10, 20):
-        store.offer(view(broker(epoch=epoch, group_version=1)))
+        store.update(view(broker(epoch=epoch, group_version=1)))
     assert latch_store.saves == 1
     assert gate.open
 
@@ -397,10 +397,10 @@ def test_what_was_damaged_is_reported_and_gates_start_afresh(tmp_path: Path, cap
     (tmp_path / "c.json").write_text("{")
     store, _ = make(latch_store)
     gate = add(store)
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     assert not gate.open
     assert "set aside" in caplog.text
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert gate.open
     assert store.latch_store_error is not None
     assert "set aside" in store.latch_store_error
@@ -411,15 +411,15 @@ def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
     latch_store = Shelved()
     before, _ = make(latch_store)
     held = add(before)
-    before.offer(view(broker(txn=3)))
+    before.update(view(broker(txn=3)))
     assert held.open
     store, _ = make(latch_store)
     gate = add(store)
     latch_store.fails = LatchStoreError("/latches", "Permission denied")
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     assert not gate.open
     latch_store.fails = None
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     assert gate.open
 
 
@@ -427,8 +427,8 @@ def test_a_cluster_without_an_id_latches_in_memory() -> None:
     """Where no latch store was asked for."""
     store, _ = make()
     gate = add(store)
-    store.offer(view(broker(txn=3), cluster_id=None))
-    store.offer(view(broker(txn=2), cluster_id=None))
+    store.update(view(broker(txn=3), cluster_id=None))
+    store.update(view(broker(txn=2), cluster_id=None))
     assert gate.open
 
 
@@ -437,7 +437,7 @@ def test_a_shelf_for_a_cluster_without_an_id_is_an_error_that_says_what_to_do() 
     latch_store = Shelved()
     store, _ = make(latch_store)
     gate = add(store)
-    store.offer(view(broker(txn=3), cluster_id=None))
+    store.update(view(broker(txn=3), cluster_id=None))
     assert not gate.open
     assert latch_store.saves == 0
     assert "name the cluster by cluster_id" in str(store.latch_store_error)
@@ -447,10 +447,10 @@ def test_damage_found_while_saving_is_reported() -> None:
     """Somebody else broke the file after it was read."""
     latch_store = Shelved()
     store, _ = make(latch_store)
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     gate = add(store)
     latch_store.fails = LatchStoreCorrupt("/latches/c.json", "/latches/c.damaged-1", "JSONDecodeError")
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert not gate.open
     assert "set aside" in str(store.latch_store_error)
 
@@ -458,9 +458,9 @@ def test_damage_found_while_saving_is_reported() -> None:
 def test_invariant_1_the_highest_epoch_of_a_cluster_is_remembered_while_another_one_answers() -> None:
     """A bootstrap list that leads to two clusters in turn must not let a stale broker of one speak for it."""
     store, _ = make()
-    store.offer(view(broker(epoch=100, transaction_version=1)))
-    store.offer(view(broker(epoch=1), cluster_id="d"))
-    assert not store.offer(view(broker(epoch=50, transaction_version=2)))
+    store.update(view(broker(epoch=100, transaction_version=1)))
+    store.update(view(broker(epoch=1), cluster_id="d"))
+    assert not store.update(view(broker(epoch=50, transaction_version=2)))
     assert not add(store, TV2).open
 
 
@@ -468,7 +468,7 @@ def test_only_so_many_clusters_are_remembered() -> None:
     """Ids come over the network: another one at each poll must not fill the memory."""
     store, _ = make()
     for number in range(20):
-        store.offer(view(broker(), cluster_id=str(number)))
+        store.update(view(broker(), cluster_id=str(number)))
     assert [store.last(str(number)) is None for number in (0, 15, 16, 19)] == [True, True, False, False]
 
 
@@ -490,12 +490,13 @@ def test_invariant_5_a_shelf_that_hangs_holds_up_only_who_writes() -> None:
     latch_store = Hanging()
     store, _ = make(latch_store)
     gate = add(store)
-    writer = threading.Thread(target=store.offer, args=(view(broker(txn=3)),))
+    writer = threading.Thread(target=store.update, args=(view(broker(txn=3)),))
     writer.start()
     assert latch_store.asked.wait(BOUND)
-    free = store.settled.acquire(timeout=1)
-    if free:
-        store.settled.release()
+    pinned = threading.Thread(target=store.pin)
+    pinned.start()
+    pinned.join(BOUND)
+    free = not pinned.is_alive()
     seen_meanwhile = store.view
     latch_store.back.set()
     writer.join(BOUND)
@@ -510,7 +511,7 @@ def test_listing_gates_takes_no_lock() -> None:
     gate = add(store)
     listed: list[Gate] = []
     other = threading.Thread(target=lambda: listed.extend(store.gates()))
-    with store.settled:
+    with store.changing():
         other.start()
         other.join(BOUND)
         assert listed == [gate]
@@ -531,10 +532,10 @@ def test_a_shelf_that_raises_anything_costs_durability_and_not_the_view() -> Non
     """Live gates go on following the cluster; sticky ones stay shut, and health says why."""
     store, _ = make(Rude())
     live, sticky = add(store, name="live", policy="live"), add(store)
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     assert live.open
     assert not sticky.open
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=2)))
     assert not live.open
     assert "ZeroDivisionError" in str(store.latch_store_error)
 
@@ -557,11 +558,11 @@ def test_invariant_2_a_shelf_that_forgets_closes_nothing() -> None:
     latch_store = Forgetful()
     store, _ = make(latch_store)
     gate = add(store)
-    store.offer(view(broker(txn=3)))
+    store.update(view(broker(txn=3)))
     latch_store.forgets = True
     late = add(store, Api("TxnOffsetCommit") >= 4, name="late")
-    store.offer(view(broker(txn=4)))
-    store.offer(view(broker(txn=2)))
+    store.update(view(broker(txn=4)))
+    store.update(view(broker(txn=2)))
     assert gate.open
     assert not late.open
 
@@ -574,7 +575,7 @@ def test_taking_a_listener_off_twice_leaves_its_other_place() -> None:
     store.listen(heard.append)
     off()
     off()
-    store.offer(view(broker()))
+    store.update(view(broker()))
     assert len(heard) == 1
 
 
@@ -588,7 +589,7 @@ def test_a_listener_that_raises_anything_does_not_end_the_poll_loop(error: type[
         raise error
 
     def poll() -> None:
-        store.offer(view(broker()))
+        store.update(view(broker()))
         ended.append(True)
 
     store.listen(broken)
@@ -608,4 +609,4 @@ def test_a_signal_during_a_hook_reaches_the_app(error: type[BaseException]) -> N
 
     store.listen(interrupted)
     with pytest.raises(error):
-        store.offer(view(broker()))
+        store.update(view(broker()))

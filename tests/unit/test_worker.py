@@ -51,7 +51,7 @@ def test_it_polls_at_once_and_when_it_is_rung() -> None:
     poller = Counting()
     worker = Worker.in_thread(poller)
     assert poller.wait_for(1)
-    worker.ring()
+    worker.wake()
     assert poller.wait_for(2)
     worker.stop()
     assert not worker.alive()
@@ -185,7 +185,7 @@ def test_ringing_after_the_end_is_harmless() -> None:
     """The loop is closed by then."""
     worker = Worker.in_thread(Counting())
     worker.stop()
-    worker.ring()
+    worker.wake()
 
 
 @pytest.mark.parametrize("round_", range(20))

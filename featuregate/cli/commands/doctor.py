@@ -15,7 +15,7 @@ from featuregate.cli.output import printable
 from featuregate.config import Settings
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS
-from featuregate.sources.brokers import ask
+from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
     import argparse
@@ -54,16 +54,17 @@ async def _examine(settings: Settings) -> list[Finding]:
     if not any(visit.broker_list for visit in visits):
         return findings
     try:
-        first = await ask(settings)
+        source = BrokerSource(settings)
+        first = await source.fetch()
         await asyncio.sleep(APART)
-        second = await ask(settings, first.broker_list)
+        second = await source.fetch()
     except DiscoveryError as error:
         return [*findings, _gone(error)]
-    views = first.view(settings.role), second.view(settings.role)
+    views = first.merge(), second.merge()
     # What is said of a broker need not be said of its address too.
     silent = {broker.address for broker in views[1].missing}
     findings = [finding for finding in findings if finding.where not in silent]
-    findings += about_broker_list(registered=second.broker_list.registered, role=settings.role)
+    findings += about_broker_list(registered=second.registered, role=settings.role)
     return [*findings, *about_cluster(*views)]
 
 

@@ -6,6 +6,7 @@ ours, so ours go in front on standard error, where upstream has its log.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +15,6 @@ from featuregate.admin.client import SETTLE_SECONDS, UPDATE_SECONDS, Admin
 from featuregate.catalog import tool_table
 from featuregate.cli.commands.describe import columns, rows
 from featuregate.cli.exit_codes import FAILED, CommandError
-from featuregate.cli.one_node import NoSuchNode, view_of_node
 from featuregate.cli.output import print_stderr, printable
 from featuregate.config import Settings
 from featuregate.config.properties import read_properties
@@ -31,6 +31,7 @@ from featuregate.errors import (
 )
 from featuregate.net.dial import RESOLVING
 from featuregate.polling.discovery import discover
+from featuregate.sources.one_node import NoSuchNode, OneNodeSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +94,8 @@ class Client:
     def _look(self, node_id: int | None) -> View:
         if node_id is None:
             return discover(self._config, timeout=UPDATE_SECONDS)
-        return view_of_node(Settings.parse(self._config, total_timeout=UPDATE_SECONDS), node_id)
+        settings = Settings.parse(self._config, total_timeout=UPDATE_SECONDS)
+        return asyncio.run(OneNodeSource(settings, node_id).fetch()).merge()
 
     def update(self, updates: tuple[Update, ...], *, dry_run: bool) -> dict[str, str]:
         """Change levels, or try to; return the controller's words where they are an error, by feature.

@@ -8,11 +8,10 @@ from featuregate.errors import DiscoveryError
 from featuregate.gating.gates import Gate
 from featuregate.gating.latches import LatchState, join
 from featuregate.gating.store import Store
-from featuregate.net.probe import BrokerList
-from featuregate.polling.poll import take_in
-from featuregate.polling.poll_state import Polls
+from featuregate.polling.poll_state import PollState
+from featuregate.polling.view_updater import ViewUpdater
 from featuregate.requirements import parse
-from featuregate.sources.brokers import Asked
+from featuregate.sources.source import BrokerAnswers
 from featuregate.testing.simulator.client import fetch_broker_list, probe
 
 if TYPE_CHECKING:
@@ -86,13 +85,14 @@ class App:
 
     def restart(self) -> None:
         """End the process, and begin another one: the app forgets its views and keeps its latch store."""
-        self._polls = Polls(interval=_INTERVAL, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
-        self._store: Store[Gate] = Store(
+        state = PollState(interval=_INTERVAL, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
+        self._store = Store(
             latch_store=self.latch_store,
             wall=lambda: self.now,
             metrics=self.events.append,
-            staleness=lambda: self._polls.staleness(self.elapsed),
+            staleness=lambda: self._updater.state.staleness(self.elapsed),
         )
+        self._updater = ViewUpdater(self._store, state, lambda: self.elapsed)
         self.sticky = {requirement: self.gate(requirement, "sticky") for requirement in self.requirements}
         self.live = {requirement: self.gate(requirement, "live") for requirement in self.requirements}
 
@@ -104,14 +104,13 @@ class App:
     @property
     def latched(self) -> Mapping[str, int]:
         """The highest finalized level of each feature that the app has seen in this cluster."""
-        return self._store.kept.levels
+        return self._store.latch_state.levels
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass. Gates learn that the view is stale, as they do from a discoverer between two polls."""
         self.now += seconds
         self.elapsed += seconds
-        if self._polls.stale(self.elapsed):
-            self._store.reconsider()
+        self._updater.expire()
 
     def poll(self, cluster: Cluster, *, cut: Mapping[int, int] | None = None) -> View | None:
         """Probe every listed broker on a new connection, and update view and gates.
@@ -132,17 +131,19 @@ class App:
         cuts = cut or {}
         answers = tuple(probe(cluster, node_id, now=self.now, cut_after=cuts.get(node_id)) for node_id in listed)
         if not any(answer.answered for answer in answers):
-            self._polls.failed(DiscoveryError([]))
+            self._updater.fail(DiscoveryError([]))
             return None
-        broker_list = BrokerList(
-            cluster_id=cluster.cluster_id,
-            controller_id=cluster.controller_id,
-            nodes=(),
-            source="cluster",
-            registered=registered,
+        return self._updater.apply(
+            BrokerAnswers(
+                cluster_id=cluster.cluster_id,
+                controller_id=cluster.controller_id,
+                broker_list="cluster",
+                registered=registered,
+                role="broker",
+                answers=answers,
+                answered_at=self.now,
+            )
         )
-        asked = Asked(broker_list, answers, self.now)
-        return take_in(asked, "broker", polls=self._polls, store=self._store, now=self.elapsed)
 
     def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
         """Return the gate of this name, created now if it does not exist."""

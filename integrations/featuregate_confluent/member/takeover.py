@@ -110,7 +110,7 @@ class Takeover:
     def _have_producers(self) -> None:
         """Have those of the model, for whatever is owned already."""
         if self._group_state.model.per_partition:
-            # LatchState partitions have theirs, but where a v2 that was never committed in had given them back.
+            # Kept partitions have theirs, but where a v2 that was never committed in had given them back.
             self._producers.take([key for key in self._assigned if key not in self._producers])
         else:
             self._producers.open_for_process()

@@ -14,7 +14,7 @@ from featuregate import Decision
 from featuregate.errors import ConfigError
 from featuregate.gating.latch_store import document_of as kept_document
 from featuregate.gating.latch_store import kept_from
-from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, decide, ratchet
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
 from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinCorrupt
 from featuregate_spark.snapshot import Snapshot, snapshot_from
@@ -110,7 +110,7 @@ def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: I
         )
     kept = before.kept if before else FrozenMap()
     known = kept.get(view.cluster_id, LatchState(cluster_id=view.cluster_id))
-    moved = ratchet(known, view, _opening(known, view, gates, at))
+    moved = advance(known, view, _opening(known, view, gates, at))
     decisions = {gate.name: _decide(moved, view, gate) for gate in gates}
     kept = FrozenMap({**kept, view.cluster_id: moved})
     return BatchPin(batch_id=batch_id, snapshot=Snapshot.of(view, decisions), kept=kept)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.gating.latches import LatchState, ratchet
+from featuregate.gating.latches import LatchState, advance
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 from featuregate.view.cluster_view import merge
 from featuregate_spark.errors import OffsetCorrupt
@@ -60,7 +60,7 @@ def next_state(before: FeatureState | None, now: View) -> FeatureState:
     held = LatchState() if before is None else LatchState(cluster_id=before.view.cluster_id, levels=before.latched)
     same = before is not None and before.view.same_content(view)
     number = 0 if before is None else before.number
-    return FeatureState(number=number if same else number + 1, view=view, latched=ratchet(held, view).levels)
+    return FeatureState(number=number if same else number + 1, view=view, latched=advance(held, view).levels)
 
 
 # ---------------------------------------------------------------------- levels

@@ -115,7 +115,7 @@ def test_verbose_shows_the_log_on_standard_error(start: Start) -> None:
     """And nothing of it on standard output."""
     process = start("watch", "--for", "0.1", "--verbose", "--bootstrap-server", "127.0.0.1:1")
     out, err = process.communicate(timeout=60)
-    assert "WARNING featuregate: nobody answered" in err
+    assert "WARNING featuregate: a poll failed: no broker answered" in err
     assert "WARNING" not in out
 
 

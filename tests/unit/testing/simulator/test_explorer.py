@@ -11,7 +11,7 @@ import pytest
 
 from featuregate.gating.decisions import FRESH
 from featuregate.gating.gates import Gate
-from featuregate.polling.poll_state import Polls
+from featuregate.polling.poll_state import PollState
 from featuregate.testing import simulator
 from featuregate.testing.simulator import (
     AppRequirements,
@@ -206,7 +206,7 @@ class BlindApp(App):
     def poll(self, cluster, *, cut=None):
         assert not cut
         view = replace(view_of(cluster, now=self.now), finalized={"group.version": 1})
-        self._store.offer(view)
+        self._store.update(view)
         return view
 
 
@@ -247,19 +247,19 @@ class OpenGate(Gate):
 
 
 class PolledApp(App):
-    """Polls with another memory."""
+    """Polls with another poll state."""
 
-    Memory: type[Polls]
+    Memory: type[PollState]
 
     def restart(self) -> None:
         super().restart()
-        self._polls = self.Memory(interval=5, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
+        self._updater.state = self.Memory(interval=5, stale_after=STALE_AFTER, forget_after=FORGET_AFTER)
 
 
 class ForgetsEarlyApp(PolledApp):
     """Does not notice, in a list that holds fenced brokers too, that one which had vanished is back."""
 
-    class Memory(Polls):
+    class Memory(PollState):
         def vanished(self, before, cluster_id, listed, now, *, registered):
             return () if registered else super().vanished(before, cluster_id, listed, now, registered=registered)
 
@@ -267,7 +267,7 @@ class ForgetsEarlyApp(PolledApp):
 class AgelessApp(PolledApp):
     """Believes a view of any age."""
 
-    class Memory(Polls):
+    class Memory(PollState):
         def staleness(self, now):
             del now
             return FRESH
@@ -276,7 +276,7 @@ class AgelessApp(PolledApp):
 class AgelessLevelsApp(PolledApp):
     """Believes the levels of a view for as long as anybody answers."""
 
-    class Memory(Polls):
+    class Memory(PollState):
         def staleness(self, now):
             return super().staleness(now)._replace(levels=None)
 

@@ -5,7 +5,7 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.gating.latches import LatchedGate, LatchState, decide, join, ratchet
+from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
 from featuregate.requirements import Api, Feature, Requirement
 
 TV2 = Feature("transaction.version") >= 2
@@ -61,7 +61,7 @@ def test_invariant_2_levels_never_fall_over_any_sequence_of_views(seen: list[tup
     """Stale, downgraded or absent: what was highest stays."""
     kept = LatchState(cluster_id="c")
     for epoch, levels in seen:
-        after = ratchet(kept, view(broker(epoch=epoch, **levels)))
+        after = advance(kept, view(broker(epoch=epoch, **levels)))
         for name, level in kept.levels.items():
             assert after.levels[name] >= level
         for name, level in levels.items():
@@ -71,7 +71,7 @@ def test_invariant_2_levels_never_fall_over_any_sequence_of_views(seen: list[tup
 
 def test_invariant_1_another_cluster_starts_afresh() -> None:
     """What one cluster has shown says nothing of another."""
-    after = ratchet(latched("eos", TV2, transaction_version=2), view(broker(group_version=1), cluster_id="d"))
+    after = advance(latched("eos", TV2, transaction_version=2), view(broker(group_version=1), cluster_id="d"))
     assert after == LatchState(cluster_id="d", levels={"group.version": 1})
 
 

@@ -1,0 +1,92 @@
+"""Polls a source: fetch, update the view, and say when the next poll is due."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from featuregate.gating.events import Polled
+from featuregate.polling.schedule import next_delay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.gating.events import Event
+    from featuregate.polling.view_updater import ViewUpdater
+    from featuregate.sources.source import Source
+    from featuregate.view.cluster_view import View
+
+__all__ = ["Poller"]
+
+
+class Poller:
+    """Polls one source, and writes what it learns through a view updater.
+
+    Parameters
+    ----------
+    chance
+        Returns a random number from 0 to 1, for the jitter between polls.
+    """
+
+    def __init__(self, source: Source, updater: ViewUpdater, *, chance: Callable[[], float] = random.random) -> None:
+        self.source = source
+        self._updater = updater
+        self._chance = chance
+
+    @property
+    def next_number(self) -> int:
+        """The number of the poll that begins next; the first is 1."""
+        return self._updater.state.started + 1
+
+    @property
+    def finished(self) -> int:
+        """The number of the last poll that has ended; 0 before the first."""
+        return self._updater.state.finished
+
+    @property
+    def last_error(self) -> Exception | None:
+        """Why the last poll failed; None where it did not."""
+        return self._updater.state.last_error
+
+    @property
+    def closed(self) -> bool:
+        """Whether polling has ended for good."""
+        return self._updater.state.closed
+
+    def close(self) -> None:
+        """End polling for good: from now on the view proves nothing new."""
+        self._updater.state.closed = True
+
+    async def poll(self) -> float:
+        """Poll once, and return the seconds until the next poll. Never raises."""
+        updater, state, store = self._updater, self._updater.state, self._updater.store
+        began, number = updater.clock(), state.begin()
+        updater.expire()  # a process that was stopped, or a machine that slept, wakes here
+        try:
+            view = updater.apply(await self.source.fetch())
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
+            event: Event = updater.fail(error, seconds=updater.clock() - began)
+        else:
+            event = _polled(view, seconds=updater.clock() - began)
+        updater.expire()
+        with store.changing():
+            state.end(number)
+        store.notify(event)
+        now = updater.clock()
+        return next_delay(
+            state.interval,
+            failures=state.failures,
+            rolling=state.rolling(store.view, now),
+            chance=self._chance(),
+            fresh_for=state.fresh_for(now),
+        )
+
+
+def _polled(view: View, *, seconds: float) -> Polled:
+    return Polled(
+        cluster_id=view.cluster_id,
+        epoch=view.epoch,
+        seconds=seconds,
+        answered=len(view.brokers) - len(view.missing),
+        known=len(view.brokers),
+    )

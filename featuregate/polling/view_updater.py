@@ -1,0 +1,76 @@
+"""What one poll changes: answers become a view, and the store and the poll state learn of it.
+
+Discoverers, the simulator's apps and features for tests all come through here.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from featuregate.errors import FeatureGateError
+from featuregate.gating.events import PollFailed
+from featuregate.sources.source import BrokerAnswers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.gating.store import Store
+    from featuregate.polling.poll_state import PollState
+    from featuregate.view.cluster_view import View
+
+__all__ = ["ViewUpdater"]
+
+logger = logging.getLogger("featuregate")
+
+
+class ViewUpdater:
+    """Writes what polls bring into a store and a poll state. No other object writes to either.
+
+    Parameters
+    ----------
+    clock
+        Seconds of a monotonic clock.
+    """
+
+    def __init__(self, store: Store, state: PollState, clock: Callable[[], float]) -> None:
+        self.store = store
+        self.state = state
+        self.clock = clock
+
+    def apply(self, fetched: BrokerAnswers | View) -> View:
+        """Take in what a source returned, and return the view that comes of it.
+
+        Answers of brokers are merged with the last view of their cluster and with its brokers that have vanished.
+        """
+        now = self.clock()
+        view = self._merge(fetched, now) if isinstance(fetched, BrokerAnswers) else fetched
+        with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
+            self.state.succeed(self.store.view, view, now)
+            events = self.store.commit(view)
+        self.store.notify(*events)
+        return view
+
+    def fail(self, error: Exception, *, seconds: float = 0.0) -> PollFailed:
+        """Note that a source returned nothing; ``seconds`` is how long that took."""
+        if not isinstance(error, FeatureGateError):
+            logger.error("a poll failed in a way that it should not", exc_info=error)
+        elif not self.state.failures:
+            logger.warning("a poll failed: %s", error)
+        self.state.fail(error)
+        return PollFailed(error=str(error), failures=self.state.failures, seconds=seconds)
+
+    def expire(self) -> None:
+        """Decide every gate again where the view has grown stale."""
+        if self.state.stale(self.clock()):
+            self.store.reevaluate()
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of polling as plain JSON-able values."""
+        return self.state.health(self.store.view, self.clock(), latch_store_error=self.store.latch_store_error)
+
+    def _merge(self, fetched: BrokerAnswers, now: float) -> View:
+        last = self.store.last(fetched.cluster_id)
+        listed = {answer.node_id for answer in fetched.answers}
+        vanished = self.state.vanished(last, fetched.cluster_id, listed, now, registered=fetched.registered)
+        return fetched.merge(previous=last, unlisted=vanished)

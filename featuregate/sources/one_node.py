@@ -1,0 +1,74 @@
+"""Ask one node alone: what ``describe --node-id`` shows (KIP-1160)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from featuregate.config import Address
+from featuregate.errors import FeatureGateError
+from featuregate.net.cluster_metadata import check_role, find, identity_of
+from featuregate.net.connection import Connection
+from featuregate.net.probe import ProbeResult
+from featuregate.sources.brokers import broker_answers
+
+if TYPE_CHECKING:
+    from featuregate.config import Settings
+    from featuregate.sources.source import BrokerAnswers
+
+__all__ = ["NoSuchNode", "OneNodeSource"]
+
+
+class NoSuchNode(FeatureGateError):
+    """The cluster lists no node of this id. The text lists the ids that it has."""
+
+
+class OneNodeSource:
+    """Asks a broker for the list, and then one node of it.
+
+    Nodes that can check it are told which one we expect (KIP-1242), so that none answers in another's place.
+    """
+
+    def __init__(self, settings: Settings, node_id: int) -> None:
+        self._settings = settings
+        self._node_id = node_id
+
+    def __str__(self) -> str:
+        return f"node {self._node_id} of {','.join(map(str, self._settings.bootstrap))}"
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for the list and the node together (``total_timeout``)."""
+        return self._settings.total_timeout
+
+    async def fetch(self) -> BrokerAnswers:
+        """Ask the node.
+
+        Raises
+        ------
+        NoSuchNode
+            The cluster has no such node.
+        FeatureGateError
+            No broker tells the list, or the node does not answer.
+        """
+        settings = self._settings
+        deadline = asyncio.get_running_loop().time() + settings.total_timeout
+        broker_list = (await find(settings, None, deadline)).broker_list
+        node = next((node for node in broker_list.nodes if node.node_id == self._node_id), None)
+        if node is None:
+            there = ", ".join(str(node.node_id) for node in broker_list.nodes)
+            raise NoSuchNode(f"this cluster has no {settings.role} {self._node_id}; its {settings.role}s are: {there}")
+        address = Address(node.host, node.port)
+        with await Connection.open(address, settings, identity_of(broker_list, node)) as connection:
+            negotiated = await connection.negotiate()
+        check_role(address, settings, negotiated)
+        result = ProbeResult(
+            node_id=node.node_id,
+            address=address,
+            role=settings.role,
+            response=negotiated.response,
+            version=negotiated.version,
+            failure=None,
+            seconds=0.0,
+        )
+        return broker_answers(broker_list, [result], settings.role)

@@ -1,0 +1,72 @@
+"""What a source of polls is, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from featuregate.view.cluster_view import merge
+
+if TYPE_CHECKING:
+    from featuregate.roles import BrokerListSource, Role
+    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.cluster_view import View
+
+__all__ = ["BrokerAnswers", "Source"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerAnswers:
+    """The answers of one poll, one for each broker of the list, and the cluster that they belong to."""
+
+    cluster_id: str | None
+    """None: the cluster does not tell (before 0.10.1), or the bootstrap list is used and the app names no id."""
+    controller_id: int | None
+    broker_list: BrokerListSource
+    registered: bool
+    """Whether the list names brokers that are registered and down, too."""
+    role: Role
+    answers: tuple[BrokerAnswer, ...]
+    answered_at: float
+    """Seconds since the Unix epoch."""
+
+    def merge(self, *, previous: View | None = None, unlisted: tuple[BrokerAnswer, ...] = ()) -> View:
+        """Merge the answers into a view.
+
+        Parameters
+        ----------
+        previous
+            The view before: its epoch and finalized levels stay where no answer is newer.
+        unlisted
+            Brokers that are known and not in the list of this poll.
+        """
+        return merge(
+            (*self.answers, *unlisted),
+            cluster_id=self.cluster_id,
+            controller_id=self.controller_id,
+            broker_list=self.broker_list,
+            role=self.role,
+            previous=previous,
+            seen_at=self.answered_at,
+        )
+
+
+class Source(Protocol):
+    """Where a :class:`~featuregate.Discoverer` gets its answers; ``str()`` of it says where that is."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that :meth:`fetch` takes at the most."""
+        ...
+
+    async def fetch(self) -> BrokerAnswers | View:
+        """Return the answers of every broker, or a view that was merged elsewhere.
+
+        Only one call runs at a time.
+
+        Raises
+        ------
+        FeatureGateError
+            There is no answer, such as :class:`~featuregate.errors.DiscoveryError`. The view before stays, and ages.
+        """
+        ...

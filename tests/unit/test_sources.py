@@ -1,0 +1,103 @@
+"""Discoverers take any source, and treat a view that was merged elsewhere as their own polls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import featuregate as fg
+from featuregate.config import Settings
+from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.sources.brokers import BrokerSource
+from featuregate.testing import FakeCluster, release_view
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.sources.source import BrokerAnswers
+
+HOUR = 3600.0
+BOUND = 30.0
+NEW = release_view("4.2")
+
+
+class Views:
+    """Returns views as they are scripted, the last one for ever."""
+
+    timeout = 1.0
+
+    def __init__(self, *views: fg.View | None) -> None:
+        self._views = list(views)
+
+    def __str__(self) -> str:
+        return "a script"
+
+    async def fetch(self) -> BrokerAnswers | fg.View:
+        view = self._views.pop(0) if len(self._views) > 1 else self._views[0]
+        if view is None:
+            raise DiscoveryError([])
+        return view
+
+
+def test_a_view_that_was_merged_elsewhere_opens_a_gate() -> None:
+    """A relay gives views."""
+    with fg.Discoverer(source=Views(NEW), interval=HOUR) as features:
+        gate = features.gate("groups", "group.version>=1")
+        assert gate.wait(BOUND)
+        assert features.health()["status"] == "ok"
+        assert repr(features) == "<Discoverer of a script: ok>"
+
+
+def test_invariant_1_a_view_of_a_lower_epoch_is_refused_from_any_source() -> None:
+    """A relay may fall behind, too."""
+    late = replace(NEW, epoch=NEW.epoch - 1, finalized={})
+    with fg.Discoverer(source=Views(NEW, late), interval=HOUR) as features:
+        gate = features.gate("groups", "group.version>=1", policy="live")
+        features.refresh(BOUND)
+        features.refresh(BOUND)
+        assert gate.open
+        assert features.view == NEW
+
+
+def test_a_source_that_returns_nothing_fails_the_poll_and_the_view_stays() -> None:
+    """As where no broker answers."""
+    with fg.Discoverer(source=Views(NEW, None), interval=HOUR) as features:
+        features.refresh(BOUND)
+        with pytest.raises(DiscoveryError):
+            features.refresh(BOUND)
+        assert features.view == NEW
+
+
+def test_latches_of_a_source_outlive_the_process(tmp_path: Path) -> None:
+    """The view names the cluster that they belong to."""
+    with fg.Discoverer(source=Views(NEW), interval=HOUR, latch_store=tmp_path) as features:
+        assert features.gate("groups", "group.version>=1").wait(BOUND)
+    old = replace(NEW, epoch=NEW.epoch + 1, finalized={})
+    with fg.Discoverer(source=Views(old), interval=HOUR, latch_store=tmp_path) as features:
+        assert features.gate("groups", "group.version>=1").wait(BOUND)
+
+
+async def test_the_answers_of_brokers_merge_into_what_discover_returns(fake_cluster) -> None:
+    """There is one way to ask."""
+    cluster: FakeCluster = fake_cluster(2)
+    source = BrokerSource(Settings.parse(cluster.bootstrap))
+    answers = await source.fetch()
+    assert answers.merge().same_content(await fg.adiscover(cluster.bootstrap))
+    assert str(source) == cluster.bootstrap
+
+
+@pytest.mark.parametrize(
+    "more", [{"config": "localhost:9092"}, {"timeout": 5}, {"cluster_id": "orders"}, {"broker_list": "bootstrap"}]
+)
+def test_a_source_stands_alone(more) -> None:
+    """What belongs to brokers is said to the source."""
+    with pytest.raises(ConfigError, match=r"^source: "):
+        fg.Discoverer(source=Views(NEW), **more)
+
+
+def test_a_discoverer_needs_a_config_or_a_source() -> None:
+    """And says so."""
+    with pytest.raises(ConfigError, match=r"^config: is missing"):
+        fg.Discoverer()
