@@ -54,6 +54,10 @@ class MockKafka:
             time.sleep(_PAUSE)
         _lib.rd_kafka_mock_clear_requests(self._cluster)
 
+    def count(self, api_key: int) -> int:
+        """Return how many requests of this kind have arrived since the last wait."""
+        return self._requests().count(api_key)
+
     def _requests(self) -> list[int]:
         count = ctypes.c_size_t()
         found = _lib.rd_kafka_mock_get_requests(self._cluster, ctypes.byref(count))

@@ -1,0 +1,76 @@
+"""Batches, rows and progress of the Spark sink, for tests of its shards without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, TopicPartition
+
+from featuregate_spark.sink.shards import Batch, Shard, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["batch_on", "commit_progress", "records_of", "rows_of", "values_in"]
+
+BOUND = 30.0
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+COLUMNS = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "headers": HEADERS,
+}
+
+
+def batch_on(connection: Mapping[str, Any], query: str = "output", batch_id: int = 7, **more: Any) -> Batch:
+    """Return a batch of two shards, whose query and topic have one name."""
+    known: dict[str, Any] = {
+        "query": query,
+        "batch_id": batch_id,
+        "sharding": Sharding(2),
+        "progress_topic": query,
+        "topic": query,
+        "producer": {**connection, "linger.ms": 0},
+        "connection": dict(connection),
+        "stable_offsets": True,
+        "timeout": BOUND,
+    }
+    return Batch(**{**known, **more})
+
+
+def rows_of(shard: Shard, *values: bytes, partition: int | None = 0) -> pa.RecordBatch:
+    """Return rows with these values, as the plan of a batch gives them to a task."""
+    return records_of(shard, *({"value": value, "partition": partition} for value in values))
+
+
+def records_of(shard: Shard, *records: Mapping[str, Any]) -> pa.RecordBatch:
+    """Return rows with these columns; the other columns are null."""
+    columns = {name: pa.array([record.get(name) for record in records], kind) for name, kind in COLUMNS.items()}
+    columns["here"] = pa.array([record.get("here", True) for record in records])
+    return pa.RecordBatch.from_pydict({"shard": pa.array([shard.number] * len(records), pa.int32()), **columns})
+
+
+def commit_progress(shard: Shard, next_batch: int, metadata: str | None = None) -> None:
+    """Commit the progress of a shard, as another attempt does, but without a transaction."""
+    batch = shard.batch
+    offset = TopicPartition(
+        batch.progress_topic, shard.number, next_batch, batch.sharding.to_metadata() if metadata is None else metadata
+    )
+    with Consumer({**batch.connection, "group.id": batch.query, "enable.auto.commit": False}) as consumer:
+        consumer.commit(offsets=[offset], asynchronous=False)
+
+
+def values_in(connection: Mapping[str, Any], topic: str, partition: int = 0) -> list[bytes]:
+    """Read the values of all committed records of a partition."""
+    config = {"group.id": "values", "isolation.level": "read_committed", "enable.partition.eof": True}
+    found: list[bytes] = []
+    with Consumer({**connection, **config, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while True:
+            (message,) = consumer.consume(1, BOUND)
+            if message.error() is not None:
+                return found
+            found.append(message.value() or b"")

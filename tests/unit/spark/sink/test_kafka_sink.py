@@ -1,0 +1,90 @@
+"""How the sink decides to write a batch, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from mock_kafka import MockKafka
+from shards import commit_progress
+
+from featuregate_spark import ProgressLost
+from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink
+from featuregate_spark.sink.options import SinkOptions
+from featuregate_spark.sink.shards import Shard, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featuregate_spark.watch import Watch
+
+OFFSET_FETCH = 9
+
+
+class FakeWatch:
+    """Shows gates, open or closed."""
+
+    def __init__(self, **gates: bool) -> None:
+        self.gates = gates
+
+    def observe(self) -> SimpleNamespace:
+        return SimpleNamespace(gates=[SimpleNamespace(name=name, open=is_open) for name, is_open in self.gates.items()])
+
+
+@pytest.fixture
+def kafka() -> Iterator[MockKafka]:
+    with MockKafka() as kafka:
+        kafka.create_topic("output", partitions=4)
+        yield kafka
+
+
+def sink_on(kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False, first_batch: int = 0) -> KafkaSink:
+    options = SinkOptions(
+        query_name="output",
+        topic="output",
+        progress_topic=None,
+        producer={"bootstrap.servers": kafka.bootstrap},
+        shards=None,
+        shard_by=(),
+        first_batch=first_batch,
+        timeout=30.0,
+    )
+    watch = cast("Watch", FakeWatch(**{STABLE_OFFSETS_GATE: stable_offsets, ZSTD_GATE: zstd}))
+    return KafkaSink(cast("Any", None), options, watch=watch, emit=lambda _: None)
+
+
+def test_a_first_batch_has_a_shard_for_each_core(kafka: MockKafka) -> None:
+    """As far as the topic has partitions."""
+    assert sink_on(kafka).batch(0, cores=3).sharding == Sharding(3)
+    assert sink_on(kafka).batch(0, cores=9).sharding == Sharding(4)
+
+
+def test_a_batch_follows_the_gates_of_now(kafka: MockKafka) -> None:
+    """Which are those of the session."""
+    batch = sink_on(kafka, stable_offsets=False, zstd=True).batch(0, cores=1)
+    assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
+
+
+def test_a_batch_that_has_begun_keeps_its_sharding_in_another_process(kafka: MockKafka) -> None:
+    """Its rows are led to the shards of the first run (P8)."""
+    begun = sink_on(kafka).batch(0, cores=3)
+    commit_progress(Shard(begun, 2), 1)
+    assert sink_on(kafka).batch(0, cores=1).sharding == Sharding(3)
+
+
+def test_a_later_batch_without_progress_is_refused(kafka: MockKafka) -> None:
+    """The offsets may have expired; the user says whether the sink is new to the query."""
+    with pytest.raises(ProgressLost, match="pass first_batch=5"):
+        sink_on(kafka).batch(5, cores=1)
+    assert sink_on(kafka, first_batch=5).batch(5, cores=1).batch_id == 5
+
+
+def test_a_sink_travels_without_the_state_of_its_process(kafka: MockKafka) -> None:
+    """On Spark Connect another process writes the batches."""
+    sink = sink_on(kafka)
+    sink.batch(0, cores=3)
+    assert sink.__getstate__()["_partitions"] is None
+    assert repr(sink) == "<KafkaSink 'output' to output>"
+    assert pickle.loads(pickle.dumps(sink.batch(0, cores=3))) == sink.batch(0, cores=3)

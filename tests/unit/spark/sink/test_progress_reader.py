@@ -1,0 +1,110 @@
+"""How progress is read from the consumer group, against brokers that answer as each test says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+from mock_kafka import MockKafka
+from shards import batch_on, commit_progress
+
+from featuregate_spark import ProgressLost, WriteFailed
+from featuregate_spark.sink.progress import Progress
+from featuregate_spark.sink.progress_reader import Clients, ProgressReader, ProgressUnavailable, partitions_of
+from featuregate_spark.sink.shards import Batch, Shard, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OFFSET_FETCH = 9
+BOUND = 30.0
+
+
+@pytest.fixture
+def kafka() -> Iterator[MockKafka]:
+    with MockKafka() as kafka:
+        kafka.create_topic("output", partitions=2)
+        yield kafka
+
+
+@pytest.fixture
+def batch(kafka: MockKafka) -> Batch:
+    return batch_on({"bootstrap.servers": kafka.bootstrap})
+
+
+def test_each_shard_has_the_progress_that_it_has_committed(batch: Batch) -> None:
+    """One that has never committed has none."""
+    commit_progress(Shard(batch, 1), 7)
+    with ProgressReader(batch) as reader:
+        assert reader.read([0, 1], BOUND) == {0: None, 1: Progress(7, Sharding(2))}
+
+
+def test_an_offset_of_another_app_is_refused(batch: Batch) -> None:
+    """It commits in the group of the query's name."""
+    commit_progress(Shard(batch, 0), 7, metadata="")
+    with ProgressReader(batch) as reader, pytest.raises(ProgressLost, match="Give the query another name"):
+        reader.read([0], BOUND)
+
+
+def test_a_read_is_repeated_while_a_transaction_holds_the_progress(kafka: MockKafka, batch: Batch) -> None:
+    """Brokers finish a transaction a moment after they have answered its commit."""
+    commit_progress(Shard(batch, 0), 7)
+    kafka.answer(OFFSET_FETCH, [KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS])
+    with ProgressReader(batch) as reader:
+        assert reader.read([0], BOUND) == {0: Progress(7, Sharding(2))}
+
+
+def test_a_read_without_rights_fails_at_once(kafka: MockKafka, batch: Batch) -> None:
+    """No retry changes that."""
+    kafka.answer(OFFSET_FETCH, [KafkaError.GROUP_AUTHORIZATION_FAILED])
+    with ProgressReader(batch) as reader, pytest.raises(WriteFailed, match="GROUP_AUTHORIZATION_FAILED"):
+        reader.read([0], BOUND)
+
+
+def test_a_read_has_a_bound(batch: Batch) -> None:
+    """No broker answers at this address."""
+    silent = batch_on({"bootstrap.servers": "127.0.0.1:1"})
+    with ProgressReader(silent) as reader, pytest.raises(ProgressUnavailable):
+        reader.read([0], 0.1)
+
+
+class FakeConsumer:
+    """Answers each read of offsets with the next of these."""
+
+    def __init__(self, *offsets: int) -> None:
+        self.offsets = list(offsets)
+
+    def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:  # noqa: ARG002 - Kafka's
+        offset = self.offsets.pop(0)
+        return [TopicPartition(each.topic, each.partition, offset, Sharding(2).to_metadata()) for each in wanted]
+
+
+def read_fenced(consumer: FakeConsumer, *, stable_offsets: bool) -> dict[int, Progress | None]:
+    batch = batch_on({}, stable_offsets=stable_offsets)
+    return ProgressReader(batch, Clients(consumer=lambda _: consumer)).read_fenced([0])
+
+
+@pytest.mark.parametrize(("stable_offsets", "offsets"), [(True, [7]), (False, [7, 8, 8])], ids=["stable", "before 2.5"])
+def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
+    *, stable_offsets: bool, offsets: list[int]
+) -> None:
+    """Brokers before 2.5 show an offset a moment after its transaction has ended."""
+    consumer = FakeConsumer(*offsets)
+    assert read_fenced(consumer, stable_offsets=stable_offsets) == {0: Progress(offsets[-1], Sharding(2))}
+    assert not consumer.offsets
+
+
+def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
+    """A topic that does not exist is an error, and is not created."""
+    connection: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
+    assert partitions_of(connection, "output", BOUND) == 2
+    for _ in range(2):
+        with pytest.raises(WriteFailed, match="topic 'nowhere' cannot be written"):
+            partitions_of(connection, "nowhere", BOUND)
+
+
+def test_a_topic_cannot_be_looked_up_without_a_broker() -> None:
+    """The call has a bound, and names the topic."""
+    with pytest.raises(WriteFailed, match="the number of partitions of topic 'output' cannot be read"):
+        partitions_of({"bootstrap.servers": "127.0.0.1:1"}, "output", 0.1)

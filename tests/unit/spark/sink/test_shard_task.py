@@ -1,0 +1,148 @@
+"""The task of one shard, against brokers that answer as each test says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError
+from mock_kafka import MockKafka
+from shards import batch_on, commit_progress, records_of, rows_of, values_in
+
+from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
+from featuregate_spark.sink import shard_producer
+from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shards import Shard, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+PRODUCE, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 25, 26, 28
+
+
+@pytest.fixture
+def kafka() -> Iterator[MockKafka]:
+    with MockKafka() as kafka:
+        kafka.create_topic("output", partitions=2)
+        yield kafka
+
+
+@pytest.fixture
+def connection(kafka: MockKafka) -> dict[str, Any]:
+    return {"bootstrap.servers": kafka.bootstrap}
+
+
+@pytest.fixture
+def shard(connection: dict[str, Any]) -> Shard:
+    return Shard(batch_on(connection), 0)
+
+
+def test_rows_are_written_where_their_columns_say(kafka: MockKafka, connection: dict[str, Any], shard: Shard) -> None:
+    """Each to its topic and partition; a placeholder row is not written."""
+    kafka.create_topic("other")
+    records = [
+        {"value": b"a", "key": b"k", "partition": 0, "headers": [{"key": "h", "value": b"v"}]},
+        {"value": b"bb", "topic": "other"},
+        {"value": None, "here": False},
+    ]
+    done = write_shard(shard, iter([records_of(shard, *records)]))
+    assert done == Committed(rows=2, bytes=4, skipped=False)
+    assert (values_in(connection, "output"), values_in(connection, "other")) == ([b"a"], [b"bb"])
+
+
+def test_a_shard_that_has_committed_is_skipped(connection: dict[str, Any], shard: Shard) -> None:
+    """A replay writes nothing again (P7)."""
+    commit_progress(shard, 8)
+    assert write_shard(shard, iter([rows_of(shard, b"a")])) == Committed()
+    assert not values_in(connection, "output")
+
+
+@pytest.mark.parametrize(("next_batch", "sharding"), [(9, Sharding(2)), (8, Sharding(3))], ids=["later", "other"])
+def test_progress_of_another_driver_is_an_error(
+    connection: dict[str, Any], shard: Shard, next_batch: int, sharding: Sharding
+) -> None:
+    """To skip the shard would lose rows silently."""
+    commit_progress(shard, next_batch, sharding.to_metadata())
+    with pytest.raises(ProgressLost):
+        write_shard(shard, iter([rows_of(shard, b"a")]))
+    assert not values_in(connection, "output")
+
+
+def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> Iterator[pa.RecordBatch]:
+    """Yield a row; then another attempt fences this one, and commits or does not."""
+    yield rows_of(shard, b"a")
+    if committed:
+        commit_progress(shard, 8)
+    kafka.answer(ADD_OFFSETS, [KafkaError.INVALID_PRODUCER_EPOCH])
+
+
+def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: MockKafka, shard: Shard) -> None:
+    """If it failed, Spark would start a third attempt."""
+    assert write_shard(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
+
+
+def test_a_fenced_task_fails_when_the_other_attempt_does_not_commit(kafka: MockKafka, shard: Shard) -> None:
+    """Rows that no attempt has written must not pass for written."""
+    impatient = Shard(replace(shard.batch, timeout=0.5), 0)
+    with pytest.raises(WriteFailed, match=r"fenced.*, and the other attempt has not committed within 0.5 s"):
+        write_shard(impatient, fenced_after_first(kafka, impatient, committed=False))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
+    monkeypatch: pytest.MonkeyPatch, kafka: MockKafka, shard: Shard, *, committed: bool
+) -> None:
+    """Kafka fences a transaction that has timed out: without another attempt there is nothing to wait for."""
+    monkeypatch.setattr(shard_producer, "_TRANSACTION_TIMEOUT_MS", 0)
+    rows = fenced_after_first(kafka, shard, committed=committed)
+    if committed:
+        assert write_shard(shard, rows) == Committed()
+    else:
+        with pytest.raises(TransactionTimedOut, match=r"longer than transaction\.timeout\.ms=0"):
+            write_shard(shard, rows)
+
+
+@pytest.mark.parametrize("request_", [TXN_OFFSET_COMMIT, END_TXN])
+def test_a_rejected_commit_fails_the_task(kafka: MockKafka, shard: Shard, request_: int) -> None:
+    """And the transaction is aborted, so that readers need not wait for its timeout."""
+    kafka.answer(request_, [KafkaError.GROUP_AUTHORIZATION_FAILED])
+    with pytest.raises(WriteFailed, match=r"^shard 0 of 2 of query 'output', batch 7: .*GROUP_AUTHORIZATION_FAILED"):
+        write_shard(shard, iter([rows_of(shard, b"a")]))
+
+
+def test_the_first_delivery_error_is_in_the_message(kafka: MockKafka, shard: Shard) -> None:
+    """The commit alone says only that some record was not delivered."""
+    kafka.answer(PRODUCE, [KafkaError.TOPIC_AUTHORIZATION_FAILED])
+    with pytest.raises(
+        WriteFailed, match="the first delivery error was for topic 'output', partition 0: TOPIC_AUTHORIZATION_FAILED"
+    ):
+        write_shard(shard, iter([rows_of(shard, b"a")]))
+
+
+def test_rows_of_another_shard_are_refused(shard: Shard) -> None:
+    """A replay would look for them in their own shard (P8)."""
+    with pytest.raises(NotReplayable, match=r"shard 0 of 2 .* was given rows of shard 1"):
+        write_shard(shard, iter([rows_of(Shard(shard.batch, 1), b"a")]))
+
+
+def test_a_row_without_a_topic_is_refused(connection: dict[str, Any]) -> None:
+    """The sink was given none either."""
+    shard = Shard(batch_on(connection, topic=None), 0)
+    with pytest.raises(WriteFailed, match="a row has no topic, and the sink was given none"):
+        write_shard(shard, iter([rows_of(shard, b"a")]))
+
+
+def test_an_error_of_the_rows_aborts_the_transaction_and_is_raised(kafka: MockKafka, shard: Shard) -> None:
+    """It is the app's own error, which Spark shows."""
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield rows_of(shard, b"a")
+        kafka.wait_for(PRODUCE)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_shard(shard, rows())
+    kafka.wait_for(END_TXN)

@@ -1,0 +1,86 @@
+"""The session on the driver, with a stand-in for Spark."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from featuregate.errors import ClosedError, ConfigError, NotPicklable
+from featuregate_spark import FeatureSession, WrongSession
+from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE
+
+if TYPE_CHECKING:
+    from featuregate.testing import FakeCluster
+
+
+def spark() -> Any:
+    """Return a session of classic Spark, as far as a FeatureSession looks at it."""
+    return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object(), broadcast=lambda value: value))
+
+
+def connect() -> Any:
+    """Return a session of Spark Connect."""
+    return type("SparkSession", (), {"__module__": "pyspark.sql.connect.session", "is_stopped": False})()
+
+
+def test_a_session_gives_the_decisions_of_its_gates(fake_kafka: FakeCluster) -> None:
+    """As a value, which may be a broadcast."""
+    with FeatureSession(spark(), fake_kafka.bootstrap, gates={"old": "Produce>=3"}) as features:
+        features.gate("new", "Produce>=99")
+        assert features.snapshot().opened == {"old": True, "new": False}
+        assert features.broadcast() == features.snapshot()
+        assert features.view is not None
+        assert features.health()["gates"].keys() == {"old", "new"}
+
+
+def test_a_session_stays_on_the_driver(fake_kafka: FakeCluster) -> None:
+    """The error says what to send instead."""
+    with (
+        FeatureSession(spark(), fake_kafka.bootstrap) as features,
+        pytest.raises(NotPicklable, match=r"send features\.snapshot\(\)"),
+    ):
+        pickle.dumps(features)
+
+
+def test_spark_connect_has_no_broadcasts(fake_kafka: FakeCluster) -> None:
+    """The error says what works there."""
+    with (
+        FeatureSession(connect(), fake_kafka.bootstrap) as features,
+        pytest.raises(WrongSession, match=r"let the function close over features\.snapshot\(\)"),
+    ):
+        features.broadcast()
+
+
+def test_a_closed_session_says_so(fake_kafka: FakeCluster) -> None:
+    """A second close does nothing."""
+    features = FeatureSession(spark(), fake_kafka.bootstrap)
+    features.close()
+    features.close()
+    with pytest.raises(ClosedError, match="make a new FeatureSession"):
+        features.snapshot()
+
+
+def test_a_session_closes_when_its_spark_is_stopped(fake_kafka: FakeCluster) -> None:
+    """At the next event of the poll loop, which the hook still gets."""
+    stopped, events = spark(), []
+    features = FeatureSession(stopped, fake_kafka.bootstrap, metrics=events.append)
+    stopped.sparkContext._jsc = None
+    features._on_event("polled")
+    assert events[-1] == "polled"
+    with pytest.raises(ClosedError):
+        features.snapshot()
+
+
+def test_a_sink_writes_to_the_cluster_of_the_session(fake_kafka: FakeCluster) -> None:
+    """Unless it is given brokers; its gates are gates of the session."""
+    with FeatureSession(spark(), fake_kafka.bootstrap) as features:
+        sink = features.kafka_sink("copies", "output")
+        assert sink._options.connection == {"bootstrap.servers": fake_kafka.bootstrap}
+        assert features.snapshot().opened.keys() == {STABLE_OFFSETS_GATE, ZSTD_GATE}
+        given = {"producer": {"bootstrap.servers": "b:9092"}}
+        assert features.kafka_sink("copies", "output", **given)._options.connection == {"bootstrap.servers": "b:9092"}
+        with pytest.raises(ConfigError, match=r"^shards: "):
+            features.kafka_sink("copies", "output", shards=0)
