@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from mock_kafka import MockKafka
 from shards import batch_on, commit_progress, records_of, rows_of, values_in
 
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
-from featuregate_spark.sink import shard_producer
+from featuregate_spark.sink import shard_producer, shard_task
+from featuregate_spark.sink.progress_reader import Clients
 from featuregate_spark.sink.shard_task import Committed, write_shard
 from featuregate_spark.sink.shards import Shard, Sharding
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from confluent_kafka import TopicPartition
 
 PRODUCE, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 25, 26, 28
 
@@ -71,6 +72,70 @@ def test_progress_of_another_driver_is_an_error(
     assert not values_in(connection, "output")
 
 
+class FakeConsumer:
+    """A group in which nothing is committed."""
+
+    def __init__(self, _config: dict[str, Any]) -> None:
+        pass
+
+    def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:  # noqa: ARG002 - Kafka's
+        return wanted
+
+    def consumer_group_metadata(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class FakeProducer:
+    """Accepts all calls."""
+
+    def __init__(self, _config: dict[str, Any]) -> None:
+        self.queue: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def produce(self, topic: str, *_: object) -> None:
+        self.queue.append(topic)
+
+    def poll(self, _timeout: float) -> None:
+        self.queue.clear()
+
+    def accept(self, *_: object) -> None:
+        pass
+
+    init_transactions = begin_transaction = send_offsets_to_transaction = commit_transaction = accept
+    abort_transaction = close = accept
+
+
+class FullProducer(FakeProducer):
+    """Has room for one record."""
+
+    def produce(self, topic: str, *_: object) -> None:
+        if self.queue:
+            raise BufferError
+        super().produce(topic)
+
+
+class StuckProducer(FullProducer):
+    """Has room for one record, which it never delivers."""
+
+    def poll(self, _timeout: float) -> None:
+        pass
+
+
+def test_a_task_waits_for_room_in_the_queue_of_the_producer() -> None:
+    """And fails where there is none within the timeout."""
+    shard, impatient = Shard(batch_on({}), 0), Shard(batch_on({}, timeout=0.1), 0)
+    rows = rows_of(shard, b"a", b"b", b"c")
+    done = write_shard(shard, iter([rows]), Clients(FakeConsumer, FullProducer))
+    assert done == Committed(rows=3, bytes=3, skipped=False)
+    with pytest.raises(WriteFailed, match=r"the producer's queue was full for 0\.1 s"):
+        write_shard(impatient, iter([rows]), Clients(FakeConsumer, StuckProducer))
+
+
 def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> Iterator[pa.RecordBatch]:
     """Yield a row; then another attempt fences this one, and commits or does not."""
     yield rows_of(shard, b"a")
@@ -84,11 +149,19 @@ def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: Mock
     assert write_shard(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
 
 
-def test_a_fenced_task_fails_when_the_other_attempt_does_not_commit(kafka: MockKafka, shard: Shard) -> None:
+class FencedProducer(FakeProducer):
+    """Another attempt has fenced it."""
+
+    def produce(self, *_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
+
+
+def test_a_fenced_task_fails_when_the_other_attempt_does_not_commit() -> None:
     """Rows that no attempt has written must not pass for written."""
-    impatient = Shard(replace(shard.batch, timeout=0.5), 0)
-    with pytest.raises(WriteFailed, match=r"fenced.*, and the other attempt has not committed within 0.5 s"):
-        write_shard(impatient, fenced_after_first(kafka, impatient, committed=False))
+    shard = Shard(batch_on({}, timeout=0.1), 0)
+    clients = Clients(consumer=FakeConsumer, producer=FencedProducer)
+    with pytest.raises(WriteFailed, match=r"PRODUCER_FENCED.*, and the other attempt has not committed within 0.1 s"):
+        write_shard(shard, iter([rows_of(shard, b"a")]), clients)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -97,6 +170,7 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
 ) -> None:
     """Kafka fences a transaction that has timed out: without another attempt there is nothing to wait for."""
     monkeypatch.setattr(shard_producer, "_TRANSACTION_TIMEOUT_MS", 0)
+    monkeypatch.setattr(shard_task, "QUICK_READ_SECONDS", shard.batch.timeout)  # the machine may be busy
     rows = fenced_after_first(kafka, shard, committed=committed)
     if committed:
         assert write_shard(shard, rows) == Committed()
