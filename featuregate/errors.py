@@ -10,7 +10,7 @@
     ├── InvalidUpdate                 no cluster can be asked for such levels; also a ValueError
     ├── UpdateRefused                 the controller did not agree to all levels; carries what became of each
     ├── UpdateUncertain               no answer tells whether an update was applied: it may or may not have been
-    ├── NotShown                      a broker does not show the levels in time; also a TimeoutError
+    ├── LevelsNotReached                      a broker does not show the levels in time; also a TimeoutError
     ├── WireError                     bytes and messages
     │   ├── LocalWireError            our fault: we asked for bytes that Kafka does not allow
     │   │   └── UnsupportedVersion    the broker has no version of this API in common with us
@@ -55,11 +55,11 @@ __all__ = [
     "InvalidUpdate",
     "LatchStoreCorrupt",
     "LatchStoreError",
+    "LevelsNotReached",
     "LocalKafkaError",
     "LocalWireError",
     "NetError",
     "NotPicklable",
-    "NotShown",
     "RefreshTimedOut",
     "RemoteWireError",
     "RequirementError",
@@ -177,7 +177,7 @@ class UpdateUncertain(FeatureGateError):
         )
 
 
-class NotShown(FeatureGateError, TimeoutError):
+class LevelsNotReached(FeatureGateError, TimeoutError):
     """The levels are not shown by every broker within ``seconds``; ``laggards`` says who lags, and how."""
 
     def __init__(self, seconds: float, laggards: Iterable[str]) -> None:

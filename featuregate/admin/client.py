@@ -1,7 +1,7 @@
-"""The operator's side: plan, dry run, apply.
+"""The admin client: plan, dry run, apply.
 
 ``UpdateFeatures`` (KIP-584, KIP-778) is the only request of featuregate that changes a cluster. It needs ALTER on the
-cluster, dry runs too; looking and planning need no right at all.
+cluster, also for a dry run. Reading views and planning need no right.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from featuregate.errors import (
     ConfigError,
     DiscoveryError,
     FeatureGateError,
-    NotShown,
+    LevelsNotReached,
     UpdateRefused,
     UpdateUncertain,
 )
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-__all__ = ["SETTLE_SECONDS", "UPDATE_SECONDS", "Admin"]
+__all__ = ["READ_BACK_SECONDS", "UPDATE_SECONDS", "Admin"]
 
 UPDATE_SECONDS: Final = 60.0
 """As Kafka's own client has it (``default.api.timeout.ms``)."""
-SETTLE_SECONDS: Final = 10.0
+READ_BACK_SECONDS: Final = 10.0
 _FIRST_LOOK: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 
@@ -68,9 +68,9 @@ class Admin:
         KRaft cluster (``bootstrap.controllers``).
     timeout
         Seconds for one method, at the most.
-    settle
-        Seconds for which a lost answer, or one that does not tell, is looked for in what the brokers say, beyond the
-        timeout.
+    read_back
+        Seconds, beyond the timeout, for which the client reads the levels of the brokers where the answer of the
+        controller was lost or does not tell.
 
     Raises
     ------
@@ -83,12 +83,12 @@ class Admin:
         config: Mapping[str, Any] | str | Path,
         *,
         timeout: float = UPDATE_SECONDS,
-        settle: float = SETTLE_SECONDS,
+        read_back: float = READ_BACK_SECONDS,
     ) -> None:
         from featuregate.config import Settings  # noqa: PLC0415 - the front door must be cheap to import
 
         self._settings = Settings.parse(config, total_timeout=timeout)
-        self._settle_seconds = settle
+        self._read_back_seconds = read_back
 
     def __repr__(self) -> str:
         return f"<Admin of {', '.join(map(str, self._settings.bootstrap))}>"
@@ -100,7 +100,7 @@ class Admin:
         controllers: Mapping[str, Any] | str | Path | None = None,
         latched: Mapping[str, Requirement | UnreadLatch] | None = None,
     ) -> Plan:
-        """Foresee what the controller would say, and whom it would hurt. Nothing is changed; no right is needed.
+        """Predict the answer of the controller, and the apps that the update would affect. It needs no right.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Admin:
         UpdateUncertain
             The answer was lost on its way, or does not tell whether the levels were changed (REQUEST_TIMED_OUT,
             UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and reading back did
-            not settle it.
+            not decide it.
         LocalWireError
             The cluster speaks nothing newer than UpdateFeatures v0, and this is a dry run, which v0 does not know.
             Nothing was sent.
@@ -177,18 +177,18 @@ class Admin:
 
         Raises
         ------
-        NotShown
+        LevelsNotReached
             One does not, or is silent; the error names each.
         DiscoveryError
             Nobody answered, to the end.
         """
-        return run_blocking(lambda: self.auntil_shown(levels, timeout))
+        return run_blocking(lambda: self.await_for_levels(levels, timeout))
 
-    async def auntil_shown(self, levels: Mapping[str, int], timeout: float) -> View:  # noqa: ASYNC109 - one door for both
+    async def await_for_levels(self, levels: Mapping[str, int], timeout: float) -> View:  # noqa: ASYNC109 - one door for both
         """:meth:`wait_for_levels` for coroutines."""
         view = await self._look_until(levels, timeout)
         if late := lagging(view, levels):
-            raise NotShown(timeout, late)
+            raise LevelsNotReached(timeout, late)
         return view
 
     # ------------------------------------------------------------------ how
@@ -246,23 +246,23 @@ class Admin:
         except AnswerLost as lost:
             if dry_run:
                 raise lost.cause from lost
-            return await self._settle(updates, None, str(lost.cause), lost)
+            return await self._read_back(updates, None, str(lost.cause), lost)
         outcome = _outcome(response, broker_list, updates, dry_run=dry_run)
-        in_doubt = [one for one in outcome.features if one.open]
-        if in_doubt and not dry_run:
-            doubtful = [one.update for one in in_doubt]
-            outcome = await self._settle(doubtful, outcome, _answered(outcome), in_doubt[0].error)
+        open_outcomes = [one for one in outcome.features if one.open]
+        if open_outcomes and not dry_run:
+            doubtful = [one.update for one in open_outcomes]
+            outcome = await self._read_back(doubtful, outcome, _answered(outcome), open_outcomes[0].error)
         if not outcome.done:
             raise UpdateRefused(outcome)
         return outcome
 
-    async def _settle(
+    async def _read_back(
         self, updates: Sequence[Update], said: Outcome | None, problem: str, cause: Exception | None
     ) -> Outcome:
-        """Find out by looking whether updates were applied of which the answer was lost, or did not tell."""
+        """Read the levels of the brokers back, to learn whether updates without a clear answer were applied."""
         wanted = {update.feature: update.level for update in updates}
         try:
-            view = await self._look_until(wanted, self._settle_seconds)
+            view = await self._look_until(wanted, self._read_back_seconds)
         except FeatureGateError as error:
             raise UpdateUncertain(f"{problem}; then {error}", wanted, dict.fromkeys(wanted), said) from cause
         seen = {feature: view.level(feature) for feature in wanted}

@@ -90,8 +90,8 @@ class Node(NamedTuple):
 
     node_id: int | None
     supported: Mapping[str, tuple[int, int]] | None
-    """Feature to the lowest and highest level. None: nobody knows, for the reason in ``doubt``."""
-    doubt: str = ""
+    """Feature to the lowest and highest level. None: nobody knows, for the reason in ``unknown_because``."""
+    unknown_because: str = ""
     """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
 
 
@@ -188,13 +188,13 @@ def _supported(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
 
 def _in_range(wanted: Wanted, node: Node, role: str) -> Iterator[Objection]:
     if node.supported is None:
-        yield Objection("unknown", node.doubt)
+        yield Objection("unknown", node.unknown_because)
         return
     lowest, highest = node.supported.get(wanted.feature, _DISABLED)
     if lowest <= wanted.level <= highest:
         return
-    if highest == 0 and node.doubt:
-        yield Objection("unknown", node.doubt)
+    if highest == 0 and node.unknown_because:
+        yield Objection("unknown", node.unknown_because)
     elif highest == 0:
         yield _refused(wanted, f"{role} {node.node_id} does not support this feature.")
     else:
@@ -205,8 +205,8 @@ def _in_range(wanted: Wanted, node: Node, role: str) -> Iterator[Objection]:
 def _in_range_before_3_7(wanted: Wanted, node: Node) -> Iterator[Objection]:
     """Look into one broker's ranges, where a feature that it lacks is refused even at level 0."""
     found = None if node.supported is None else node.supported.get(wanted.feature)
-    if found is None and node.doubt:
-        yield Objection("unknown", node.doubt)
+    if found is None and node.unknown_because:
+        yield Objection("unknown", node.unknown_because)
     elif found is None:
         yield _refused(wanted, f"Broker {node.node_id} does not support this feature.")
     elif not found[0] <= wanted.level <= found[1]:

@@ -1,7 +1,7 @@
-"""Before an update: what the controller will say, and whom it would hurt. Pure: views in, a :class:`Plan` out.
+"""Plans: the predicted answer of the controller, and the apps that an update would affect. Pure.
 
-A plan needs no right on the cluster, as looking needs none. It is a forecast: a dry run asks the controller itself, and
-needs ALTER on the cluster.
+A plan needs no right on the cluster, because reading views needs none. It is a prediction: a dry run asks the
+controller itself, and needs ALTER on the cluster.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin.prediction import Standing, predict
+from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import checked, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.errors import RequirementError
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["Hurt", "Plan", "UnreadLatch", "latched_in", "plan"]
+__all__ = ["AffectedGate", "Plan", "UnreadLatch", "latched_in", "plan"]
 
 
-class Hurt(NamedTuple):
-    """A latched client that goes on as before, on a cluster that would not let it any more."""
+class AffectedGate(NamedTuple):
+    """A gate that stays latched, though the cluster would not meet its requirement any more."""
 
     gate: str
     requirement: str
@@ -39,7 +39,7 @@ class Hurt(NamedTuple):
 
 
 class UnreadLatch(NamedTuple):
-    """A latch, or a file of latches, that this release cannot read: whether its app would be hurt is unknown."""
+    """A latch, or a file of latches, that this release cannot read: whether the update affects its app is unknown."""
 
     gate: str
     """The name of the gate, or of the file."""
@@ -60,11 +60,11 @@ class Plan:
     """Whether one refusal stops all (4.0 and newer)."""
     updates: tuple[Prediction, ...]
     closes: tuple[str, ...]
-    """Presets that hold now and would not any more. What is refused closes and opens nothing, and hurts nobody."""
+    """Presets that hold now and would not any more. An update that is refused closes, opens and affects nothing."""
     opens: tuple[str, ...]
     """Presets that would hold, as far as features go."""
-    hurt: tuple[Hurt, ...]
-    """Latched clients, of those that were told of."""
+    affected: tuple[AffectedGate, ...]
+    """Of the latched gates that were given, those that the update affects."""
     notes: tuple[str, ...]
     """What could not be seen, and other things to know, in sentences."""
     unread: tuple[UnreadLatch, ...] = ()
@@ -92,7 +92,7 @@ def plan(
     latched: Mapping[str, Requirement | UnreadLatch] | None = None,
     left_out: Iterable[LeftOut] = (),
 ) -> Plan:
-    """Foresee an update from what brokers, controllers or both said.
+    """Predict an update from the views of brokers, controllers or both.
 
     Parameters
     ----------
@@ -118,19 +118,19 @@ def plan(
         raise ValueError(f"these are views of two clusters: {brokers.cluster_id} and {controllers.cluster_id}")
     left = tuple(left_out)
     wanted = tuple(updates) if left else checked(updates)
-    standing = Standing.of(brokers, controllers)
-    foreseen = predict(wanted, standing)
-    after = _after(seen, _carried_out(foreseen, all_or_nothing=standing.all_or_nothing))
+    cluster_state = ClusterState.of(brokers, controllers)
+    predictions = predict(wanted, cluster_state)
+    after = _after(seen, _carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
     return Plan(
         cluster_id=seen.cluster_id,
         epoch=seen.epoch,
-        all_or_nothing=standing.all_or_nothing,
-        updates=foreseen,
+        all_or_nothing=cluster_state.all_or_nothing,
+        updates=predictions,
         closes=tuple(sorted(before_open - after_open)),
         opens=tuple(sorted(after_open - before_open)),
-        hurt=tuple(_hurt(seen, after, latched or {})),
-        notes=(*_notes(brokers, controllers, wanted), *_raised_all_the_same(standing, foreseen)),
+        affected=tuple(_affected(seen, after, latched or {})),
+        notes=(*_notes(brokers, controllers, wanted), *_raised_all_the_same(cluster_state, predictions)),
         unread=tuple(_unread(latched or {})),
         left_out=left,
     )
@@ -152,10 +152,10 @@ def latched_in(kept: LatchState) -> dict[str, Requirement | UnreadLatch]:
     return found
 
 
-def _carried_out(foreseen: tuple[Prediction, ...], *, all_or_nothing: bool) -> Iterator[Update]:
+def _carried_out(predictions: tuple[Prediction, ...], *, all_or_nothing: bool) -> Iterator[Update]:
     """Leave out what is refused, and with it everything where one refusal stops all."""
-    refused = any(prediction.judgement == "refused" for prediction in foreseen)
-    for prediction in foreseen:
+    refused = any(prediction.judgement == "refused" for prediction in predictions)
+    for prediction in predictions:
         if prediction.judgement != "refused" and not (refused and all_or_nothing):
             yield prediction.update
 
@@ -181,14 +181,14 @@ def _unread(latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[Unread
             yield requirement._replace(gate=name)
 
 
-def _hurt(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[Hurt]:
+def _affected(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[AffectedGate]:
     for name, requirement in latched.items():
         if isinstance(requirement, UnreadLatch):
             continue
         decision = evaluate(after, requirement)
-        # Whoever is hurt already is not hurt by this.
+        # A gate that is affected already is not affected by this update.
         if decision.verdict == "closed" and evaluate(before, requirement).verdict != "closed":
-            yield Hurt(name, str(requirement), decision.summary.removeprefix("closed: "))
+            yield AffectedGate(name, str(requirement), decision.summary.removeprefix("closed: "))
 
 
 def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update, ...]) -> Iterator[str]:
@@ -219,11 +219,13 @@ def _raises_kraft(update: Update, view: View) -> bool:
     return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
 
 
-def _raised_all_the_same(standing: Standing, foreseen: tuple[Prediction, ...]) -> Iterator[str]:
+def _raised_all_the_same(cluster_state: ClusterState, predictions: tuple[Prediction, ...]) -> Iterator[str]:
     """Note that one refusal does not stop ``kraft.version``, which the quorum raises at once (seen: 4.1.1)."""
-    raised = [one for one in foreseen if one.update.feature == KRAFT_VERSION and (one.current or 0) < one.update.level]
-    others = [one.update.feature for one in foreseen if one not in raised and one.judgement != "accepted"]
-    if raised and others and raised[0].judgement != "refused" and standing.quorum_may_raise_kraft_version:
+    raised = [
+        one for one in predictions if one.update.feature == KRAFT_VERSION and (one.current or 0) < one.update.level
+    ]
+    others = [one.update.feature for one in predictions if one not in raised and one.judgement != "accepted"]
+    if raised and others and raised[0].judgement != "refused" and cluster_state.quorum_may_raise_kraft_version:
         yield f"{KRAFT_VERSION} may be raised for good though {' and '.join(others)} is refused: send it by itself"
 
 
@@ -247,10 +249,10 @@ def _lines(made: Plan) -> Iterator[str]:
         yield f"  opens     {', '.join(made.opens)}"
     if made.closes:
         yield f"  closes    {', '.join(made.closes)}"
-    for hurt in made.hurt:
-        yield f"  hurts     {hurt.gate}, which stays latched: {hurt.why}"
+    for affected in made.affected:
+        yield f"  affects   {affected.gate}, which stays latched: {affected.why}"
     for gate, _, why in made.unread:
-        yield f"  unread    {gate}: {why}: whether this update would hurt it is unknown"
+        yield f"  unread    {gate}: {why}: whether this update affects it is unknown"
     for note in made.notes:
         yield f"  note      {note}"
 

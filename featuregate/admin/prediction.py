@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["Judgement", "Prediction", "Standing", "predict"]
+__all__ = ["ClusterState", "Judgement", "Prediction", "predict"]
 
 Judgement = Literal["accepted", "refused", "unknown"]
 """``unknown``: what was seen does not decide it."""
@@ -49,7 +49,7 @@ _LEVELS_OF_KRAFT_VERSION: Final = (0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ClusterState:
     """What is known of a cluster before an update."""
 
     finalized: Mapping[str, int] | None
@@ -66,7 +66,7 @@ class Standing:
     """Versions of UpdateFeatures; None where it is not served. Brokers advertise what their controller serves, too."""
 
     @classmethod
-    def of(cls, brokers: View | None, controllers: View | None) -> Standing:
+    def of(cls, brokers: View | None, controllers: View | None) -> ClusterState:
         """Put together what brokers and controllers said; either may not have been asked."""
         told = [view for view in (controllers, brokers) if view is not None]
         epoch = [view for view in told if view.epoch >= 0]
@@ -194,7 +194,7 @@ class Prediction(NamedTuple):
     """The controller's words where it refuses; why that is unknown where it is; empty where it accepts."""
 
 
-def predict(updates: Iterable[Update], standing: Standing) -> tuple[Prediction, ...]:
+def predict(updates: Iterable[Update], cluster_state: ClusterState) -> tuple[Prediction, ...]:
     """Judge each update in the light of the others: a dependency may be met by one that is sent along.
 
     Rules are tried in the controller's order. The first that refuses gives the words; one that cannot be decided
@@ -202,46 +202,48 @@ def predict(updates: Iterable[Update], standing: Standing) -> tuple[Prediction, 
     """
     wanted = tuple(updates)
     sent = {update.feature: update.level for update in wanted}
-    possible = tuple(standing.possibilities())
-    return tuple(_foresee(update, standing, possible, sent) for update in wanted)
+    possible = tuple(cluster_state.possibilities())
+    return tuple(_predict_one(update, cluster_state, possible, sent) for update in wanted)
 
 
-def _foresee(
-    update: Update, standing: Standing, possible: tuple[Controller, ...], sent: Mapping[str, int]
+def _predict_one(
+    update: Update, cluster_state: ClusterState, possible: tuple[Controller, ...], sent: Mapping[str, int]
 ) -> Prediction:
-    said = _said_by_the_api(standing)
-    if said is None and standing.with_zookeeper:
-        said = _judged_with_zookeeper(update, standing)
+    said = _said_by_the_api(cluster_state)
+    if said is None and cluster_state.with_zookeeper:
+        said = _judged_with_zookeeper(update, cluster_state)
     elif said is None:
         said = _agreed([_judged(update, controller, sent) for controller in possible])
-    return Prediction(update, standing.level(update.feature), *said)
+    return Prediction(update, cluster_state.level(update.feature), *said)
 
 
-class _Says(NamedTuple):
+class _Judged(NamedTuple):
     judgement: Judgement
     text: str
 
 
-def _said_by_the_api(standing: Standing) -> _Says | None:
+def _said_by_the_api(cluster_state: ClusterState) -> _Judged | None:
     """Rule out what cannot be asked at all."""
-    if standing.speaks is not None:
+    if cluster_state.speaks is not None:
         return None
-    if not any(node.answered for node in (*standing.brokers, *standing.controllers)):
-        return _Says("unknown", "no node has answered, so nobody knows what the controller supports")
-    return _Says("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
+    if not any(node.answered for node in (*cluster_state.brokers, *cluster_state.controllers)):
+        return _Judged("unknown", "no node has answered, so nobody knows what the controller supports")
+    return _Judged("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
 
 
-def _judged(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Says:
+def _judged(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Judged:
     return _first(objections(_wanted(update), controller, {**(controller.levels or {}), **sent}))
 
 
-def _judged_with_zookeeper(update: Update, standing: Standing) -> _Says:
-    if standing.speaks is not None and standing.speaks.max >= _UPGRADE_TYPE_FROM:
-        return _Says("unknown", "only a controller with ZooKeeper of 3.3 or newer can tell; none of them has features")
-    levels, lowest = standing.finalized, standing.finalized_min
+def _judged_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Judged:
+    if cluster_state.speaks is not None and cluster_state.speaks.max >= _UPGRADE_TYPE_FROM:
+        return _Judged(
+            "unknown", "only a controller with ZooKeeper of 3.3 or newer can tell; none of them has features"
+        )
+    levels, lowest = cluster_state.finalized, cluster_state.finalized_min
     controller = ZooKeeperController(
-        own=next((_node_of(node) for node in standing.brokers if node.node_id == standing.leader), None),
-        brokers=tuple(map(_node_of, standing.brokers)),
+        own=next((_node_of(node) for node in cluster_state.brokers if node.node_id == cluster_state.leader), None),
+        brokers=tuple(map(_node_of, cluster_state.brokers)),
         levels=None if levels is None else {name: (lowest.get(name, 1), level) for name, level in levels.items()},
     )
     return _first(zookeeper_rules.objections(_wanted(update), controller))
@@ -251,20 +253,20 @@ def _wanted(update: Update) -> Wanted:
     return Wanted(update.feature, update.level, update.upgrade_type)
 
 
-def _first(said: Iterable[Objection]) -> _Says:
+def _first(said: Iterable[Objection]) -> _Judged:
     """Give the first refusal, which a doubt before it does not undo; else the first doubt."""
-    found = [_Says(*objection) for objection in said]
+    found = [_Judged(*objection) for objection in said]
     refused = [says for says in found if says.judgement == "refused"]
-    return (refused or found or [_Says("accepted", "")])[0]
+    return (refused or found or [_Judged("accepted", "")])[0]
 
 
-def _agreed(said: list[_Says]) -> _Says:
+def _agreed(said: list[_Judged]) -> _Judged:
     """Give what all possibilities agree upon, in the words of the likeliest one."""
     found = {says.judgement for says in said}
     if len(found) == 1:
         return said[0]
-    doubt = next((says.text for says in said if says.judgement == "unknown"), _DIFFER)
-    return _Says("unknown", doubt)
+    unknown_because = next((says.text for says in said if says.judgement == "unknown"), _DIFFER)
+    return _Judged("unknown", unknown_because)
 
 
 _DIFFER: Final = (

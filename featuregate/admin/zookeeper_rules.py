@@ -99,7 +99,9 @@ def _wrong_move(wanted: Wanted, lowest: int, current: int) -> Iterator[Objection
 def _supported(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
     own, level = controller.own, wanted.level
     if own is None or own.supported is None:
-        yield Objection("unknown", own.doubt if own is not None else "the controller was not asked what it supports")
+        yield Objection(
+            "unknown", own.unknown_because if own is not None else "the controller was not asked what it supports"
+        )
     elif wanted.feature not in own.supported:
         yield Objection("refused", f"{_CANNOT} the provided feature is not supported.")
     elif level < own.supported[wanted.feature][0]:
@@ -108,7 +110,7 @@ def _supported(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Obje
         yield Objection("refused", text)
     for node in controller.brokers:
         if node.supported is None:
-            yield Objection("unknown", node.doubt)
+            yield Objection("unknown", node.unknown_because)
             continue
         lowest, highest = node.supported.get(wanted.feature, _NEVER)
         if not lowest <= level <= highest:

@@ -65,7 +65,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         action="append",
         default=[],
-        help="the folder (or a file of it) in which an app keeps its latches: say whether it would be hurt",
+        help="the folder (or a file of it) in which an app keeps its latches: say whether it would be affected",
     )
     parser.add_argument(
         "--gate",
@@ -74,7 +74,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=named_requirement,
-        help="an app that has switched by this requirement: say whether it would be hurt; may be repeated",
+        help="an app that has switched by this requirement: say whether it would be affected; may be repeated",
     )
     add_output(parser, "sentences, or one JSON object")
     add_cluster_options(parser, default=argparse.SUPPRESS)

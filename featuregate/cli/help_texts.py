@@ -150,7 +150,7 @@ exit codes: 0 nothing is wrong (there may be notes), 1 at least one error, 2 at 
         """\
 Say what the controller would say to an upgrade, a downgrade or a disable, by its own rules and in its own words: what
 every registered broker can run, levels on the way that changed the metadata, what a level depends on. Say also which
-presets it opens and closes, and whether it hurts an app that has switched for good: name such apps by --latches, the
+presets it opens and closes, and whether it affects an app that has switched for good: name such apps by --latches, the
 folder of their FileLatchStore, or by --gate.
 
 It needs no right on the cluster. It is a forecast; 'upgrade --dry-run' asks the controller itself.\
@@ -163,7 +163,7 @@ examples:
   featuregate plan disable --feature group.version --gate next=kip848 --bootstrap-server localhost:9092
   featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092 --controllers localhost:9093
 
-exit codes: 0 it would be accepted, 1 refused, or it would hurt an app that was named, 2 cannot be told, 64 wrong usage\
+exit codes: 0 it would be accepted, 1 refused, or it would affect a named app, 2 unknown, 64 wrong usage\
 """,
     ),
     "upgrade": CommandHelp(

@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from featuregate.roles import BrokerListSource, Role
+    from featuregate.view.json_text import ViewFields
 
 __all__ = ["ClusterApiRange", "View", "merge"]
 
 K = TypeVar("K")
 R = TypeVar("R", ApiRange, SupportedRange)
-
-"""Who named the brokers: the cluster itself, or the app by its bootstrap list."""
 
 
 class ClusterApiRange(ApiRange):
@@ -67,6 +66,7 @@ class View:
     brokers: tuple[BrokerAnswer, ...] = ()
     """All known brokers, by id and address, those that did not answer included."""
     broker_list: BrokerListSource = "cluster"
+    """Where the list of brokers came from."""
     controller_id: int | None = None
     seen_at: float = 0.0
     """Seconds since the Unix epoch, by the clock of who asked."""
@@ -149,7 +149,20 @@ class View:
 
     def to_json(self) -> str:
         """Return the view as one line of JSON, by schema version 1."""
-        return text_of(self)
+        fields: ViewFields = {
+            "cluster_id": self.cluster_id,
+            "role": self.role,
+            "epoch": self.epoch,
+            "finalized": self.finalized,
+            "finalized_min": self.finalized_min,
+            "supported": self.supported,
+            "api_ranges": self.api_ranges,
+            "brokers": self.brokers,
+            "broker_list": self.broker_list,
+            "controller_id": self.controller_id,
+            "seen_at": self.seen_at,
+        }
+        return text_of(fields, incomplete=self.incomplete)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -12,7 +12,6 @@ from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate.view.cluster_view import View
 
 __all__ = ["SCHEMA_VERSION", "ViewFields", "fields_from_json", "text_of"]
 
@@ -47,33 +46,33 @@ class ViewFields(_Levels):
     seen_at: float
 
 
-def text_of(view: View) -> str:
-    """Write a view as one line of JSON."""
+def text_of(fields: ViewFields, *, incomplete: bool) -> str:
+    """Write the fields of a view as one line of JSON. ``incomplete`` is for readers in other languages."""
     import json  # noqa: PLC0415 - only once somebody asks
 
     content = {
         "schema_version": SCHEMA_VERSION,
-        "cluster_id": view.cluster_id,
-        "role": view.role,
-        "broker_list": view.broker_list,
-        "controller_id": view.controller_id,
-        "seen_at": view.seen_at,
-        "incomplete": view.incomplete,
-        **_levels(view),
-        "brokers": [_broker(broker) for broker in view.brokers],
+        "cluster_id": fields["cluster_id"],
+        "role": fields["role"],
+        "broker_list": fields["broker_list"],
+        "controller_id": fields["controller_id"],
+        "seen_at": fields["seen_at"],
+        "incomplete": incomplete,
+        **_levels(fields),
+        "brokers": [_broker(broker) for broker in fields["brokers"]],
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def _levels(of: View | BrokerAnswer) -> dict[str, object]:
+def _levels(of: _Levels) -> dict[str, object]:
     return {
-        "epoch": of.epoch,
-        "finalized": dict(of.finalized),
-        "finalized_min": dict(of.finalized_min),
-        "supported": {name: list(levels) for name, levels in of.supported.items()},
+        "epoch": of["epoch"],
+        "finalized": dict(of["finalized"]),
+        "finalized_min": dict(of["finalized_min"]),
+        "supported": {name: list(levels) for name, levels in of["supported"].items()},
         "api_ranges": {
             str(key): {"name": api_name(key), "min": lowest, "max": highest}
-            for key, (lowest, highest) in of.api_ranges.items()
+            for key, (lowest, highest) in of["api_ranges"].items()
         },
     }
 
@@ -86,7 +85,15 @@ def _broker(broker: BrokerAnswer) -> dict[str, object]:
         "answered_at": broker.answered_at,
         "asked_version": broker.asked_version,
         "failure": broker.failure and broker.failure._asdict(),
-        **_levels(broker),
+        **_levels(
+            {
+                "epoch": broker.epoch,
+                "finalized": broker.finalized,
+                "finalized_min": broker.finalized_min,
+                "supported": broker.supported,
+                "api_ranges": broker.api_ranges,
+            }
+        ),
     }
 
 

@@ -16,7 +16,7 @@ PATIENCE = 8.0
 """Seconds for the update: a leader resigns after 3 without a majority (1.5 x controller.quorum.fetch.timeout.ms)."""
 
 
-def test_a_controller_that_resigns_with_the_record_in_its_log_is_settled_by_looking() -> None:
+def test_a_controller_that_resigns_with_the_record_in_its_log_is_read_back() -> None:
     """It answers NOT_CONTROLLER; once it leads again, which the longer log makes sure of, the record is committed."""
     with LocalKafka("4.2.0", controllers=2, features={"share.version": 0}) as kafka:
         quorum = {"bootstrap.controllers": kafka.controller_bootstrap}
@@ -26,7 +26,7 @@ def test_a_controller_that_resigns_with_the_record_in_its_log_is_settled_by_look
         resume = threading.Timer(PATIENCE + 2, kafka.resume, (other,))
         resume.start()
         try:
-            outcome = Admin(quorum, timeout=PATIENCE, settle=120).update(upgrade({"share.version": 1}))
+            outcome = Admin(quorum, timeout=PATIENCE, read_back=120).update(upgrade({"share.version": 1}))
         finally:
             resume.join()
         assert (outcome.done, outcome.read_back) == (True, True)

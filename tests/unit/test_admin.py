@@ -19,8 +19,8 @@ from featuregate.errors import (
     ConnectionLost,
     DiscoveryError,
     InvalidUpdate,
+    LevelsNotReached,
     LocalWireError,
-    NotShown,
     UnsupportedVersion,
     UpdateRefused,
     UpdateUncertain,
@@ -128,7 +128,7 @@ def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: Script
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_an_update_that_only_met_not_controller_is_settled_by_looking(cluster: ScriptedCluster, *, gone: bool) -> None:
+def test_an_update_that_only_met_not_controller_is_read_back(cluster: ScriptedCluster, *, gone: bool) -> None:
     """A controller that loses its leadership says so of a record that its successor may still commit."""
     spoken = cluster.nodes[1].api_ranges[18]
     timer = threading.Timer(1.0 if gone else 0.0, let_nodes_speak, (cluster, spoken))
@@ -142,7 +142,7 @@ def test_an_update_that_only_met_not_controller_is_settled_by_looking(cluster: S
         return NOT_CONTROLLER
 
     cluster.says = resign
-    outcome = Admin(cluster.bootstrap, timeout=0.6, settle=30).update(upgrade({"share.version": 7}))
+    outcome = Admin(cluster.bootstrap, timeout=0.6, read_back=30).update(upgrade({"share.version": 7}))
     timer.join()
     assert (outcome.done, outcome.read_back) == (True, True)
 
@@ -195,7 +195,7 @@ def test_a_feature_without_a_result_is_in_doubt(cluster: ScriptedCluster) -> Non
     cluster.speak(0, 1)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a"),))
     with pytest.raises(UpdateUncertain, match="did not contain a result for feature b; a was changed") as caught:
-        Admin(cluster.bootstrap, settle=0.2).update(upgrade({"a": 1, "b": 2}))
+        Admin(cluster.bootstrap, read_back=0.2).update(upgrade({"a": 1, "b": 2}))
     assert caught.value.wanted == {"b": 2}
 
 
@@ -254,7 +254,7 @@ def test_a_cluster_that_is_too_old_is_told(cluster: ScriptedCluster) -> None:
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_lost_answer_is_settled_by_reading_back(cluster: ScriptedCluster, *, applied: bool) -> None:
+def test_a_lost_answer_is_read_back(cluster: ScriptedCluster, *, applied: bool) -> None:
     """It is never sent again: the second time might undo what somebody else did meanwhile."""
 
     def lose(request: UpdateFeaturesRequest, node: ScriptedNode) -> str:
@@ -270,7 +270,7 @@ def test_a_lost_answer_is_settled_by_reading_back(cluster: ScriptedCluster, *, a
         assert (outcome.done, outcome.read_back) == (True, True)
     else:
         with pytest.raises(UpdateUncertain, match="may or may not have been applied") as caught:
-            Admin(cluster.bootstrap, settle=0.2).update(updates)
+            Admin(cluster.bootstrap, read_back=0.2).update(updates)
         assert caught.value.seen == {"share.version": cluster.nodes[1].finalized["share.version"]}
         assert isinstance(caught.value.__cause__.cause, ConnectionLost)
     assert len(cluster.heard) == 1
@@ -288,7 +288,7 @@ TELLS_NOTHING = {
 @pytest.mark.parametrize("as_results", [False, True])
 @pytest.mark.parametrize("code", TELLS_NOTHING)
 @pytest.mark.parametrize("applied", [True, False])
-def test_invariant_11_an_answer_that_does_not_tell_is_settled_by_reading_back(
+def test_invariant_11_an_answer_that_does_not_tell_is_read_back(
     cluster: ScriptedCluster, code: int, *, applied: bool, as_results: bool
 ) -> None:
     """The controller may have written the record and waited in vain for the quorum: that is no refusal."""
@@ -302,7 +302,7 @@ def test_invariant_11_an_answer_that_does_not_tell_is_settled_by_reading_back(
     if as_results:
         cluster.speak(0, 1)
     cluster.says = fail
-    admin = Admin(cluster.bootstrap, settle=20.0 if applied else 0.2)
+    admin = Admin(cluster.bootstrap, read_back=20.0 if applied else 0.2)
     if applied:
         outcome = admin.update(upgrade({"share.version": 7}))
         assert (outcome.done, outcome.read_back) == (True, True)
@@ -346,7 +346,7 @@ def test_what_is_known_is_told_beside_what_is_in_doubt(cluster: ScriptedCluster)
     )
     cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
     with pytest.raises(UpdateUncertain) as caught:
-        Admin(cluster.bootstrap, settle=1.0).update(upgrade({"a": 1, "b": 2, "c": 3}))
+        Admin(cluster.bootstrap, read_back=1.0).update(upgrade({"a": 1, "b": 2, "c": 3}))
     assert str(caught.value) == (
         "the update may or may not have been applied: the controller answered REQUEST_TIMED_OUT (error 7): "
         "The request timed out; a was changed; b was refused: INVALID_UPDATE_VERSION (error 95): no. "
@@ -378,7 +378,7 @@ def test_invariant_11_what_an_update_is_told_to_have_done_is_what_the_cluster_sh
     with ScriptedCluster(1) as cluster:
         cluster.speak(0, 1)
         cluster.says = answer
-        came = what_came_of(Admin(cluster.bootstrap, settle=0.0), upgrade(dict.fromkeys(said, 1)))
+        came = what_came_of(Admin(cluster.bootstrap, read_back=0.0), upgrade(dict.fromkeys(said, 1)))
         if isinstance(came, UpdateUncertain):
             assert set(came.wanted) == {name for name, code in said.items() if code in TELLS_NOTHING}
             assert any(name not in applied or came.seen[name] is None for name in came.wanted)
@@ -396,7 +396,7 @@ def what_came_of(admin: Admin, updates: tuple[Update, ...]) -> Outcome | UpdateU
         return uncertain
 
 
-def test_a_dry_run_that_timed_out_has_nothing_to_settle(cluster: ScriptedCluster) -> None:
+def test_a_dry_run_that_timed_out_has_nothing_to_read_back(cluster: ScriptedCluster) -> None:
     """Nothing was changed; the controller did not agree."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=7)
     with pytest.raises(UpdateRefused, match="REQUEST_TIMED_OUT"):
@@ -413,7 +413,7 @@ def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCl
 
     cluster.says = lose
     with pytest.raises(UpdateUncertain) as caught:
-        Admin(cluster.bootstrap, settle=0.2).update(GROUP)
+        Admin(cluster.bootstrap, read_back=0.2).update(GROUP)
     assert caught.value.seen == {"group.version": None}
 
 
@@ -429,7 +429,7 @@ def test_a_lost_answer_is_looked_for_while_nobody_answers(cluster: ScriptedClust
         return HANG_UP
 
     cluster.says = lose
-    outcome = Admin(cluster.bootstrap, settle=30).update(GROUP)
+    outcome = Admin(cluster.bootstrap, read_back=30).update(GROUP)
     timer.join()
     assert (outcome.done, outcome.read_back) == (True, True)
 
@@ -447,7 +447,7 @@ def test_a_controller_that_says_nothing_is_waited_for_no_longer_than_was_given(c
     cluster.says = lambda *_: SILENCE
     config = {"bootstrap.servers": cluster.bootstrap, "request.timeout.ms": 120_000}
     with pytest.raises(UpdateUncertain, match="timed out"):
-        Admin(config, timeout=0.5, settle=0.2).update(upgrade({"share.version": 9}))
+        Admin(config, timeout=0.5, read_back=0.2).update(upgrade({"share.version": 9}))
 
 
 # ------------------------------------------------------------------ waiting
@@ -469,7 +469,7 @@ def test_who_lags_is_named(cluster: ScriptedCluster) -> None:
     cluster.apply({"group.version": 7})
     cluster.nodes[2].finalized["group.version"] = 1
     cluster.nodes[3].epoch = -1
-    with pytest.raises(NotShown) as caught:
+    with pytest.raises(LevelsNotReached) as caught:
         Admin(cluster.bootstrap).wait_for_levels({"group.version": 7}, 1.5)
     assert len(caught.value.laggards) == 2
     assert caught.value.laggards[0].endswith("shows group.version 1")
@@ -479,7 +479,7 @@ def test_who_lags_is_named(cluster: ScriptedCluster) -> None:
 def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
     """Nobody knows what it shows."""
     cluster.shut(2)
-    with pytest.raises(NotShown, match=r"broker 2 .* is silent"):
+    with pytest.raises(LevelsNotReached, match=r"broker 2 .* is silent"):
         Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 0.3)
 
 
@@ -526,7 +526,7 @@ async def test_coroutines_have_the_same_door(cluster: ScriptedCluster) -> None:
     assert (await admin.aplan(GROUP)).judgement == "accepted"
     assert (await admin.adry_run(GROUP)).done
     assert (await admin.aupdate(GROUP)).done
-    assert (await admin.auntil_shown({"group.version": 1}, 5)).level("group.version") == 1
+    assert (await admin.await_for_levels({"group.version": 1}, 5)).level("group.version") == 1
 
 
 async def test_the_blocking_door_works_in_a_running_loop(cluster: ScriptedCluster) -> None:

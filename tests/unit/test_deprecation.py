@@ -268,11 +268,11 @@ def test_a_plan_says_that_levels_are_deprecated() -> None:
 
 
 def test_a_plan_keeps_what_is_deprecated() -> None:
-    """A latched client of level 1 was hurt before; one of a level that goes away is hurt by the update."""
+    """A latched client of level 1 was affected before; the update affects one of a level that goes away."""
     seen = view(replace(answer(x=(2, 3), supported=(1, 3)), api_ranges={57: ApiRange(0, 1)}))
     latched = {"one": parse("feature:x serves 1"), "three": parse("feature:x serves 3")}
     made = plan(seen, [Update("x", 2, upgrade_type="safe_downgrade")], latched=latched)
-    assert [hurt.gate for hurt in made.hurt] == ["three"]
+    assert [affected.gate for affected in made.affected] == ["three"]
 
 
 def test_a_kraft_plan_deprecates_nothing() -> None:
@@ -280,7 +280,7 @@ def test_a_kraft_plan_deprecates_nothing() -> None:
     seen = view_of(KRaft("4.2").create())
     latched = {"one": parse("transaction.version serves 1")}
     made = plan(seen, [Update("transaction.version", 2)], latched=latched)
-    assert (made.hurt, [note for note in made.notes if "deprecated" in note]) == ((), [])
+    assert (made.affected, [note for note in made.notes if "deprecated" in note]) == ((), [])
 
 
 def test_a_view_without_the_feature_deprecates_nothing_of_it() -> None:

@@ -21,11 +21,11 @@ from featuregate.errors import (
     InvalidUpdate,
     LatchStoreCorrupt,
     LatchStoreError,
+    LevelsNotReached,
     LocalKafkaError,
     LocalWireError,
     NetError,
     NotPicklable,
-    NotShown,
     RefreshTimedOut,
     RemoteWireError,
     RequirementError,
@@ -113,7 +113,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
             "b is unknown (wanted 2). Look again with 'featuregate describe' before you repeat it"
         ),
     ),
-    (NotShown(5, ("broker 2 shows a 0",)), "not every broker shows it within 5 s: broker 2 shows a 0"),
+    (LevelsNotReached(5, ("broker 2 shows a 0",)), "not every broker shows it within 5 s: broker 2 shows a 0"),
     (LocalKafkaError("node 1 did not start", "Exception"), "node 1 did not start\nException"),
     (LocalKafkaError("no Java"), "no Java"),
 ]

@@ -1,4 +1,4 @@
-"""Plans: one judgement, what opens and closes, and whom it would hurt."""
+"""Plans: one judgement, what opens and closes, and what it would affect."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def test_a_preset_that_was_closed_before_is_not_closed_by_it() -> None:
 def test_a_latched_client_that_would_be_hurt_is_named() -> None:
     """It goes on as before, because a latch never closes; the brokers do not."""
     latched = {"next": presets.kip848, "eos": presets.kip447, "tv": Feature("transaction.version") >= 1}
-    (hurt,) = plan(VIEW, disable("group.version"), latched=latched).hurt
-    assert hurt.gate == "next"
-    assert "group.version>=1" in hurt.why
+    (affected,) = plan(VIEW, disable("group.version"), latched=latched).affected
+    assert affected.gate == "next"
+    assert "group.version>=1" in affected.why
 
 
 def test_whoever_is_hurt_already_is_not_hurt_by_it() -> None:
     """The level is too low with the update and without it."""
     latched = {"tv": Feature("transaction.version") >= 9}
-    assert plan(VIEW, disable("group.version"), latched=latched).hurt == ()
+    assert plan(VIEW, disable("group.version"), latched=latched).affected == ()
 
 
 @pytest.mark.parametrize(("release", "level", "closes"), [("4.2.0", 29, ()), ("3.9.2", 21, ("below",))])
@@ -76,7 +76,7 @@ def test_what_is_refused_opens_nothing_and_hurts_nobody(release: str, level: int
     made = plan(seen, (*upgrade({"group.version": 9}), *downgrade({"metadata.version": level - 1})), latched=latched)
     assert [each.judgement for each in made.updates] == ["refused", "accepted"]
     assert made.opens == ()
-    assert tuple(hurt.gate for hurt in made.hurt) == closes
+    assert tuple(affected.gate for affected in made.affected) == closes
 
 
 def test_a_feature_that_is_misspelt_is_noted() -> None:
@@ -105,7 +105,7 @@ def test_invariant_11_a_latch_that_this_release_cannot_parse_is_unread() -> None
     latched = latched_in(LatchState(cluster_id="c", gates=gates))
     made = plan(VIEW, disable("group.version"), latched=latched)
     assert made.judgement == "unknown"
-    assert [hurt.gate for hurt in made.hurt] == ["g"]
+    assert [affected.gate for affected in made.affected] == ["g"]
     assert [(unread.gate, unread.requirement) for unread in made.unread] == [("new", "group.version~3")]
     assert plan(VIEW, upgrade({"group.version": 9}), latched=latched).judgement == "refused"
 
@@ -173,7 +173,7 @@ def test_what_opens_and_who_is_hurt_reads_as_text() -> None:
     low = release_view("4.2.0", epoch=50, finalized={"metadata.version": 29})
     assert "  opens     kip848" in str(plan(low, upgrade({"group.version": 1}))).splitlines()
     text = str(plan(VIEW, disable("group.version"), latched={"next": presets.kip848}))
-    assert "  hurts     next, which stays latched: group.version>=1" in text
+    assert "  affects   next, which stays latched: group.version>=1" in text
 
 
 def test_a_plan_needs_updates_and_one_cluster() -> None:

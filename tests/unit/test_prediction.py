@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.prediction import Prediction, Standing, predict
+from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.catalog import features
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
@@ -36,21 +36,21 @@ def node(node_id: int, supported: Mapping[str, tuple[int, int]] | None = None, *
     return BrokerAnswer(node_id=node_id, host=f"n{node_id}", port=9, role=role, supported=ranges, asked_version=4)  # type: ignore[arg-type]  # broker or controller
 
 
-def standing(**changed: object) -> Standing:
+def cluster_state(**changed: object) -> ClusterState:
     """Take a cluster of 4.3 with two brokers, and change something."""
-    base = Standing(finalized=FINALIZED, brokers=(node(1), node(2)), speaks=ApiRange(0, 2))
+    base = ClusterState(finalized=FINALIZED, brokers=(node(1), node(2)), speaks=ApiRange(0, 2))
     return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
 
 
-def before_4_0(level: int) -> Standing:
+def before_4_0(level: int) -> ClusterState:
     """Take a cluster of 3.9 at a ``metadata.version``."""
     brokers = (node(1, {"metadata.version": (1, 21)}),)
-    return Standing(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
+    return ClusterState(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
 
 
-def one(update: Update, where: Standing | None = None) -> Prediction:
+def one(update: Update, where: ClusterState | None = None) -> Prediction:
     """Foresee one update."""
-    (prediction,) = predict((update,), where or standing())
+    (prediction,) = predict((update,), where or cluster_state())
     return prediction
 
 
@@ -81,7 +81,7 @@ def test_every_registered_broker_must_support_it(level: int, supported: tuple[in
     other = {name: said for name, said in SUPPORTED.items() if name != "group.version"}
     if supported is not None:
         other["group.version"] = supported
-    prediction = one(*upgrade({"group.version": level}), standing(brokers=(node(1, ranges), node(2, other))))
+    prediction = one(*upgrade({"group.version": level}), cluster_state(brokers=(node(1, ranges), node(2, other))))
     assert prediction.text == f"Invalid update version {level} for feature group.version. {words}"
     assert prediction.judgement == "refused"
 
@@ -89,7 +89,7 @@ def test_every_registered_broker_must_support_it(level: int, supported: tuple[in
 def test_a_silent_broker_makes_it_unknown() -> None:
     """It is registered, and counts by what it said then."""
     silent = replace(node(2), failure=Failure("TimedOut", "said nothing"))
-    prediction = one(*upgrade({"group.version": 1}), standing(brokers=(node(1), silent)))
+    prediction = one(*upgrade({"group.version": 1}), cluster_state(brokers=(node(1), silent)))
     assert prediction.judgement == "unknown"
     assert "silent" in prediction.text
 
@@ -97,20 +97,20 @@ def test_a_silent_broker_makes_it_unknown() -> None:
 def test_a_refusal_counts_more_than_a_doubt() -> None:
     """Whatever the silent one says, it is refused."""
     silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
-    prediction = one(*upgrade({"group.version": 9}), standing(brokers=(silent, node(2))))
+    prediction = one(*upgrade({"group.version": 9}), cluster_state(brokers=(silent, node(2))))
     assert (prediction.judgement, "Broker 2" in prediction.text) == ("refused", True)
 
 
 def test_a_broker_that_hides_features_makes_it_unknown() -> None:
     """ApiVersions v3 leaves out those that start at 0 (KAFKA-17011)."""
     hiding = replace(node(2, {"metadata.version": (1, 21)}), asked_version=3)
-    assert one(*upgrade({"group.version": 1}), standing(brokers=(hiding,))).judgement == "unknown"
+    assert one(*upgrade({"group.version": 1}), cluster_state(brokers=(hiding,))).judgement == "unknown"
 
 
 def test_the_active_controller_speaks_first() -> None:
     """Its own range is looked at before any broker's."""
     poor = node(8, {"metadata.version": (7, 29)}, role="controller")
-    where = standing(brokers=(node(1, {"metadata.version": (7, 28)}),), controllers=(poor,), leader=8)
+    where = cluster_state(brokers=(node(1, {"metadata.version": (7, 28)}),), controllers=(poor,), leader=8)
     prediction = one(*upgrade({"metadata.version": 30}), where)
     assert prediction.text.endswith("Local controller 8 only supports versions 7-29")
 
@@ -119,7 +119,7 @@ def test_the_active_controller_speaks_first() -> None:
 def test_other_controllers_count_once_they_register(metadata_level: int, judgement: str) -> None:
     """From metadata.version 3.7-IV0 on (KIP-919)."""
     controllers = (node(8, role="controller"), node(9, {"metadata.version": (7, 29)}, role="controller"))
-    where = standing(finalized={"metadata.version": metadata_level}, controllers=controllers, leader=8)
+    where = cluster_state(finalized={"metadata.version": metadata_level}, controllers=controllers, leader=8)
     prediction = one(*upgrade({"metadata.version": 30}), where)
     assert prediction.judgement == judgement
     assert ("Controller 9 only supports versions 7-29" in prediction.text) is (judgement == "refused")
@@ -138,7 +138,7 @@ def test_the_direction_must_be_said() -> None:
 
 def test_nobody_tells_what_is_finalized() -> None:
     """Then nothing is promised."""
-    prediction = one(*upgrade({"group.version": 1}), standing(finalized=None))
+    prediction = one(*upgrade({"group.version": 1}), cluster_state(finalized=None))
     assert (prediction.judgement, prediction.current) == ("unknown", None)
 
 
@@ -153,7 +153,7 @@ def test_kip_778_a_downgrade_must_not_cross_a_level_that_changed_the_metadata(
     current: int, target: int, judgement: str
 ) -> None:
     """As real controllers of 4.2 and 4.3 judged."""
-    prediction = one(*downgrade({"metadata.version": target}), standing(finalized={"metadata.version": current}))
+    prediction = one(*downgrade({"metadata.version": target}), cluster_state(finalized={"metadata.version": current}))
     assert prediction.judgement == judgement
 
 
@@ -168,10 +168,10 @@ def test_kip_778_unsafe_is_refused_too(*, unsafe: bool, why: str) -> None:
     """It was documented and never built (KAFKA-13896). 4.0 and 3.9 have other words in front."""
     update = downgrade({"metadata.version": 22}, unsafe=unsafe)
     now = {"metadata.version": 27}
-    assert one(*update, standing(finalized=now)).text == (
+    assert one(*update, cluster_state(finalized=now)).text == (
         f"Unsupported metadata.version downgrade from 27 to 22. {why}"
     )
-    old = standing(
+    old = cluster_state(
         finalized={"metadata.version": 21}, speaks=ApiRange(0, 1), brokers=(node(1, {"metadata.version": (1, 21)}),)
     )
     assert one(*downgrade({"metadata.version": 12}, unsafe=unsafe), old).text == f"Invalid metadata.version 12. {why}"
@@ -179,7 +179,7 @@ def test_kip_778_unsafe_is_refused_too(*, unsafe: bool, why: str) -> None:
 
 def test_before_4_0_the_lowest_level_is_the_first_with_feature_records() -> None:
     """Brokers of 3.9 say that they support 1, and mean it for reading."""
-    old = standing(
+    old = cluster_state(
         finalized={"metadata.version": 5}, speaks=ApiRange(0, 1), brokers=(node(1, {"metadata.version": (1, 21)}),)
     )
     prediction = one(*downgrade({"metadata.version": 3}), old)
@@ -188,7 +188,7 @@ def test_before_4_0_the_lowest_level_is_the_first_with_feature_records() -> None
 
 def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
     """Nobody knows here whether it changed the metadata."""
-    where = standing(finalized={"metadata.version": 40}, brokers=(node(1, {"metadata.version": (7, 40)}),))
+    where = cluster_state(finalized={"metadata.version": 40}, brokers=(node(1, {"metadata.version": (7, 40)}),))
     prediction = one(*downgrade({"metadata.version": 35}), where)
     assert (prediction.judgement, "newer than this featuregate knows" in prediction.text) == ("unknown", True)
 
@@ -198,7 +198,7 @@ def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
 
 def test_a_dependency_must_be_met() -> None:
     """By what is finalized, or by what is sent along."""
-    low = standing(finalized={"metadata.version": 22})
+    low = cluster_state(finalized={"metadata.version": 22})
     alone = upgrade({"eligible.leader.replicas.version": 1})
     assert one(*alone, low).text == (
         "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version "
@@ -210,7 +210,7 @@ def test_a_dependency_must_be_met() -> None:
 
 def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
     """3.9 wrote what it was told."""
-    old = standing(finalized={"metadata.version": 20}, speaks=ApiRange(0, 1))
+    old = cluster_state(finalized={"metadata.version": 20}, speaks=ApiRange(0, 1))
     assert one(*upgrade({"eligible.leader.replicas.version": 1}), old).judgement == "accepted"
 
 
@@ -224,7 +224,7 @@ def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
 
 def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
     """A newer cluster has more."""
-    where = standing(brokers=(node(1, {"group.version": (0, 7)}),))
+    where = cluster_state(brokers=(node(1, {"group.version": (0, 7)}),))
     assert one(*upgrade({"group.version": 5}), where).judgement == "unknown"
 
 
@@ -239,7 +239,7 @@ def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
 )
 def test_the_version_of_the_quorum_never_goes_down(now: int, update: tuple[Update, ...], judgement: str) -> None:
     """And whether it goes up its leader knows alone."""
-    assert one(*update, standing(finalized={**FINALIZED, "kraft.version": now})).judgement == judgement
+    assert one(*update, cluster_state(finalized={**FINALIZED, "kraft.version": now})).judgement == judgement
 
 
 @pytest.mark.parametrize(("newest", "whole"), [(2, True), (1, False)])
@@ -247,7 +247,7 @@ def test_whether_it_is_all_or_nothing_the_active_controller_knows_best(newest: i
     """In a roll its software decides, whatever a broker can pass on."""
     leader = replace(node(8, role="controller"), api_ranges={57: ApiRange(0, newest)})
     for speaks in (1, 2):
-        where = standing(controllers=(leader,), leader=8, speaks=ApiRange(0, speaks))
+        where = cluster_state(controllers=(leader,), leader=8, speaks=ApiRange(0, speaks))
         assert where.all_or_nothing is whole
 
 
@@ -256,16 +256,16 @@ def test_whether_it_is_all_or_nothing_the_active_controller_knows_best(newest: i
 
 def test_a_cluster_without_update_features_refuses() -> None:
     """Features came with 2.7."""
-    assert one(*upgrade({"a": 1}), standing(speaks=None)).judgement == "refused"
+    assert one(*upgrade({"a": 1}), cluster_state(speaks=None)).judgement == "refused"
 
 
 # ------------------------------------------------------------------ controllers with ZooKeeper (KIP-584)
 
 
-def with_zookeeper(**changed: object) -> Standing:
+def with_zookeeper(**changed: object) -> ClusterState:
     """Take a cluster of the KIP's own example: levels 1 to 2 of a feature, of which 1 is finalized."""
     brokers = tuple(node(node_id, {"group_coordinator": (1, 2)}) for node_id in (1, 2))
-    base = Standing(finalized={"group_coordinator": 1}, brokers=brokers, leader=1, speaks=ApiRange(0, 0))
+    base = ClusterState(finalized={"group_coordinator": 1}, brokers=brokers, leader=1, speaks=ApiRange(0, 0))
     return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
 
 
@@ -317,13 +317,15 @@ def test_controllers_with_zookeeper_from_3_3_on_are_asked_themselves() -> None:
 # ------------------------------------------------------------------ what a release does otherwise
 
 
-def at(release_level: int, levels: Mapping[str, int], *, newest: int = 2) -> Standing:
+def at(release_level: int, levels: Mapping[str, int], *, newest: int = 2) -> ClusterState:
     """Take a cluster of one node, controller and broker, that supports ``metadata.version`` up to a level."""
     supported = {**SUPPORTED, "metadata.version": (7, release_level)}
     ranges = {57: ApiRange(0, newest)}
     broker = replace(node(1, supported), api_ranges=ranges)
     leader = replace(node(8, supported, role="controller"), api_ranges=ranges)
-    return Standing(finalized=levels, brokers=(broker,), controllers=(leader,), leader=8, speaks=ApiRange(0, newest))
+    return ClusterState(
+        finalized=levels, brokers=(broker,), controllers=(leader,), leader=8, speaks=ApiRange(0, newest)
+    )
 
 
 @pytest.mark.parametrize(
@@ -425,7 +427,7 @@ def test_every_update_of_every_cluster_is_judged(
 ) -> None:
     """And what is not accepted has words."""
     updates = [Update(name, max(level, kind == "upgrade"), kind) for name, level, kind in wanted]  # type: ignore[arg-type]  # one of three
-    where = Standing(
+    where = ClusterState(
         finalized=finalized,
         brokers=tuple(node(at, ranges) for at, ranges in enumerate(brokers)),
         controllers=tuple(node(at, ranges, role="controller") for at, ranges in enumerate(controllers)),

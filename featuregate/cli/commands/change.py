@@ -153,7 +153,7 @@ def _tell(command: str, verb: Verb, outcome: Outcome, asked: Asked, *, as_text: 
             print_message("it was done, and only the output is lost")
         raise
     if outcome.read_back:
-        print_message("no answer settled it, so the brokers were asked: they show it")
+        print_message("the answer does not tell, so the brokers were asked: they show it")
     if errors:
         raise CommandError(" ".join([failed(asked.updates, errors), *advice(outcome)]), FAILED)
 

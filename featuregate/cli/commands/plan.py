@@ -1,4 +1,4 @@
-"""``plan``: what the controller would say to an update, and whom it would hurt. Nothing is changed."""
+"""``plan``: what the controller would say to an update, and which apps it would affect. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_as_json(made)))
     else:
         print("\n".join(map(printable, str(made).splitlines())))
-    if made.judgement == "refused" or made.hurt:
+    if made.judgement == "refused" or made.affected:
         return FAILED
     return UNKNOWN if made.judgement == "unknown" else OK
 
@@ -127,7 +127,7 @@ def _as_json(made: Plan) -> dict[str, Any]:
         "left_out": [left_out_as_json(left) for left in made.left_out],
         "opens": list(made.opens),
         "closes": list(made.closes),
-        "hurt": [hurt._asdict() for hurt in made.hurt],
+        "affected": [affected._asdict() for affected in made.affected],
         "unread": [unread._asdict() for unread in made.unread],
         "notes": list(made.notes),
     }

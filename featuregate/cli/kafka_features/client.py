@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from featuregate.admin.client import SETTLE_SECONDS, UPDATE_SECONDS, Admin
+from featuregate.admin.client import READ_BACK_SECONDS, UPDATE_SECONDS, Admin
 from featuregate.catalog import tool_table
 from featuregate.cli.commands.describe import columns, rows
 from featuregate.cli.exit_codes import FAILED, CommandError
@@ -55,9 +55,9 @@ def check_file(name: str | None) -> None:
 class Client:
     """A cluster, and how upstream's client tells what goes wrong with it."""
 
-    def __init__(self, config: Mapping[str, str], *, settle: float = SETTLE_SECONDS) -> None:
+    def __init__(self, config: Mapping[str, str], *, read_back: float = READ_BACK_SECONDS) -> None:
         self._config = config
-        self._admin = Admin(config, settle=settle)
+        self._admin = Admin(config, read_back=read_back)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -125,7 +125,7 @@ class Client:
 
 def _errors_of(outcome: Outcome) -> dict[str, str]:
     if outcome.read_back:
-        _log("no answer settled it, so the brokers were asked: they show it")
+        _log("the answer does not tell, so the brokers were asked: they show it")
     errors = {one.update.feature: one.error or one.answer for one in outcome.features}
     return {feature: error.message or error.name for feature, error in errors.items() if error is not None}
 

@@ -569,7 +569,7 @@ def test_nobody_is_asked_without_a_terminal(cluster: ScriptedCluster) -> None:
         (["upgrade", "--feature", "group.version=9"], 1, "Broker 1 only supports versions 0-1"),
         (["upgrade", "--feature", "kraft.version=1"], 2, "only the leader of the quorum can tell"),
         (["disable", "--feature", "group.version"], 0, "closes    kip848"),
-        (["disable", "--feature", "group.version", "--gate", "mine=kip848"], 1, "hurts     mine, which stays latched"),
+        (["disable", "--feature", "group.version", "--gate", "mine=kip848"], 1, "affects   mine, which stays latched"),
         (["upgrade"], 64, "You must specify at least one feature to upgrade"),
         (["frob"], 64, "invalid choice"),
     ],
@@ -608,7 +608,7 @@ def test_latches_are_read_from_the_folder_of_an_app_or_from_a_file(on: Run, tmp_
     for place, hurt in ((tmp_path, 1), (file, 1), (other, 0)):
         argv = ("plan", "disable", "--feature", "group.version", "--latches", str(place), "--output", "json")
         ended = on(*argv)
-        assert len(json.loads(ended.out)["hurt"]) == hurt
+        assert len(json.loads(ended.out)["affected"]) == hurt
         assert ended.code == hurt
 
 
@@ -638,14 +638,14 @@ def test_invariant_11_a_latch_file_that_cannot_be_read_is_named_and_makes_the_pl
 
 
 def test_a_latch_file_that_cannot_be_read_does_not_hide_the_others(on: Run, tmp_path: Path) -> None:
-    """An app that would be hurt is named beside it."""
+    """The plan names an affected app beside the file that it cannot read."""
     damaged = tmp_path / "damaged.json"
     damaged.write_text("{")
     places = ("--latches", str(damaged), "--latches", str(latches(tmp_path, "scripted")))
     ended = on("plan", "disable", "--feature", "group.version", *places, "--output", "json")
     said = json.loads(ended.out)
     assert ended.code == 1
-    assert [hurt["gate"] for hurt in said["hurt"]] == [f"eos ({tmp_path / 'scripted.json'})"]
+    assert [affected["gate"] for affected in said["affected"]] == [f"eos ({tmp_path / 'scripted.json'})"]
     assert [unread["gate"] for unread in said["unread"]] == [str(damaged)]
 
 
@@ -784,7 +784,7 @@ def test_the_drop_in_never_says_that_nothing_was_sent_where_something_was(cluste
         return HANG_UP
 
     cluster.says = lose
-    client = Client({"bootstrap.servers": cluster.bootstrap}, settle=0.2)
+    client = Client({"bootstrap.servers": cluster.bootstrap}, read_back=0.2)
     refused = client.update(upgrade({"a": 1}), dry_run=False)
     assert refused["a"].startswith("the update may or may not have been applied: ")
 
@@ -801,7 +801,7 @@ def test_the_drop_in_prints_an_answer_that_does_not_tell_as_upstream_does(
         return UpdateFeaturesResponse(error_code=7)
 
     cluster.says = time_out
-    client = Client({"bootstrap.servers": cluster.bootstrap}, settle=20.0 if applied else 0.2)
+    client = Client({"bootstrap.servers": cluster.bootstrap}, read_back=20.0 if applied else 0.2)
     assert client.update(upgrade({"share.version": 7}), dry_run=False) == {"share.version": "The request timed out."}
     said = capsys.readouterr().err
     assert ("they show it" if applied else "the update may or may not have been applied") in said
@@ -820,7 +820,7 @@ def test_an_answer_that_does_not_tell_is_no_failure_where_the_brokers_show_the_l
     assert on("upgrade", "--feature", "share.version=7") == (
         0,
         "share.version was upgraded to 7.\n",
-        "featuregate: no answer settled it, so the brokers were asked: they show it\n",
+        "featuregate: the answer does not tell, so the brokers were asked: they show it\n",
     )
 
 

@@ -94,7 +94,7 @@ def test_an_answer_that_was_read_back_is_told_as_that(on: Run, cluster: Scripted
     assert on("upgrade", "--feature", "share.version=5") == (
         0,
         "share.version was upgraded to 5.\n",
-        "featuregate: no answer settled it, so the brokers were asked: they show it\n",
+        "featuregate: the answer does not tell, so the brokers were asked: they show it\n",
     )
 
 
