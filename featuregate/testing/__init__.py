@@ -1,6 +1,6 @@
-"""What tests of apps need: fake and simulated clusters, real Kafka on this machine, and features without a network.
+"""Test doubles for apps: fake and simulated clusters, real Kafka on this machine, and features without a network.
 
-The names are imported when they are first used, so that the pytest plugin costs a test run nothing.
+Names are imported when they are first used, so that the pytest plugin does not slow down a test run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeCluster", "LocalKafka", "SimulatedCluster", "StaticFeatures", "release_view", "simulator"]
 
-_HOMES = {
+_MODULES = {
     "FakeCluster": "featuregate.testing.fakes.cluster",
     "LocalKafka": "featuregate.testing.local_kafka.cluster",
     "SimulatedCluster": "featuregate.testing.simulator.simulated_cluster",
@@ -29,9 +29,9 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name == "simulator":
         return import_module("featuregate.testing.simulator")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

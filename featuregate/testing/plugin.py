@@ -1,7 +1,7 @@
-"""pytest fixtures for apps that use featuregate. pytest loads this by itself wherever featuregate is installed.
+"""pytest fixtures for apps that use featuregate. pytest loads this plugin wherever featuregate is installed.
 
-So every test run in such an environment imports this file, and it imports nothing that costs: what a fixture needs is
-imported when that fixture is used.
+Every test run in such an environment imports this file, so it imports nothing expensive: :mod:`featuregate.testing`
+imports its names when they are first used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+
+from featuregate import testing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,23 +33,23 @@ __all__ = [
 
 
 class MakeFakeCluster(Protocol):
-    """What the fixture ``fake_cluster`` is: call it as :class:`FakeCluster`, as often as the test wants clusters."""
+    """The fixture ``fake_cluster``: call it as :class:`FakeCluster`, once for each cluster."""
 
     def __call__(self, brokers: int = 3, **options: Any) -> FakeCluster:
-        """Start a cluster, which is closed when the test ends."""
+        """Start a fake cluster, which is closed when the test ends."""
         ...
 
 
 class MakeSimulatedCluster(Protocol):
-    """What the fixture ``simulated_kafka`` is: call it as :class:`SimulatedCluster`."""
+    """The fixture ``simulated_kafka``: call it as :class:`SimulatedCluster`."""
 
     def __call__(self, start: ClusterSpec, **options: Any) -> SimulatedCluster:
-        """Serve a simulated cluster, which is closed when the test ends."""
+        """Start a simulated cluster, which is closed when the test ends."""
         ...
 
 
 class MakeLocalKafka(Protocol):
-    """What the fixture ``local_kafka`` is: call it as :class:`LocalKafka`."""
+    """The fixture ``local_kafka``: call it as :class:`LocalKafka`."""
 
     def __call__(self, version: str, **options: Any) -> LocalKafka:
         """Start real Kafka, which is closed when the test ends."""
@@ -55,21 +57,19 @@ class MakeLocalKafka(Protocol):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name our marker to ``--strict-markers``."""
+    """Register the marker, for ``--strict-markers``."""
     config.addinivalue_line(
-        "markers", "fake_kafka(brokers=3, release='4.2', ...): what the fixture fake_kafka gives to FakeCluster"
+        "markers", "fake_kafka(brokers=3, release='4.2', ...): arguments of FakeCluster for the fixture fake_kafka"
     )
 
 
 @pytest.fixture
 def fake_cluster() -> Iterator[MakeFakeCluster]:
     """Start any number of fake clusters: ``fake_cluster(brokers=5, release="3.9")``."""
-    from featuregate.testing.fakes.cluster import FakeCluster  # noqa: PLC0415 - see the top
-
     with ExitStack() as stack:
 
         def make(brokers: int = 3, **options: Any) -> FakeCluster:
-            return stack.enter_context(FakeCluster(brokers, **options))
+            return stack.enter_context(testing.FakeCluster(brokers, **options))
 
         yield make
 
@@ -83,13 +83,11 @@ def fake_kafka(fake_cluster: MakeFakeCluster, request: pytest.FixtureRequest) ->
 
 @pytest.fixture
 def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
-    """Serve simulated clusters: ``simulated_kafka(simulator.KRaft("3.9"))``."""
-    from featuregate.testing.simulator.simulated_cluster import SimulatedCluster  # noqa: PLC0415 - see the top
-
+    """Start simulated clusters: ``simulated_kafka(simulator.KRaft("3.9"))``."""
     with ExitStack() as stack:
 
         def make(start: ClusterSpec, **options: Any) -> SimulatedCluster:
-            return stack.enter_context(SimulatedCluster(start, **options))
+            return stack.enter_context(testing.SimulatedCluster(start, **options))
 
         yield make
 
@@ -97,11 +95,9 @@ def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
 @pytest.fixture
 def local_kafka() -> Iterator[MakeLocalKafka]:
     """Start real Kafka on this machine: ``local_kafka("4.2.0", nodes=3)``."""
-    from featuregate.testing.local_kafka.cluster import LocalKafka  # noqa: PLC0415 - see the top
-
     with ExitStack() as stack:
 
         def make(version: str, **options: Any) -> LocalKafka:
-            return stack.enter_context(LocalKafka(version, **options))
+            return stack.enter_context(testing.LocalKafka(version, **options))
 
         yield make

@@ -1,7 +1,7 @@
-"""Features without any network: a discoverer over views that the test gives, for unit tests of both branches of an app.
+"""Features without a network: a discoverer with views that the test sets, for unit tests of both branches of an app.
 
-Decisions are made by the same code as in production, so that a test which passes here passes against brokers that
-answer the same.
+The decisions are those of the production code, so that a test that passes here also passes with brokers that answer the
+same.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
 
 
 class StaticFeatures(Discoverer):
-    """A :class:`~featuregate.Discoverer` that asks nobody: its view is what the test shows it.
+    """A :class:`~featuregate.Discoverer` without a network: the test sets its view.
 
-    It has no thread and opens no socket, and it needs no ``with``. Waiting for it returns at once with what is so.
+    It has no thread, opens no socket, and needs no ``with``. Waits return at once.
 
     Parameters
     ----------
     view
-        The first view, such as one of :func:`release_view`; ``None``: nobody has answered yet.
+        The first view, such as one of :func:`release_view`; ``None``: no broker has answered yet.
     exclude_apis
-        As of :class:`~featuregate.Discoverer`.
+        As for :class:`~featuregate.Discoverer`.
     """
 
     def __init__(self, view: View | None = None, *, exclude_apis: ExcludedApis | str | None = None) -> None:
@@ -61,10 +61,10 @@ class StaticFeatures(Discoverer):
         return f"<StaticFeatures over {self.view!r}>"
 
     def show(self, view: View) -> None:
-        """Go on as if a poll had brought this: gates settle, and callbacks of ``on_change`` run before it returns.
+        """Set the view as a poll does: update gates and run callbacks of ``on_change`` before it returns.
 
-        The rules are those of every poll: latches stay, and while the cluster id is the same, the finalized levels of
-        a higher epoch do too.
+        The rules are those of every poll: latches stay, and so do the finalized levels of a higher epoch while the
+        cluster id is the same.
         """
         before = self.view
         if before is not None and before.cluster_id == view.cluster_id and before.epoch > view.epoch:
@@ -72,15 +72,15 @@ class StaticFeatures(Discoverer):
         self._updater.apply(view)
 
     def force_open(self, *gates: str) -> None:
-        """Hold the gates of these names open, whatever the view says; gates that are made later too."""
+        """Keep the gates with these names open whatever the view is, including gates that are created later."""
         self._forcing.force(gates, "open")
 
     def force_closed(self, *gates: str) -> None:
-        """Hold the gates of these names closed, whatever the view says and whatever was latched."""
+        """Keep the gates with these names closed, whatever the view is and whatever was latched."""
         self._forcing.force(gates, "closed")
 
     def start(self) -> Self:
-        """Do nothing: there is nothing to start."""
+        """Return the features. There is nothing to start."""
         if self._poller.closed:
             raise ClosedError("these features have been closed; make new ones")
         return self
@@ -88,13 +88,13 @@ class StaticFeatures(Discoverer):
     async def __aenter__(self) -> Self:
         return self.start()
 
-    def refresh(self, timeout: float | None = None) -> View:  # noqa: ARG002 - the signature of what it stands for
+    def refresh(self, timeout: float | None = None) -> View:  # noqa: ARG002 - the discoverer's signature
         """Return the view.
 
         Raises
         ------
         DiscoveryError
-            There is none: nobody has answered.
+            There is no view.
         """
         self.start()
         if self.view is None:
@@ -102,12 +102,12 @@ class StaticFeatures(Discoverer):
         return self.view
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - see refresh
-        """Return at once whether ``done()``: waiting would change nothing."""
+        """Return ``done()`` at once: waiting would change nothing."""
         return super().wait_until(done, 0)
 
 
 class _NoSource:
-    """Features without a network have nobody to ask: the test shows views."""
+    """A source without a cluster: the test sets the views."""
 
     timeout = 0.0
 
@@ -117,14 +117,14 @@ class _NoSource:
 
 
 class _ForcingStore(Store):
-    """A store that decides some gates by order."""
+    """A store with forced gates."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._forced: dict[str, Verdict] = {}
 
     def force(self, gates: Iterable[str], verdict: Verdict) -> None:
-        """Decide the gates of these names from now on, those that exist at once."""
+        """Force the gates with these names, existing ones at once."""
         with self.changing():
             self._forced |= dict.fromkeys(gates, verdict)
             forced = [gate for gate in self.gates() if gate.name in self._forced]
@@ -132,7 +132,7 @@ class _ForcingStore(Store):
         self.notify(*events)
 
     def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:
-        """Add it, and decide it even where there is no view yet."""
+        """Add a gate, and decide it even without a view."""
         gate = super().add_gate(name, make)
         if name in self._forced:
             self.force([name], self._forced[name])
@@ -160,20 +160,20 @@ def release_view(
     silent: Collection[int] = (),
     cluster_id: str = "static",
 ) -> View:
-    """Make the view of a cluster with one broker of each release, in the middle of a roll where they differ.
+    """Return the view of a cluster with one broker of each release, which is in a roll if they differ.
 
     Parameters
     ----------
     releases
-        Such as ``"3.9", "3.9", "4.2"``; node ids count from 1.
+        Such as ``"3.9", "3.9", "4.2"``. Node ids start at 1.
     finalized
-        Feature name to level; by default what a cluster has that was formatted for the oldest of these releases.
+        Feature name to level; by default those of a new cluster of the oldest of these releases.
     epoch
-        Of the brokers that can have one: those before 2.7 have -1. By default what a new cluster has.
+        The epoch of brokers that have one; brokers before 2.7 have -1. By default that of a new cluster.
     silent
-        The ids of brokers that did not answer.
+        The ids of brokers that do not answer.
     cluster_id
-        Latches belong to it.
+        The cluster id, to which latches belong.
 
     Raises
     ------
@@ -203,12 +203,12 @@ def release_view(
 
 
 def _silenced(broker: BrokerAnswer) -> BrokerAnswer:
-    failure = Failure("TimedOut", "said nothing, because the test wants it so")
+    failure = Failure("TimedOut", "silent in this test")
     return BrokerAnswer(
         node_id=broker.node_id, host=broker.host, port=broker.port, answered_at=broker.answered_at, failure=failure
     )
 
 
 def _wall() -> float:
-    """Seconds since the Unix epoch, for the times that people read."""
+    """Return seconds since the Unix epoch, for times that people read."""
     return datetime.now(UTC).timestamp()

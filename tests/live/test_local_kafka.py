@@ -180,7 +180,7 @@ def test_close_leaves_nothing_behind():
     with socket.create_server(("127.0.0.1", port)):
         pass  # nobody listens there, nor holds it
     kafka.close()
-    with pytest.raises(LocalKafkaError, match="opened once"):
+    with pytest.raises(LocalKafkaError, match="opened only once"):
         kafka.open()
 
 

@@ -1,8 +1,8 @@
-"""What a broker answers, by the rules of Apache Kafka. Pure: no sockets, no threads.
+"""The answers of a broker, by the rules of Apache Kafka. Pure: no sockets, no threads.
 
 Sources: ``KafkaApis.handleApiVersionsRequest``, ``ApiVersionsRequest.isValid``, ``ApiVersionsResponse.filterFeatures``
-and ``SaslServerAuthenticator`` of Apache Kafka 4.4.0; what brokers do with requests that do not fit was seen on
-real ones.
+and ``SaslServerAuthenticator`` of Apache Kafka 4.4.0; the answers to invalid requests were observed on
+real brokers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from featuregate.wire.message import Request, Response
 
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
-    """Answers UpdateFeatures of a version; with ``None`` it never does, as where there is no quorum."""
+    """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
 
 __all__ = ["APIS", "NO_CONTROLLER", "ClusterMembers", "Controller", "NodeState", "ServerSession", "fail"]
 
@@ -53,7 +53,7 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
         UpdateFeaturesRequest,
     )
 }
-"""What a fake broker answers to, by API key; it may advertise more."""
+"""The requests that a fake broker answers, by API key. It may advertise more."""
 
 _BEFORE_AUTHENTICATION: Final = frozenset(
     {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}
@@ -67,12 +67,12 @@ _SASL_AUTHENTICATION_FAILED: Final = 58
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _MECHANISM: Final = "PLAIN"
 NO_CONTROLLER: Final = -1
-"""As the id of a controller."""
+"""The id of a controller that does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """What one node has to tell, at one moment."""
+    """What one node reports at one moment."""
 
     node_id: int
     role: Role = "broker"
@@ -80,28 +80,28 @@ class NodeState:
     api_ranges: Mapping[int, tuple[int, int]]
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
-    """Feature name to level; what has level 0 is not in it."""
+    """Feature name to level, without features at level 0."""
     epoch: int
     describes_controllers: bool = True
-    """Of a controller: whether operators may ask it who the controllers are, since ``metadata.version`` 3.7-IV0."""
+    """For a controller: whether it answers DescribeCluster, as from ``metadata.version`` 3.7-IV0."""
     lowest: Mapping[str, int] = field(default_factory=dict)
-    """Feature name to the lowest finalized level, where it is another one (KIP-584, with ZooKeeper)."""
+    """Feature name to the lowest finalized level, where it differs from the level (KIP-584, with ZooKeeper)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMembers:
-    """Which nodes the cluster has, at one moment."""
+    """The nodes of the cluster at one moment, and its passwords."""
 
     brokers: tuple[Node, ...]
-    """Registered brokers, fenced ones too."""
+    """All registered brokers, including fenced ones."""
     controllers: tuple[Node, ...] = ()
     passwords: Mapping[str, str] | None = field(default=None, repr=False)
-    """User name to password where SASL/PLAIN is asked for, ``None`` where nobody authenticates."""
+    """User name to password for SASL/PLAIN; ``None`` without authentication."""
     controller_id: int | None = None
-    """The active controller, -1 for none; by default the first node that is alive is named."""
+    """The active controller, -1 for none; by default brokers report the first node that is not fenced."""
 
     def controller_among(self, nodes: tuple[Node, ...]) -> int:
-        """Name the controller to who asks one of these nodes; KRaft brokers, which have none of it, name any broker."""
+        """Return the controller that one of these nodes reports. A KRaft broker reports any live broker."""
         alive = [node.node_id for node in nodes if not node.is_fenced]
         return self.controller_id if self.controller_id in alive else min(alive, default=NO_CONTROLLER)
 
@@ -119,49 +119,50 @@ class Answer(NamedTuple):
 
 
 def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
-    """Make the answer that says nothing but an error code."""
+    """Return the answer that consists of an error code only."""
     if request is ApiVersionsRequest:
-        # Error 35 is always a v0 body: whoever asked too much must be able to read it.
+        # Error 35 always has a v0 body, which every client can read.
         version = 0 if code == UNSUPPORTED_VERSION else version
         return Answer(ApiVersionsResponse(error_code=code, api_ranges={}), version)
     if request is DescribeClusterRequest:
         return Answer(DescribeClusterResponse(error_code=code), version)
-    raise ValueError(f"{request.NAME} has no error code of its own to answer with")
+    raise ValueError(f"answers to {request.NAME} have no error code")
 
 
 class ServerSession:
-    """One connection to one node: whether it has authenticated, and what is answered to what."""
+    """The server side of one connection: its authentication, and the answers to its requests."""
 
     __slots__ = ("_authenticated", "_bare_token_next", "_mechanism", "ended")
 
     def __init__(self) -> None:
         self.ended = False
-        """Whether the broker closes the connection after its last answer."""
+        """Whether the broker closes the connection after this answer."""
         self._authenticated = False
         self._mechanism: str | None = None
         self._bare_token_next = False
 
     def read(self, payload: bytes) -> RequestHeader | None:
-        """Read what is asked; ``None`` for a bare SASL token, which has no header."""
+        """Read the header of a request; ``None`` for a bare SASL token, which has no header."""
         return None if self._bare_token_next else read_request_header(payload, APIS)[0]
 
     def answer(
         self, payload: bytes, state: NodeState, members: ClusterMembers, controller: Controller | None = None
     ) -> bytes | None:
-        """Return the whole frame that answers, or ``None`` where a broker closes the connection instead.
+        """Return the frame of the answer; ``None`` if the broker closes the connection instead.
 
-        It is empty where a broker says nothing; without a ``controller`` UpdateFeatures closes the connection.
+        The frame is empty if the broker cannot answer now. Without a ``controller``, UpdateFeatures closes the
+        connection.
 
         Raises
         ------
         RemoteWireError
-            The request does not parse; a broker closes the connection then too.
+            The request does not parse. A broker closes the connection.
         """
         if self._bare_token_next:
             self._bare_token_next = False
-            return frame(b"") if self._accepts(payload, members) else None
+            return frame(b"") if self._check_token(payload, members) else None
         header, body = read_request_header(payload, APIS)
-        if header.api_key == UpdateFeaturesRequest.API_KEY and self._may_ask(
+        if header.api_key == UpdateFeaturesRequest.API_KEY and self._accepts_request(
             header.api_key, header.api_version, state, members
         ):
             return _updated(header, body, controller)
@@ -170,7 +171,7 @@ class ServerSession:
 
     def _answer(self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer | None:
         key, version = header.api_key, header.api_version
-        if not self._may_ask(key, version, state, members):
+        if not self._accepts_request(key, version, state, members):
             return _too_new(state) if key == ApiVersionsRequest.API_KEY else None
         match key:
             case ApiVersionsRequest.API_KEY:
@@ -182,11 +183,11 @@ class ServerSession:
             case DescribeClusterRequest.API_KEY:
                 return _describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
             case _:
-                # Metadata: its body is not looked at, because it asks about topics, and there are none.
+                # Metadata: the body only names topics, and there are none.
                 return _metadata(state, members, version)
 
-    def _may_ask(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
-        """Say whether both this broker and this code know the version, and whether the client has authenticated."""
+    def _accepts_request(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
+        """Return whether broker and code know the version, and the client has authenticated if it must."""
         known = (state.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
         if not all(lowest <= version <= highest for lowest, highest in known):
             return False
@@ -204,7 +205,7 @@ class ServerSession:
     def _authenticate(self, request: SaslAuthenticateRequest, version: int, members: ClusterMembers) -> Answer | None:
         if self._mechanism is None:
             return None
-        if self._accepts(request.auth_bytes, members):
+        if self._check_token(request.auth_bytes, members):
             return Answer(SaslAuthenticateResponse(), version)
         refusal = SaslAuthenticateResponse(
             error_code=_SASL_AUTHENTICATION_FAILED,
@@ -213,8 +214,8 @@ class ServerSession:
         self.ended = True
         return Answer(refusal, version)
 
-    def _accepts(self, token: bytes, members: ClusterMembers) -> bool:
-        """Judge a token of SASL/PLAIN (RFC 4616): authorization id, user and password between zero bytes."""
+    def _check_token(self, token: bytes, members: ClusterMembers) -> bool:
+        """Check a token of SASL/PLAIN (RFC 4616): authorization id, user and password, separated by zero bytes."""
         _, _, rest = token.partition(b"\0")
         user, _, password = rest.partition(b"\0")
         known = members.passwords or {}
@@ -223,7 +224,7 @@ class ServerSession:
 
 
 def _too_new(state: NodeState) -> Answer:
-    """Answer error 35 in v0; since 2.4 brokers say there which versions of ApiVersions they know (KIP-511)."""
+    """Answer error 35 in v0. From 2.4, it contains the broker's versions of ApiVersions (KIP-511)."""
     key = ApiVersionsRequest.API_KEY
     known = state.api_ranges.get(key, (0, 0))
     ranges = {key: known} if known[1] >= _SOFTWARE_FROM else {}
@@ -247,12 +248,12 @@ def _api_versions(state: NodeState, request: ApiVersionsRequest, version: int) -
 
 
 def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> int:
-    """Return the error code for a request that does not fit; 0 for one that does."""
+    """Return the error code for an invalid request; 0 for a valid one."""
     software = (request.client_software_name, request.client_software_version)
     if version >= _SOFTWARE_FROM and not all(_SOFTWARE.fullmatch(text) for text in software):
         return INVALID_REQUEST
     if version < _IDENTITY_FROM or state.role == "controller":
-        return NONE  # controllers do not check whom they are taken for
+        return NONE  # controllers do not check the expected identity
     expected = (request.cluster_id, request.node_id)
     if expected == (None, -1):
         return NONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.testing.fakes.answers import APIS, fail
 from featuregate.testing.fakes.listener import HOST, Listener, Transmission
@@ -13,36 +13,34 @@ from featuregate.wire.frames import write_response
 
 if TYPE_CHECKING:
     import ssl
-    import threading
     from collections.abc import Mapping
 
-    from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import ClusterMembers, Controller, NodeState, ServerSession
-    from featuregate.testing.fakes.listener import LoopThread
+    from featuregate.testing.fakes.answers import NodeState, ServerSession
+    from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.wire.frames import RequestHeader
 
-__all__ = ["FakeBroker", "Home", "ReceivedRequest"]
+__all__ = ["FakeBroker", "ReceivedRequest"]
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
-_ROSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
+_CLUSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
 
 
 class ReceivedRequest(NamedTuple):
-    """One request, as a fake broker read it."""
+    """One request that a fake broker received."""
 
     broker: int
-    """Node id of who was asked."""
+    """The node id of the broker."""
     api: str
-    """Kafka's name, such as ``ApiVersions``; ``API 999`` for what fake brokers do not speak, ``SaslToken`` for a token
-    that has no header."""
+    """Kafka's name, such as ``ApiVersions``; ``API 999`` for an API that fake brokers do not know, ``SaslToken`` for a
+    token without a header."""
     version: int
-    """-1 for such a token."""
+    """-1 for a token without a header."""
     client_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fault:
-    """What goes wrong with one answer to one of these APIs."""
+    """A fault of one answer to one of these APIs."""
 
     apis: frozenset[str]
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -50,31 +48,6 @@ class _Fault:
     garbage: bytes | None = None
     cut_after: int | None = None
     delay: float = 0.0
-
-
-class Home(Protocol):
-    """What a fake broker knows of its cluster. All but ``loop`` is used with ``changed`` held."""
-
-    changed: threading.Condition
-    finalized: Mapping[str, int]
-    epoch: int
-
-    @property
-    def loop(self) -> LoopThread:
-        """The thread of the listeners."""
-        ...
-
-    def members(self) -> ClusterMembers:
-        """Say which nodes there are."""
-        ...
-
-    def log(self, asked: ReceivedRequest) -> None:
-        """Remember a request."""
-        ...
-
-    def controller(self, node_id: int, role: Role) -> Controller | None:
-        """Give what answers UpdateFeatures at this node's listener, where anything does."""
-        ...
 
 
 class FakeBroker:
@@ -88,17 +61,17 @@ class FakeBroker:
     node_id : int
         The id of the broker.
     host, port : str, int
-        Where it listens; the same when it is stopped and started again.
+        The address of its listener. It stays the same when the broker is stopped and started.
     """
 
-    def __init__(self, home: Home, state: NodeState, *, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, cluster: FakeCluster, state: NodeState, *, tls: ssl.SSLContext | None) -> None:
         self.node_id = state.node_id
         self.host = HOST
         self.listener = Listener(self, tls)
         self.port = self.listener.port
         self.node = Node(node_id=state.node_id, host=HOST, port=self.port)
         """How the cluster lists it. Prepared, because every request needs the list of all nodes."""
-        self._home = home
+        self._cluster = cluster
         self._state = state
         self._lagging = False
         self._paused = False
@@ -112,7 +85,7 @@ class FakeBroker:
         """``host:port``."""
         return f"{self.host}:{self.port}"
 
-    # ------------------------------------------------------------------ what it reports
+    # ------------------------------------------------------------------ what the broker reports
 
     def set(
         self,
@@ -124,86 +97,86 @@ class FakeBroker:
         cluster_id: str | None = None,
         fenced: bool | None = None,
     ) -> None:
-        """Tell something else from now on; what is not given stays.
+        """Change what the broker reports. Parameters that are not given stay as they are.
 
         Parameters
         ----------
         api_ranges
-            API key to lowest and highest version: all of them.
+            API key to lowest and highest version, for all APIs.
         supported
-            Feature name to the lowest and the highest level that this broker can run: all of them.
+            Feature name to the lowest and highest supported level, for all features.
         finalized, epoch
-            Its finalized levels and their epoch, true or not. They hold until the cluster moves on, and longer
-            after :meth:`lag`. Epoch -1 is a broker that does not know.
+            The finalized levels and their epoch, right or wrong. They stay until the cluster changes its levels, and
+            after :meth:`lag` until :meth:`catch_up`. Epoch -1: the broker does not know the levels.
         cluster_id
-            The cluster that it says it belongs to.
+            The cluster id that the broker reports.
         fenced
-            Whether the cluster lists it as registered and not in use. :meth:`stop` and :meth:`start` set it too; real
-            clusters notice after some seconds that a broker is gone.
+            Whether the cluster lists the broker as registered and not in use. :meth:`stop` and :meth:`start` set it
+            too; a real cluster fences a broker that is down after some seconds.
         """
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
-        with self._home.changed:
+        with self._cluster.changed:
             self._change(cluster_id=cluster_id, **given)
             if fenced is not None:
                 self.node = replace(self.node, is_fenced=fenced)
 
     def upgrade(self, release: str) -> None:
-        """Run another release, newer or older: its API ranges and supported levels, on new connections.
+        """Run another release, newer or older, with its API ranges and supported levels. Connections are reset.
 
-        What is finalized does not change: see :meth:`FakeCluster.finalize`.
+        The finalized levels stay; see :meth:`FakeCluster.finalize`.
         """
         facts = release_facts(release)
-        with self._home.changed:
+        with self._cluster.changed:
             self._change(api_ranges=facts.ranges(self._state.role), supported=facts.supported)
-        self._home.loop.run(self.listener.hang_up())
+        self._cluster.loop.run(self.listener.hang_up())
 
     def lag(self) -> None:
-        """Hear nothing new of the cluster: keep telling these levels and this epoch, until :meth:`catch_up`."""
-        with self._home.changed:
+        """Read no news of the cluster: keep reporting these levels and this epoch until :meth:`catch_up`."""
+        with self._cluster.changed:
             self._lagging = True
 
     def catch_up(self) -> None:
-        """Hear of the cluster again, and tell at once what is true now."""
-        with self._home.changed:
+        """Read the news of the cluster again, and report the current levels at once."""
+        with self._cluster.changed:
             self._lagging = False
             self.follow_cluster()
 
     def follow_cluster(self) -> None:
-        """Take over what the cluster has finalized, unless it lags. For the cluster, which holds the lock."""
+        """Report the levels of the cluster, unless the broker lags. Called by the cluster, which holds the lock."""
         if not self._lagging:
-            self._change(finalized=self._home.finalized, epoch=self._home.epoch)
+            self._change(finalized=self._cluster.finalized, epoch=self._cluster.epoch)
 
     def set_state(self, state: NodeState, *, fenced: bool, paused: bool) -> None:
-        """Tell this from now on. For a simulated cluster, which holds the lock."""
+        """Report this state. Called by a simulated cluster, which holds the lock."""
         self._state, self._paused = state, paused
         self.node = replace(self.node, is_fenced=fenced)
 
-    # ------------------------------------------------------------------ whether it answers
+    # ------------------------------------------------------------------ whether the broker answers
 
     def stop(self) -> None:
-        """Be down: refuse connections, reset those that there are, and be fenced."""
-        with self._home.changed:
+        """Go down: refuse connections, reset open ones, and be fenced."""
+        with self._cluster.changed:
             self.node = replace(self.node, is_fenced=True)
-        self._home.loop.run(self.listener.shut())
+        self._cluster.loop.run(self.listener.shut())
 
     def start(self) -> None:
-        """Be up again, on the same port."""
-        self._home.loop.run(self.listener.open())
-        with self._home.changed:
+        """Accept connections again, on the same port."""
+        self._cluster.loop.run(self.listener.open())
+        with self._cluster.changed:
             self.node = replace(self.node, is_fenced=False)
 
     def pause(self) -> None:
-        """Accept connections, and answer nothing, as a broker that hangs."""
-        with self._home.changed:
+        """Accept connections and answer nothing, as a broker that hangs."""
+        with self._cluster.changed:
             self._paused = True
 
     def resume(self) -> None:
-        """Answer again; what was asked meanwhile stays without an answer."""
-        self._home.loop.run(self.listener.forget())
-        with self._home.changed:
+        """Answer new requests. Requests that came while the broker was paused stay without an answer."""
+        self._cluster.loop.run(self.listener.forget())
+        with self._cluster.changed:
             self._paused = False
 
-    # ------------------------------------------------------------------ what goes wrong once
+    # ------------------------------------------------------------------ faults of one answer
 
     def answers_once(
         self,
@@ -214,58 +187,58 @@ class FakeBroker:
         epoch: int | None = None,
         cluster_id: str | None = None,
     ) -> None:
-        """Answer the next ApiVersions with this; what is not given is as ever.
+        """Answer the next ApiVersions with these values. Parameters that are not given stay as they are.
 
-        ``cluster_id`` is told in the next answer to Metadata or DescribeCluster, the only ones in which it is.
+        ``cluster_id`` is for the next answer to Metadata or DescribeCluster, which are the only ones that contain it.
         """
         if cluster_id is not None:
-            self._add_fault(_Fault(apis=_ROSTER_APIS, state={"cluster_id": cluster_id}))
+            self._add_fault(_Fault(apis=_CLUSTER_APIS, state={"cluster_id": cluster_id}))
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
         if state := {name: value for name, value in given.items() if value is not None}:
             self._add_fault(_Fault(apis=_API_VERSIONS, state=state))
 
     def error_once(self, code: int, *, api: str = "ApiVersions") -> None:
-        """Answer the next ApiVersions or DescribeCluster with this error code and nothing else.
+        """Answer the next ApiVersions or DescribeCluster with only this error code.
 
         Raises
         ------
         ValueError
-            The answers of this API have no error code.
+            Answers of this API have no error code.
         """
         fail(APIS[_key(api)], 0, code)
         self._add_fault(_Fault(apis=frozenset({api}), error_code=code))
 
     def delay_once(self, seconds: float, *, api: str = "ApiVersions") -> None:
-        """Answer the next request of this API late. What comes behind it on the connection waits too."""
+        """Answer the next request of this API late. Later requests of the connection wait too."""
         self._add_fault(_Fault(apis=_one(api), delay=seconds))
 
     def cut_once(self, *, after_bytes: int = 0, api: str = "ApiVersions") -> None:
-        """Answer the next request of this API with the first bytes of a good answer, and close the connection."""
+        """Answer the next request of this API with the first bytes of the right answer, and close the connection."""
         self._add_fault(_Fault(apis=_one(api), cut_after=after_bytes))
 
     def garbage_once(self, data: bytes, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with exactly these bytes, and close the connection."""
         self._add_fault(_Fault(apis=_one(api), garbage=data))
 
-    # ------------------------------------------------------------------ the listener's side
+    # ------------------------------------------------------------------ called by the listener
 
     def receive(self, session: ServerSession, payload: bytes) -> Transmission | None:
-        """Log a request, and decide what becomes of it; ``None`` for not now. Called by the listener, in its thread."""
-        with self._home.changed:
-            self._home.log(self._asked(session.read(payload)))
+        """Log a request and return the answer; ``None``: not yet. Called in the thread of the loop."""
+        with self._cluster.changed:
+            self._cluster.log(self._request(session.read(payload)))
             return self.respond(session, payload)
 
     def respond(self, session: ServerSession, payload: bytes) -> Transmission | None:
-        """Decide what becomes of a request that is logged. Called by the listener, in its thread."""
-        with self._home.changed:
+        """Return the answer to a logged request; ``None``: not yet. Called in the thread of the loop."""
+        with self._cluster.changed:
             if self._paused:
                 return None
             header = session.read(payload)
-            fault = self._fault_for(self._asked(header).api)
+            fault = self._fault_for(self._request(header).api)
             state = replace(self._state, **fault.state) if fault else self._state
-            controller = self._home.controller(self.node_id, state.role)
-            data = session.answer(payload, state, self._home.members(), controller)
-            if data == b"":  # a controller that cannot answer: whatever goes wrong with its answer can wait too
+            controller = self._cluster.controller(self.node_id, state.role)
+            data = session.answer(payload, state, self._cluster.members(), controller)
+            if data == b"":  # the controller cannot answer yet: a fault waits for the answer too
                 return None
             if fault is not None:
                 self._faults.remove(fault)
@@ -273,7 +246,7 @@ class FakeBroker:
             return Transmission(b"", close=True) if data is None else Transmission(data, close=session.ended)
         return _apply_fault(fault, header, data)
 
-    def _asked(self, header: RequestHeader | None) -> ReceivedRequest:
+    def _request(self, header: RequestHeader | None) -> ReceivedRequest:
         if header is None:
             return ReceivedRequest(self.node_id, "SaslToken", -1, None)
         known = APIS.get(header.api_key)
@@ -284,7 +257,7 @@ class FakeBroker:
         return next((fault for fault in self._faults if api in fault.apis), None)
 
     def _add_fault(self, fault: _Fault) -> None:
-        with self._home.changed:
+        with self._cluster.changed:
             self._faults.append(fault)
 
     def _change(self, **state: Any) -> None:
@@ -292,7 +265,7 @@ class FakeBroker:
 
 
 def _apply_fault(fault: _Fault, header: RequestHeader, data: bytes | None) -> Transmission:
-    """Spoil an answer; ``None`` is one that closes the connection by itself."""
+    """Return the answer with the fault. ``data`` is ``None`` where the broker closes the connection anyway."""
     if fault.garbage is not None:
         return Transmission(fault.garbage, close=True)
     if fault.error_code is not None:
@@ -311,8 +284,8 @@ def _one(api: str) -> frozenset[str]:
 
 
 def _key(api: str) -> int:
-    """Return the key of an API that fake brokers answer to."""
+    """Return the key of an API that fake brokers know."""
     keys = {request.NAME: key for key, request in APIS.items()}
     if api in keys:
         return keys[api]
-    raise ValueError(f"fake brokers do not answer to {api!r}, only to {', '.join(keys)}")
+    raise ValueError(f"fake brokers do not know {api!r}, only {', '.join(keys)}")

@@ -1,8 +1,8 @@
-"""A fake Kafka cluster on the loopback interface, which speaks the real protocol. For tests of features and gates.
+"""A fake Kafka cluster on the loopback interface that speaks the real protocol, for tests of features and gates.
 
-Any client can be pointed at it: it negotiates, says which brokers there are, and reports what each can do and what the
-cluster has finalized. It has no topics. Each broker can be made to tell something else, to be wrong, slow or gone, at
-any moment of a test.
+Any client can connect to it. The cluster negotiates versions, lists its brokers, and reports what each supports and
+which levels are finalized. It has no topics. A test can change what each broker reports, and make it wrong, slow or
+unreachable, at any time.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ _LOG_SIZE = 100_000
 class FakeCluster:
     """Loopback brokers that answer ApiVersions, Metadata, DescribeCluster and SASL/PLAIN as real ones do.
 
-    Every broker has its own port of 127.0.0.1, which is the same from entering to leaving the ``with``. Node ids of
-    brokers start at 1, of controllers at 3000.
+    Every broker has a port of 127.0.0.1 of its own, which stays the same inside the ``with`` block. Node ids of brokers
+    start at 1, those of controllers at 3000.
 
     Parameters
     ----------
     brokers
-        How many brokers.
+        The number of brokers.
     controllers
-        How many controllers with a listener of their own; ``bootstrap_controllers`` names them.
+        The number of controllers with a listener of their own; ``bootstrap_controllers`` has their addresses.
     release
-        What all nodes run at first, such as ``"3.9"``: it gives API ranges, supported and finalized levels.
+        The release that all nodes run at first, such as ``"3.9"``, with its API ranges, supported and finalized levels.
     api_ranges, supported
-        Instead of those of the release: API key to versions, feature name to levels, each lowest and highest.
+        These in the place of the release's: API key to versions, feature name to levels, lowest and highest each.
     finalized, epoch
-        What the cluster has finalized at first, and its epoch; -1 for brokers that do not know any.
+        The finalized levels at first, and their epoch; -1 for brokers that do not know any.
     cluster_id
-        A random one by default, so that what one test latched says nothing to the next.
+        By default random, so that latches of one test do not affect the next.
     passwords
-        User name to password: brokers want SASL/PLAIN before they answer anything but ApiVersions.
+        User name to password. Brokers require SASL/PLAIN for all requests except ApiVersions.
     tls
-        Listeners speak TLS with this server-side context.
+        The server-side TLS context of the listeners.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class FakeCluster:
         self._first = self.finalized, self.epoch
         self._passwords = passwords
         self._tls = tls
-        self._wanted = brokers, controllers
+        self._counts = brokers, controllers
         self._brokers: dict[int, FakeBroker] = {}
         self._controllers: dict[int, FakeBroker] = {}
         self._requests: deque[ReceivedRequest] = deque(maxlen=_LOG_SIZE)
@@ -110,7 +110,7 @@ class FakeCluster:
     # ------------------------------------------------------------------ life
 
     def start(self) -> Self:
-        """Listen. Starting twice is starting once; a cluster that was closed stays closed."""
+        """Open the listeners. A second call does nothing. A closed cluster cannot be started again."""
         with self.changed:
             if self._closed:
                 raise ClosedError("this fake cluster has been closed; make a new one")
@@ -119,16 +119,16 @@ class FakeCluster:
             self._loop = LoopThread("featuregate-fake-cluster")
         try:
             self._listen()
-        except BaseException:  # too many open files: give back those that there are
+        except BaseException:  # too many open files: close those that are open
             self.close()
             raise
         return self
 
     def close(self) -> None:
-        """Give back every port and the thread. Closing twice is closing once."""
+        """Release all ports and the thread. A second call does nothing."""
         with self.changed:
             self._closed, loop, self._loop = True, self._loop, None
-            nodes = self._everybody()
+            nodes = self._all_nodes()
         if loop is not None:
             try:
                 loop.run(_all(node.listener.release() for node in nodes))
@@ -143,11 +143,11 @@ class FakeCluster:
     ) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ who there is
+    # ------------------------------------------------------------------ nodes
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of every broker, with commas between: what goes into ``bootstrap.servers``."""
+        """``host:port`` of every broker, separated by commas, for ``bootstrap.servers``."""
         return ",".join(broker.address for broker in self.brokers)
 
     @property
@@ -173,31 +173,31 @@ class FakeCluster:
             return {**self._controllers, **self._brokers}[node_id]
 
     def add_broker(self, node_id: int | None = None, *, release: str | None = None) -> FakeBroker:
-        """Register one more broker and start it, by default with the next free id and the cluster's first release."""
+        """Register and start one more broker, by default with the next free id and the cluster's first release."""
         with self.changed:
             chosen = max(self._brokers, default=0) + 1 if node_id is None else node_id
             if chosen in self._brokers or chosen in self._controllers:
                 raise ValueError(f"there is a node {chosen} already")
             facts = self._facts if release is None else release_facts(release)
-            broker = self._make(chosen, facts)
+            broker = self._new_node(chosen, facts)
             self._brokers[chosen] = broker
             self._brokers = dict(sorted(self._brokers.items()))
         self.loop.run(broker.listener.open())
         return broker
 
     def remove_broker(self, node_id: int) -> None:
-        """Unregister a broker, and give its port back: it is not listed any more, not even as fenced."""
+        """Unregister a broker and release its port. The cluster no longer lists it, not even as fenced."""
         with self.changed:
             broker = self._brokers.pop(node_id)
         self.loop.run(broker.listener.release())
 
-    # ------------------------------------------------------------------ what the cluster agrees on
+    # ------------------------------------------------------------------ finalized levels
 
     def finalize(self, levels: Mapping[str, int]) -> None:
-        """Finalize these levels, 0 for none, at a higher epoch; brokers that do not lag tell it at once.
+        """Finalize these levels, 0 for none, at a higher epoch. Brokers that do not lag report them at once.
 
-        Up or down, and whether or not brokers support it: nothing is checked, because clusters that are wrong have to
-        be made too.
+        Nothing is checked: levels may rise or fall, and brokers need not support them, so that tests can have wrong
+        clusters too.
         """
         with self.changed:
             merged = {**self.finalized, **levels}
@@ -205,81 +205,81 @@ class FakeCluster:
             self.advance_epoch()
 
     def advance_epoch(self, by: int = 1) -> None:
-        """Let the epoch rise while nothing else changes, as KRaft's does twice a second."""
+        """Raise the epoch and change nothing else, as KRaft does twice a second."""
         with self.changed:
             self.epoch += by
-            for node in self._everybody():
+            for node in self._all_nodes():
                 node.follow_cluster()
 
     def rebuild(self, *, cluster_id: str | None = None) -> None:
-        """Become another cluster under the same addresses: another cluster id, a low epoch, what it finalized at first.
+        """Become another cluster at the same addresses, with another cluster id, and the first levels and epoch.
 
-        Every broker restarts, so connections are reset; those that lagged do not any more.
+        Every broker restarts: connections are reset, and lagging brokers catch up.
         """
         with self.changed:
             self.cluster_id = cluster_id or _random_id()
             self.finalized, self.epoch = self._first
-            for node in self._everybody():
+            for node in self._all_nodes():
                 node.set(cluster_id=self.cluster_id)
                 node.catch_up()
-        self.loop.run(_all(node.listener.hang_up() for node in self._everybody()))
+        self.loop.run(_all(node.listener.hang_up() for node in self._all_nodes()))
 
-    # ------------------------------------------------------------------ what was asked
+    # ------------------------------------------------------------------ received requests
 
     @property
     def requests(self) -> tuple[ReceivedRequest, ...]:
-        """What was asked so far, oldest first; the last 100 000 requests."""
+        """The received requests, oldest first; at most the last 100 000."""
         with self.changed:
             return tuple(self._requests)
 
     def wait_for(self, done: Callable[[Sequence[ReceivedRequest]], bool], timeout: float) -> bool:
-        """Block until ``done(requests)``, looked at after each request, for ``timeout`` seconds at most.
+        """Block until ``done(requests)`` is true, checked after each request, for at most ``timeout`` seconds.
 
-        Returns whether it is. A request is logged when the broker reads it, which is before it answers; a silent broker
-        reads one on each connection.
+        Returns whether it is true. A broker logs a request before it answers. A paused broker reads one request of each
+        connection.
         """
         with self.changed:
             return self.changed.wait_for(lambda: done(self._requests), timeout)
 
-    # ------------------------------------------------------------------ the brokers' side
+    # ------------------------------------------------------------------ called by the brokers
 
     @property
     def loop(self) -> LoopThread:
-        """The thread of the listeners. For the brokers."""
+        """The thread of the listeners. Used by the brokers."""
         if self._loop is None:
             raise ClosedError("this fake cluster is not running: use it inside its with block")
         return self._loop
 
     def members(self) -> ClusterMembers:
-        """Say which nodes there are. For the brokers."""
+        """Return the nodes of the cluster. Called by the brokers."""
         return ClusterMembers(
             brokers=tuple(broker.node for broker in self._brokers.values()),
             controllers=tuple(controller.node for controller in self._controllers.values()),
             passwords=self._passwords,
         )
 
-    def controller(self, node_id: int, role: Role) -> Controller | None:  # noqa: ARG002 - nobody checks updates here
-        """Answer no UpdateFeatures: see :class:`SimulatedCluster`. For the brokers."""
+    def controller(self, node_id: int, role: Role) -> Controller | None:  # noqa: ARG002 - a simulated cluster has one
+        """Return ``None``: only a :class:`SimulatedCluster` answers UpdateFeatures. Called by the brokers."""
         return None
 
-    def log(self, asked: ReceivedRequest) -> None:
-        """Remember a request, and wake who waits for it. For the brokers."""
-        self._requests.append(asked)
+    def log(self, request: ReceivedRequest) -> None:
+        """Log a request, and wake threads that wait for one. Called by the brokers."""
+        self._requests.append(request)
         self.changed.notify_all()
 
     def _listen(self) -> None:
-        brokers, controllers = self._wanted
+        brokers, controllers = self._counts
         with self.changed:
             for node_id in range(1, brokers + 1):
-                self._brokers[node_id] = self._make(node_id, self._facts)
+                self._brokers[node_id] = self._new_node(node_id, self._facts)
             for node_id in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers):
-                self._controllers[node_id] = self._make(node_id, self._facts, role="controller")
-        self.loop.run(_all(node.listener.open() for node in self._everybody()))
+                self._controllers[node_id] = self._new_node(node_id, self._facts, role="controller")
+        self.loop.run(_all(node.listener.open() for node in self._all_nodes()))
 
-    def _everybody(self) -> list[FakeBroker]:
+    def _all_nodes(self) -> list[FakeBroker]:
         return [*self._brokers.values(), *self._controllers.values()]
 
-    def _make(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker") -> FakeBroker:
+    def _new_node(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker") -> FakeBroker:
         state = NodeState(
             node_id=node_id,
             role=role,
@@ -298,5 +298,5 @@ async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def _random_id() -> str:
-    """Make a cluster id as Kafka's storage tool does: the 22 characters of a random UUID in base64."""
+    """Return a cluster id like those of Kafka's storage tool: a random UUID in base64, 22 characters."""
     return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""The loopback side of fake brokers: one thread with one event loop, a listener for each node."""
+"""The sockets of fake brokers: one thread with one event loop, and a listener for each node."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ HOST = "127.0.0.1"
 _BACKLOG = 128
 _RESET = struct.pack("ii", 1, 0)
 """``struct linger``: on, zero seconds."""
-_TURNS_TO_HEAR_OF_AN_END = 3
-"""Of the loop: it reads the end of a stream, closes the connection, and says so. Who has gone is not answered."""
+_TURNS_TO_NOTICE_A_CLOSE = 3
+"""Turns of the loop in which it reads the end of a stream and closes the connection, so that no answer is sent."""
 T = TypeVar("T")
 
 
 class Transmission(NamedTuple):
-    """What becomes of one request."""
+    """What a broker sends in reply to one request."""
 
     data: bytes
-    """What is sent, frame or not."""
+    """The bytes, a valid frame or not."""
     close: bool = False
-    """Whether the connection ends with it."""
+    """Whether the broker closes the connection afterwards."""
     after: float = 0.0
-    """Seconds to wait before."""
+    """Seconds before the bytes are sent."""
 
 
 class RequestHandler(Protocol):
-    """Who decides what becomes of a request: a fake broker."""
+    """The broker behind a listener."""
 
     def receive(self, session: ServerSession, payload: bytes) -> Transmission | None:
-        """Take note of a request that came in, and decide; ``None`` for not now. Called in the thread of the loop."""
+        """Log a request and return the answer; ``None``: not yet. Called in the thread of the loop."""
         ...
 
     def respond(self, session: ServerSession, payload: bytes) -> Transmission | None:
-        """Decide again about a request that had no answer yet."""
+        """Return the answer to a logged request; ``None``: not yet."""
         ...
 
 
 class LoopThread:
-    """One daemon thread that runs one event loop, for all listeners of a cluster."""
+    """A daemon thread with an event loop, for all listeners of a cluster."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -61,11 +61,11 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there, and wait for it here."""
+        """Run a coroutine in the loop, and wait for its result in this thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def close(self) -> None:
-        """End the thread; returns when it has ended."""
+        """Stop the thread, and wait for its end."""
         self.run(_end_tasks())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
@@ -73,7 +73,7 @@ class LoopThread:
 
 
 async def _end_tasks() -> None:
-    """Cancel what still runs: a connection that was being accepted."""
+    """Cancel tasks that still run: those of connections that are being accepted."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -81,11 +81,10 @@ async def _end_tasks() -> None:
 
 
 class Listener:
-    """A port of the loopback interface that is ours from construction to `release`, open or not.
+    """A port of the loopback interface, reserved from construction to `release`, open or not.
 
-    While it is shut, connections are refused, yet nobody else can be given the port: a socket that is bound and does
-    not listen keeps it. Otherwise a client that dials it might be given this very number as its own port, and Linux
-    would connect it to itself.
+    While the listener is shut, connections are refused. A socket that is bound and does not listen keeps the port.
+    Otherwise Linux could give the same port to a client that connects to it, and would connect the client to itself.
     """
 
     def __init__(self, handler: RequestHandler, tls: ssl.SSLContext | None) -> None:
@@ -112,7 +111,7 @@ class Listener:
         asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
 
     async def shut(self) -> None:
-        """Refuse connections, and reset those that there are."""
+        """Refuse connections, and reset open ones."""
         if self._listening is not None:
             self._keeper = _bind(self.port)
             asyncio.get_running_loop().remove_reader(self._listening)
@@ -124,8 +123,8 @@ class Listener:
         await self.hang_up()
 
     def _accept(self, listening: socket.socket) -> None:
-        # By hand, because an asyncio.Server that is closed between accepting and connecting loses the connection: the
-        # client would wait for its timeout instead of being reset.
+        # Not by asyncio.Server: if it is closed between accepting and connecting, it loses the connection, and the
+        # client waits for its timeout instead of being reset.
         try:
             accepted, _ = listening.accept()
         except OSError:  # the client has gone already
@@ -141,7 +140,7 @@ class Listener:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: _Connection(self), accepted, ssl=self._tls)
 
     async def hang_up(self) -> None:
-        """Reset the connections that there are; returns when they are gone."""
+        """Reset open connections, and wait until they are closed."""
         leaving = set(self.connections)
         for connection in leaving:
             connection.hang_up()
@@ -149,19 +148,19 @@ class Listener:
             await connection.gone.wait()
 
     async def go_on(self) -> None:
-        """Answer what has waited, where there is an answer now, and what came behind it."""
-        for _ in range(_TURNS_TO_HEAR_OF_AN_END):
+        """Answer requests that have waited, if there is an answer now, and later ones."""
+        for _ in range(_TURNS_TO_NOTICE_A_CLOSE):
             await asyncio.sleep(0)
         for connection in tuple(self.connections):
             connection.pump()
 
     async def forget(self) -> None:
-        """Leave what has waited without an answer."""
+        """Drop the requests that wait for an answer."""
         for connection in self.connections:
             connection.forget()
 
     async def release(self) -> None:
-        """Shut, and give the port back."""
+        """Shut the listener and release the port."""
         await self.shut()
         if self._keeper is not None:
             self._keeper.close()
@@ -169,7 +168,7 @@ class Listener:
 
 
 class _Connection(asyncio.Protocol):
-    """Cuts what comes in into frames, and does with each what the broker decides."""
+    """Reads requests from a connection, and sends the answers of the broker."""
 
     def __init__(self, listener: Listener) -> None:
         self.gone = asyncio.Event()
@@ -199,7 +198,7 @@ class _Connection(asyncio.Protocol):
         self.pump()
 
     def pump(self) -> None:
-        """Answer request by request, in order: behind one that waits for its answer all wait, as at a broker."""
+        """Answer requests in order. A request without an answer holds up all later ones, as in a broker."""
         try:
             while self._take_one():
                 pass
@@ -207,20 +206,20 @@ class _Connection(asyncio.Protocol):
             self._send(Transmission(b"", close=True))
 
     def forget(self) -> None:
-        """Give up what waits for its answer; what comes next on the connection is answered again."""
+        """Drop the request that waits for an answer. Later requests are answered again."""
         self._waiting = None
 
     def hang_up(self) -> None:
-        """Reset the connection. Closed in the usual way, it would keep the port busy for a minute after its end."""
+        """Reset the connection. After a normal close, the port would stay busy for a minute."""
         if self._transport is not None:
-            # Under TLS the client may have gone already, and the socket with it, before anybody told us.
+            # With TLS, the client and the socket may be gone before asyncio calls connection_lost.
             accepted = self._transport.get_extra_info("socket")
             if accepted is not None and accepted.fileno() >= 0:
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
 
     def _take_one(self) -> bool:
-        """Answer what waits or else the next request, and say whether there may be more to do."""
+        """Answer the waiting or the next request. Return whether there may be another one."""
         if self._delayed is not None:
             return False
         if self._waiting is not None:
@@ -244,7 +243,7 @@ class _Connection(asyncio.Protocol):
             self.pump()
 
     def _send(self, transmission: Transmission) -> bool:
-        """Send, and say whether the connection goes on."""
+        """Send an answer. Return whether the connection stays open."""
         if self._transport is None or self._transport.is_closing():
             return False
         self._transport.write(transmission.data)
@@ -254,7 +253,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _bind(port: int) -> socket.socket:
-    """Bind without listening. Both options let the next socket have the port before the last one lets go of it."""
+    """Bind without listening. With both options the next socket can bind the port before the last one closes it."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

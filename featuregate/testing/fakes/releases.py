@@ -1,4 +1,4 @@
-"""What nodes of each release tell when they are new, from what the catalog captured of real ones."""
+"""What new nodes of each release report, as captured from real nodes."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ __all__ = ["ReleaseFacts", "release_facts"]
 _KRAFT_VERSION: Final = "kraft.version"
 _FIRST_WITH_FEATURES: Final = (2, 7)
 _FIRST_EPOCH: Final = 100
-"""Of a KRaft cluster: some offset of its metadata log."""
+"""An arbitrary offset of the metadata log of a KRaft cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseFacts:
-    """What a new node of one release reports, in a cluster that was formatted for it."""
+    """What a node of one release reports, in a new cluster of this release."""
 
     release: str
     """The captured one, such as ``3.9``."""
     api_ranges: Mapping[Role, Mapping[int, tuple[int, int]]]
-    """API key to lowest and highest version, of a broker and, in KRaft, of a controller."""
+    """API key to lowest and highest version, for brokers and, with KRaft, for controllers."""
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
     epoch: int
-    """-1 before 2.7, which knew no features; 0 with ZooKeeper, where none was ever finalized."""
+    """-1 before 2.7, the first release with features; 0 with ZooKeeper, where no feature was ever finalized."""
 
     def ranges(self, role: Role) -> Mapping[int, tuple[int, int]]:
         """Return the API ranges of a node of this role; ValueError where the release has no such nodes."""
         if role not in self.api_ranges:
-            raise ValueError(f"{self.release} was captured with ZooKeeper, so it has no controllers to ask")
+            raise ValueError(f"{self.release} was captured with ZooKeeper, so it has no controllers")
         return self.api_ranges[role]
 
 
 def release_facts(release: str) -> ReleaseFacts:
-    """Look a release up, such as ``"3.9"`` or ``"3.9.2"``; of a longer number, the captured release it begins with.
+    """Return the facts of a release, such as ``"3.9"``. A patch release such as ``"3.9.2"`` counts as its minor one.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def release_facts(release: str) -> ReleaseFacts:
         raise ValueError(f"no broker of release {release} was captured, only of {', '.join(captured())}")
     supported = known.features
     levels = release_levels(supported[METADATA_VERSION][1]) if METADATA_VERSION in supported else {}
-    # With a fixed set of controllers, kafka-storage leaves kraft.version at 0, whatever the release.
+    # With a fixed set of voters, kafka-storage leaves kraft.version at 0 in every release.
     finalized = {name: level for name, level in levels.items() if level > 0 and name != _KRAFT_VERSION}
     controllers = load("api_ranges")[known.release].get("controller_apis")
     by_role: dict[Role, Mapping[int, tuple[int, int]]] = {"broker": known.apis}

@@ -28,7 +28,7 @@ __all__ = ["LocalKafka", "NodeInfo"]
 
 
 class LocalKafka:
-    """A cluster of real Kafka on this machine, for as long as the ``with`` block lasts.
+    """A cluster of real Kafka on this machine, which lives as long as its ``with`` block.
 
     ::
 
@@ -36,22 +36,22 @@ class LocalKafka:
             view = featuregate.discover(kafka.bootstrap)
             kafka.roll(1, "4.3.1")
 
-    ``version`` is a release as Maven spells it, from 0.10.0.0 on: before 3.3 with ZooKeeper, from then on with KRaft.
-    The brokers are numbered from 1. ``controllers=0`` makes every broker a voter of the quorum too (combined mode);
-    a number gives as many nodes that are controllers alone, numbered from 101.
+    ``version`` is a release as Maven spells it, 0.10.0.0 or newer: before 3.3 with ZooKeeper, from 3.3 with KRaft.
+    The ids of brokers start at 1. With ``controllers=0`` every broker is also a controller (combined mode); a number
+    gives as many nodes that are controllers only, with ids from 101.
 
     ``security`` is that of the listener for clients: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, with
-    ``sasl_mechanism`` PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER (unsecured tokens); ``client_auth=True`` asks
-    for client certificates. The brokers talk to each other, and tools to them, on plaintext listeners of their own.
-    ``users`` are names with passwords; `client_config` speaks as the first.
+    ``sasl_mechanism`` PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER (unsecured tokens). ``client_auth=True``
+    requires client certificates. Brokers and tools connect to the brokers through plaintext listeners. ``users`` are
+    names with passwords; `client_config` has the first of them.
 
-    ``properties`` go to every node and win over ours. ``release_version`` and ``features`` are what the storage is
-    formatted with, as ``kafka-storage format`` takes them. ``log_level`` is Kafka's. ``start_timeout`` bounds each
-    wait for a node, in seconds.
+    ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
+    ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's. ``start_timeout`` bounds each wait for a
+    node, in seconds.
 
-    Whatever starts nodes returns when all that run serve, are registered and in sync; whatever fails raises
-    `LocalKafkaError` with the end of the log. One thread at a time may use an instance. However the owner ends,
-    SIGKILL too, the brokers end with it and their files go.
+    A method that starts nodes returns when all running nodes serve, are registered and in sync. A failure raises
+    `LocalKafkaError` with the end of the log. Only one thread at a time may use an instance. When the process that owns
+    the cluster ends, by SIGKILL too, the brokers end and their files are deleted.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LocalKafka:
         )
         self._config.check(recipe)
         self.properties: dict[str, object] = dict(properties or {})
-        """What every node is told beside our own properties, from its next start on."""
+        """Properties of every node beside the defaults, from its next start."""
         self._version = version
         self._release_version = release_version
         self._features = dict(features or {})
@@ -107,9 +107,9 @@ class LocalKafka:
         self.close()
 
     def open(self) -> None:
-        """Bring the cluster up: what entering the ``with`` block does. Once; a closed cluster stays closed."""
+        """Start the cluster, as entering the ``with`` block does. A cluster can be opened only once."""
         if self._opened is not None:
-            raise LocalKafkaError("a LocalKafka is opened once: make another one")
+            raise LocalKafkaError("a LocalKafka can be opened only once: create another one")
         jars_of(recipe_for(self._version))  # may take a while, and needs no process or folder yet
         self._opened = KafkaNodes(
             self._config, self._version, log_level=self._log_level, start_timeout=self._start_timeout
@@ -122,15 +122,15 @@ class LocalKafka:
             raise
 
     def close(self) -> None:
-        """Kill every process and remove every file. Closing again does nothing."""
+        """Kill all processes and delete all files. A second call does nothing."""
         if self._opened is not None:
             self._opened.close()
         self._ports.close()
 
     def rebuild(self, version: str | None = None) -> None:
-        """Make another cluster at the same addresses: no data, a new cluster id, every node at ``version``.
+        """Create another cluster at the same addresses: without data, with a new cluster id, all nodes at ``version``.
 
-        Without a version, every node comes back at the oldest release that any of them runs now.
+        Without a version, all nodes run the oldest release that a node runs now.
         """
         cluster = self._cluster
         versions = [node.version for node in cluster.by_id.values()]
@@ -159,10 +159,10 @@ class LocalKafka:
         for node in nodes:
             cluster.launch(node)
         cluster.wait_until_ready()
-        if self._config.zookeeper_port is not None:  # the first broker has made one up
+        if self._config.zookeeper_port is not None:  # the first broker has chosen one
             self._cluster_id = cluster.fetch_cluster_id()
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ description
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ class LocalKafka:
 
     @property
     def controllers(self) -> tuple[int, ...]:
-        """The ids of the voters: the brokers themselves in combined mode, none with ZooKeeper."""
+        """The ids of the controllers: the brokers in combined mode, none with ZooKeeper."""
         return tuple(controller.node_id for controller in self._config.controllers)
 
     @property
@@ -181,7 +181,7 @@ class LocalKafka:
 
     @property
     def internal_bootstrap(self) -> str:
-        """The plaintext listeners that the brokers use among themselves, and tools."""
+        """The addresses of the plaintext listeners for brokers and tools."""
         return ",".join(f"{HOST}:{broker.internal_port}" for broker in self._config.brokers)
 
     @property
@@ -191,11 +191,11 @@ class LocalKafka:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster; None where the release knows none (before 0.10.1, KIP-78)."""
+        """The cluster id; None for releases without one (before 0.10.1, KIP-78)."""
         return self._cluster_id
 
     def client_config(self, extra: Mapping[str, object] | None = None) -> dict[str, object]:
-        """Give the properties, as librdkafka spells them, with which a client reaches and may use the cluster."""
+        """Return the properties of a client of the cluster, as librdkafka spells them."""
         return {**client_properties(self._config, self._cluster.folder), **(extra or {})}
 
     def node(self, node_id: int) -> NodeInfo:
@@ -203,41 +203,41 @@ class LocalKafka:
         return self._cluster.describe(self._node(node_id))
 
     def logs(self, node_id: int, last: int = 50) -> str:
-        """Read the last lines of a node's log, over all its starts."""
+        """Return the last lines of a node's log, which holds all its starts."""
         child = self._node(node_id).child
         return child.last_lines(last) if child else ""
 
-    # ------------------------------------------------------------ what can happen to nodes
+    # ------------------------------------------------------------ events of nodes
 
     def stop(self, *node_ids: int) -> None:
-        """End nodes as a rolling restart does (SIGTERM), all at once. One that does not end in 30 s is killed."""
+        """Stop nodes at the same time, as a rolling restart does (SIGTERM). A node that runs after 30 s is killed."""
         self._cluster.stop([self._node(node_id) for node_id in node_ids])
 
     def start(self, *node_ids: int) -> None:
-        """Start nodes again, all at once, on the data and the ports that they had."""
+        """Start nodes again at the same time, with their data and ports."""
         for node_id in node_ids:
             self._cluster.launch(self._node(node_id))
         self._cluster.wait_until_ready()
 
     def kill(self, *node_ids: int) -> None:
-        """End nodes without warning (SIGKILL)."""
+        """Kill nodes (SIGKILL)."""
         for node_id in node_ids:
             if child := self._node(node_id).child:
                 child.kill()
 
     def pause(self, *node_ids: int) -> None:
-        """Stop nodes in their tracks (SIGSTOP): they accept connections and say nothing."""
+        """Pause nodes (SIGSTOP): they accept connections and answer nothing."""
         for node_id in node_ids:
             self._running(node_id).pause()
 
     def resume(self, *node_ids: int) -> None:
-        """Let paused nodes go on (SIGCONT)."""
+        """Resume paused nodes (SIGCONT)."""
         for node_id in node_ids:
             self._running(node_id).resume()
         self._cluster.wait_until_ready()
 
     def roll(self, node_id: int, version: str) -> None:
-        """Stop one node and start it with another release, on the same data and ports."""
+        """Stop one node and start it with another release, with the same data and ports."""
         self._check_quorum_kind(version)
         jars_of(recipe_for(version))  # while the node still serves
         self.stop(node_id)
@@ -250,25 +250,25 @@ class LocalKafka:
             raise LocalKafkaError(f"Kafka {version} runs with another kind of quorum than {self._version}")
         self._config.check(recipe)
 
-    # ------------------------------------------------------------ features, and Kafka's own tools
+    # ------------------------------------------------------------ features and Kafka's tools
 
     def finalize(self, levels: Mapping[str, int]) -> None:
-        """Raise finalized levels, all or none from 4.0 on, with ``kafka-features upgrade``.
+        """Raise finalized levels with ``kafka-features upgrade``, from 4.0 all or none.
 
-        Returns when the controller has done it; brokers learn of it a moment later.
+        Returns when the controller has finalized them. Brokers read the levels a moment later.
         """
         done = self.kafka_features("upgrade", *_feature_arguments(levels))
-        _require_success(done, f"not upgraded to {dict(levels)}")
+        _require_success(done, f"the features were not upgraded to {dict(levels)}")
 
     def downgrade(self, levels: Mapping[str, int]) -> None:
         """Lower finalized levels with ``kafka-features downgrade``; level 0 disables a feature."""
         done = self.kafka_features("downgrade", *_feature_arguments(levels))
-        _require_success(done, f"not downgraded to {dict(levels)}")
+        _require_success(done, f"the features were not downgraded to {dict(levels)}")
 
     def kafka_features(self, *arguments: str, version: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run the real ``kafka-features`` of a release against this cluster, where no other is named.
+        """Run Kafka's ``kafka-features`` against this cluster, unless the arguments name another one.
 
-        ``version`` is the tool's release, by default the newest that a node runs.
+        ``version`` is the release of the tool, by default the newest release of a node.
         """
         recipe = recipe_for(version or self._newest())
         if recipe.features_tool is None:
@@ -280,9 +280,9 @@ class LocalKafka:
     def run_tool(
         self, main_class: str, *arguments: str, version: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program from Kafka's jars, such as ``org.apache.kafka.tools.TopicCommand``, to its end (2 min at most).
+        """Run a program of Kafka's jars, such as ``org.apache.kafka.tools.TopicCommand``, for at most 2 minutes.
 
-        Its exit code, ``stdout`` and ``stderr`` are in the result; a failure of the program raises nothing.
+        The result has its exit code, ``stdout`` and ``stderr``. A failure of the program raises no error.
         """
         recipe = recipe_for(version or self._newest())
         return self._cluster.run_tool(recipe.tools_of or recipe.version, main_class, arguments)
@@ -305,7 +305,7 @@ class LocalKafka:
     def _running(self, node_id: int) -> ChildProcess:
         node = self._node(node_id)
         if node.child is None or node.state not in ("running", "paused"):
-            raise LocalKafkaError(f"node {node_id} does not run: it has {node.state}")
+            raise LocalKafkaError(f"node {node_id} does not run: it is {node.state}")
         return node.child
 
 
@@ -319,7 +319,7 @@ def _require_success(done: subprocess.CompletedProcess[str], problem: str) -> No
 
 
 def _random_cluster_id() -> str:
-    """Make a cluster id as Kafka does (``Uuid.randomUuid``): 16 bytes in 22 characters, no hyphen in front."""
+    """Return a cluster id like Kafka's (``Uuid.randomUuid``): 16 bytes in 22 characters, without a leading hyphen."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text

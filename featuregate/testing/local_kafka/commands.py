@@ -1,4 +1,4 @@
-"""The command lines of Kafka's own programs, straight from its jars: what its shell scripts would run."""
+"""The command lines of Kafka's programs, run from its jars as Kafka's shell scripts do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Installation", "format_arguments", "scram_arguments", "write_logging"]
 
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
-"""Start soon, stay small: nothing here runs long enough to earn an optimising compiler back."""
+"""Start fast and stay small: no process runs long enough for an optimizing compiler to pay off."""
 
 LOG4J = """\
 log4j.rootLogger={level}, out
@@ -38,7 +38,7 @@ appender.out.layout.pattern=%d{{ISO8601}} %p %m (%c)%n
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One release, ready to run: its jars, a Java, and the folder with the logging configuration."""
+    """One release, ready to run: its jars, Java, and the folder with the logging configuration."""
 
     recipe: Recipe
     jars: Path
@@ -47,23 +47,23 @@ class Installation:
 
     @classmethod
     def of(cls, version: str, shared: Path) -> Installation:
-        """Find or fetch what a release needs; ``shared`` is the folder of the cluster."""
+        """Find or download what a release needs. ``shared`` is the folder of the cluster."""
         recipe = recipe_for(version)
         return cls(recipe, jars_of(recipe), find_java(), shared)
 
     def broker(self, properties: Path, jaas: Path | None) -> list[str | Path]:
-        """Run a node."""
+        """Return the command line of a node."""
         options = []
         if jaas:
             options = [f"-Djava.security.auth.login.config={jaas}", "-Dzookeeper.sasl.client=false"]
         return self._java("384m", options, "kafka.Kafka", [properties])
 
     def zookeeper(self, properties: Path) -> list[str | Path]:
-        """Run a ZooKeeper of its own."""
+        """Return the command line of a standalone ZooKeeper."""
         return self._java("128m", [], "org.apache.zookeeper.server.quorum.QuorumPeerMain", [properties])
 
     def tool(self, main_class: str, arguments: Iterable[str | Path]) -> list[str | Path]:
-        """Run one of the tools, such as ``kafka.tools.StorageTool``."""
+        """Return the command line of a tool, such as ``kafka.tools.StorageTool``."""
         return self._java("256m", [], main_class, arguments)
 
     def _java(
@@ -78,7 +78,7 @@ class Installation:
 
 
 def write_logging(folder: Path, level: str) -> None:
-    """Write both loggers' configurations: everything at ``level`` and above goes to the standard output."""
+    """Write the configurations of both loggers: messages of ``level`` and above go to the standard output."""
     (folder / "log4j.properties").write_text(LOG4J.format(level=level))
     (folder / "log4j2.properties").write_text(LOG4J2.format(level=level))
 
@@ -92,7 +92,7 @@ def format_arguments(
     features: Mapping[str, int],
     scram: Iterable[str],
 ) -> list[str | Path]:
-    """Write the arguments of ``StorageTool format`` for one node of KRaft."""
+    """Return the arguments of ``StorageTool format`` for one KRaft node."""
     arguments: list[str | Path] = ["format", "-t", cluster_id, "-c", properties]
     if release_version:
         arguments += ["--release-version", release_version]
@@ -105,5 +105,5 @@ def format_arguments(
 
 
 def scram_arguments(mechanism: str, users: Mapping[str, str]) -> list[str]:
-    """Write the users as ``--add-scram`` takes them."""
+    """Return the users in the form of ``--add-scram``."""
     return [f"{mechanism}=[name={name},password={password}]" for name, password in users.items()]

@@ -31,35 +31,35 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """One node: who it is, what it does and where it listens."""
+    """One node: its id, its roles and its ports."""
 
     node_id: int
     roles: tuple[Role, ...]
     client_port: int
-    """Where apps connect, with the security that was asked for."""
+    """The listener for apps, with the requested security."""
     internal_port: int
-    """Where the other brokers connect, and whoever administers the cluster: plaintext. Maybe the client port."""
+    """The plaintext listener for other brokers and tools. It may be the client port."""
     controller_port: int
 
     @property
     def is_broker(self) -> bool:
-        """Whether it serves clients."""
+        """Whether the node serves clients."""
         return "broker" in self.roles
 
     @property
     def is_controller(self) -> bool:
-        """Whether it votes in the quorum of KRaft."""
+        """Whether the node is a voter of the KRaft quorum."""
         return "controller" in self.roles
 
     @property
     def probe_port(self) -> int:
-        """A plaintext port that answers ApiVersions when the node is ready."""
+        """A plaintext port that answers ApiVersions once the node is ready."""
         return self.internal_port if self.is_broker else self.controller_port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """What all nodes of a cluster share. Its repr shows no password."""
+    """The configuration of a cluster. Its repr contains no passwords."""
 
     nodes: tuple[NodeConfig, ...]
     security: str = "PLAINTEXT"
@@ -68,7 +68,7 @@ class ClusterConfig:
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     zookeeper_port: int | None = None
     inter_broker_protocol: str | None = None
-    """Of a cluster with ZooKeeper: the release that all its brokers can speak, such as ``2.4``."""
+    """With ZooKeeper: ``inter.broker.protocol.version``, such as ``2.4``."""
 
     @property
     def tls(self) -> bool:
@@ -82,16 +82,16 @@ class ClusterConfig:
 
     @property
     def brokers(self) -> tuple[NodeConfig, ...]:
-        """The members that serve clients."""
+        """The nodes that serve clients."""
         return tuple(node for node in self.nodes if node.is_broker)
 
     @property
     def controllers(self) -> tuple[NodeConfig, ...]:
-        """The members that vote; none in a cluster with ZooKeeper."""
+        """The nodes that are voters; none with ZooKeeper."""
         return tuple(node for node in self.nodes if node.is_controller)
 
     def check(self, recipe: Recipe) -> None:
-        """Raise where a release cannot do what the config asks for; ConfigError for an unknown value."""
+        """Raise LocalKafkaError if a release does not support the configuration, ConfigError for an invalid value."""
         if self.security not in PROTOCOLS:
             raise ConfigError("security", f"{self.security!r} is none of {', '.join(PROTOCOLS)}")
         if self.sasl and self.sasl_mechanism not in MECHANISMS:
@@ -103,22 +103,24 @@ class ClusterConfig:
             "PEM key stores without a password": self.tls and not recipe.pem,
             f"users of {mechanism} before its first start": mechanism.startswith("SCRAM") and recipe.scram is None,
             mechanism: mechanism == "OAUTHBEARER" and not recipe.oauthbearer,
-            "controllers of their own": bool(self.controllers) and recipe.quorum == "zookeeper",
+            "nodes that are controllers only": bool(self.controllers) and recipe.quorum == "zookeeper",
         }
         for what, lacking in lacks.items():
             if lacking:
-                raise LocalKafkaError(f"Kafka {recipe.version} knows no {what}")
+                raise LocalKafkaError(f"Kafka {recipe.version} does not support {what}")
 
 
 def node_configs(
     nodes: int, controllers: int, ports: Iterable[int], recipe: Recipe, security: str
 ) -> tuple[NodeConfig, ...]:
-    """Decide who does what and where: brokers from 1, controllers of their own from 101, three ports for each.
+    """Assign ids, roles and ports: brokers from 1, controllers from 101, three ports for each.
 
-    Without listener names (see `Recipe`) a plaintext client listener has to serve the brokers as well.
+    Without listener names (see `Recipe`), a plaintext client listener serves the other brokers too.
     """
     if nodes < 1 or controllers < 0:
-        raise ConfigError("nodes", "a cluster has at least one broker, and no fewer than zero controllers")
+        raise ConfigError(
+            "nodes", "a cluster needs at least one broker, and the number of controllers cannot be negative"
+        )
     free = iter(ports)
     kraft = recipe.quorum == "kraft"
     shared_listener = security == "PLAINTEXT" and not recipe.named_listeners
@@ -139,7 +141,7 @@ def node_configs(
 
 
 def node_properties(config: ClusterConfig, node: NodeConfig, recipe: Recipe, folder: Path) -> dict[str, str]:
-    """Write the properties of one node that lives in ``folder``; what all nodes share is in the folder above."""
+    """Return the properties of one node with its data in ``folder``. Files of the whole cluster are in its parent."""
     properties = {
         "log.dirs": str(folder / "data"),
         **(_kraft(config, node) if recipe.quorum == "kraft" else _zookeeper(config, node)),
@@ -201,7 +203,7 @@ def _uris(listeners: Mapping[str, int]) -> str:
 
 
 def _small(brokers: int) -> dict[str, str]:
-    """Few threads, few partitions, small buffers: many nodes shall fit on a small machine and start soon."""
+    """Few threads and partitions and small buffers, so that many nodes fit on a small machine and start soon."""
     replicas = str(min(3, brokers))
     in_sync = "2" if brokers >= 3 else "1"  # noqa: PLR2004 - one of three may be away
     return {
@@ -239,10 +241,10 @@ def _security(config: ClusterConfig, shared: Path) -> dict[str, str]:
 
 
 def jaas(config: ClusterConfig) -> str:
-    """Write the JAAS file of the brokers, for the mechanism of the client listener; every release reads one."""
+    """Return the JAAS file of the brokers, for the mechanism of the client listener. Every release reads one."""
     module, options = "plain.PlainLoginModule", [f'user_{name}="{password}"' for name, password in config.users.items()]
     if config.sasl_mechanism == "OAUTHBEARER":
-        # With no validator configured, brokers accept unsecured tokens (KIP-255): right for tests, for nothing else.
+        # Without a validator, brokers accept unsecured tokens (KIP-255): for tests only.
         module, options = "oauthbearer.OAuthBearerLoginModule", ['unsecuredLoginStringClaim_sub="broker"']
     elif config.sasl_mechanism != "PLAIN":
         module, options = "scram.ScramLoginModule", []
@@ -251,7 +253,7 @@ def jaas(config: ClusterConfig) -> str:
 
 
 def client_properties(config: ClusterConfig, shared: Path) -> dict[str, str]:
-    """Give what confluent-kafka needs to reach the client listeners, as the first of the users."""
+    """Return the properties with which confluent-kafka reaches the client listeners, as the first user."""
     properties = {
         "bootstrap.servers": ",".join(f"{HOST}:{broker.client_port}" for broker in config.brokers),
         "security.protocol": config.security,
@@ -274,6 +276,6 @@ def client_properties(config: ClusterConfig, shared: Path) -> dict[str, str]:
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """Write a Java properties file; a backslash or a line break in a value is escaped."""
+    """Return the text of a Java properties file, with backslashes and line breaks in values escaped."""
     escaped = ((key, value.replace("\\", "\\\\").replace("\n", "\\n")) for key, value in properties.items())
     return "".join(f"{key}={value}\n" for key, value in escaped)

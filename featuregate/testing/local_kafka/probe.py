@@ -1,7 +1,7 @@
-"""Is a broker ready? A few of the oldest requests there are, asked by hand.
+"""Whether a broker is ready, asked with a few of the oldest requests.
 
-Independent of `featuregate.wire` on purpose: what brings up the brokers that the wire room is tested against should
-not need the wire room. Every broker since 0.10.0 answers ApiVersions v0 and Metadata v0.
+Independent of `featuregate.wire` on purpose: its tests use the brokers that this module waits for. Every broker since
+0.10.0 answers ApiVersions v0 and Metadata v0.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ METADATA, API_VERSIONS = 3, 18
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What one broker believes about its cluster."""
+    """The cluster, as one broker reports it."""
 
     brokers: frozenset[int]
-    """The brokers that are up: in KRaft those that are registered and not fenced."""
+    """The brokers that are up: with KRaft those that are registered and not fenced."""
     lagging: frozenset[int]
-    """Brokers that hold a replica of some partition and are not in sync with it."""
+    """Brokers with a replica of a partition that is not in sync."""
 
 
 def serves(host: str, port: int, tls: ssl.SSLContext | None = None) -> bool:
-    """Ask whether somebody at this port answers ApiVersions; ask before authentication, as clients do."""
+    """Return whether this port answers ApiVersions, before authentication as for clients."""
     try:
         return len(_ask(host, port, API_VERSIONS, b"", tls)) > 2  # noqa: PLR2004 - more than an error code
     except OSError:
@@ -41,7 +41,7 @@ def serves(host: str, port: int, tls: ssl.SSLContext | None = None) -> bool:
 
 
 def membership(host: str, port: int) -> Membership | None:
-    """Ask a plaintext listener of a broker who is in the cluster; None where it does not answer."""
+    """Ask a plaintext listener of a broker for its cluster; None if it does not answer."""
     try:
         return parse_membership(_ask(host, port, METADATA, struct.pack(">i", 0), None))
     except (OSError, struct.error):
@@ -49,7 +49,7 @@ def membership(host: str, port: int) -> Membership | None:
 
 
 def cluster_id(host: str, port: int) -> str | None:
-    """Ask a plaintext listener for the id of its cluster (Metadata v2); None where it has none to give."""
+    """Ask a plaintext listener for its cluster id (Metadata v2); None if there is none."""
     try:
         reader = _Reader(_ask(host, port, METADATA, struct.pack(">i", 0), None, version=2))
         for _ in range(reader.int32()):
@@ -63,7 +63,7 @@ def cluster_id(host: str, port: int) -> str | None:
 
 
 def parse_membership(body: bytes) -> Membership:
-    """Read a Metadata v0 response: brokers, then topics with their partitions."""
+    """Parse a Metadata v0 response: brokers, then topics with their partitions."""
     reader = _Reader(body)
     brokers = set()
     for _ in range(reader.int32()):
@@ -108,7 +108,7 @@ class _Reader:
 
 
 def _ask(host: str, port: int, api_key: int, body: bytes, tls: ssl.SSLContext | None, version: int = 0) -> bytes:
-    """Send one request on a connection of its own; give the body of the answer."""
+    """Send one request on a new connection, and return the body of the answer."""
     request = struct.pack(">hhih", api_key, version, 1, -1) + body
     with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
         connection = tls.wrap_socket(plain, server_hostname=host) if tls else plain
@@ -123,6 +123,6 @@ def _read(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         piece = connection.recv(min(size - len(data), 65536))
         if not piece:
-            raise ConnectionError("closed before the whole answer came")
+            raise ConnectionError("the connection was closed before the end of the answer")
         data += piece
     return data

@@ -1,4 +1,4 @@
-"""Child processes and ports that never outlive their owner."""
+"""Child processes and reserved ports, which end with the process that owns them."""
 
 from __future__ import annotations
 
@@ -21,49 +21,49 @@ if TYPE_CHECKING:
 __all__ = ["HOST", "ChildProcess", "ProcessGroup", "ProcessState", "ReservedPorts"]
 
 HOST = "127.0.0.1"
-"""Where every listener is: no name to resolve, one address family."""
+"""The address of every listener: no name to resolve, and one address family."""
 
 ProcessState = Literal["running", "paused", "stopped", "exited"]
-"""``stopped`` is what we did to it; ``exited`` is what it did by itself."""
+"""``stopped``: the owner ended the process; ``exited``: the process ended by itself."""
 
 
 class ChildProcess:
-    """One process of a family. Its output goes to a file, appended over restarts."""
+    """One process of a group. Its output is appended to a file."""
 
     def __init__(self, argv: Sequence[str | Path], *, log: Path, folder: Path, group: int) -> None:
         self.log = log
         self._paused = False
         self._ended_by_us = False
         with log.open("ab") as output:
-            # A background group in our session: Ctrl-C reaches the owner alone, which then ends its children.
+            # A background group in the same session: Ctrl-C reaches only the owner, which then ends its children.
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, process_group=group
             )
 
     @property
     def pid(self) -> int:
-        """The process id; it is not reused before the process was waited for."""
+        """The process id. The system does not reuse it before the process is reaped."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended: negative for a signal, None while it lives."""
+        """The exit code, negative for a signal; None while the process runs."""
         return self._process.poll()
 
     @property
     def state(self) -> ProcessState:
-        """What it is doing now."""
+        """The state of the process."""
         if self._process.poll() is not None:
             return "stopped" if self._ended_by_us else "exited"
         return "paused" if self._paused else "running"
 
     def pause(self) -> None:
-        """Stop it in its tracks (SIGSTOP): its sockets stay open and say nothing."""
+        """Pause the process (SIGSTOP). Its sockets stay open and answer nothing."""
         self._paused = True
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Resume a paused process (SIGCONT)."""
         self._paused = False
         self._process.send_signal(signal.SIGCONT)
 
@@ -115,13 +115,13 @@ class ProcessGroup:
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._children, self._watchdog, self.folder)
 
     def start(self, argv: Sequence[str | Path], *, log: Path) -> ChildProcess:
-        """Start one process in the family's folder and process group."""
+        """Start one process in the folder and the process group."""
         child = ChildProcess(argv, log=log, folder=self.folder, group=self._watchdog.pid)
         self._children.append(child)
         return child
 
     def run(self, argv: Sequence[str | Path], *, timeout: float) -> subprocess.CompletedProcess[str]:
-        """Run one process to its end and give what it printed; TimeoutExpired after it was killed."""
+        """Run one process to its end and return its output. Raises TimeoutExpired after killing it."""
         return subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
@@ -134,32 +134,32 @@ class ProcessGroup:
         )
 
     def close(self) -> None:
-        """Kill every process and remove the folder. Closing again does nothing."""
+        """Kill all processes and delete the folder. A second call does nothing."""
         self._finalizer()
 
 
-def _end(owner: int, children: list[ChildProcess], watcher: subprocess.Popen[bytes], folder: Path) -> None:
-    if os.getpid() != owner:  # a fork inherits the finalizer, not the processes
+def _end(owner: int, children: list[ChildProcess], watchdog_process: subprocess.Popen[bytes], folder: Path) -> None:
+    if os.getpid() != owner:  # a forked child inherits the finalizer, but not the processes
         return
     for child in children:
         child.kill()
     shutil.rmtree(folder, ignore_errors=True)
-    assert watcher.stdin is not None
+    assert watchdog_process.stdin is not None
     try:
-        watcher.stdin.write(watchdog.GOODBYE)
-        watcher.stdin.close()
-    except BrokenPipeError:  # somebody killed the watchdog
+        watchdog_process.stdin.write(watchdog.CLEAN_EXIT)
+        watchdog_process.stdin.close()
+    except BrokenPipeError:  # the watchdog was killed
         pass
-    watcher.wait()
+    watchdog_process.wait()
 
 
 class ReservedPorts:
     """Free ports of the loopback interface, reserved until ``close()``.
 
-    A reservation is a socket that is bound and does not listen. On Linux it holds while a broker uses the port, and
-    between the broker's restarts: another socket may listen on a port that is bound with SO_REUSEADDR as long as the
-    first one does not, and Java sets that option; yet the kernel gives the port to nobody who asks for any free one.
-    Elsewhere two such sockets exclude each other, so there the ports are chosen together and then let go.
+    A reservation is a socket that is bound and does not listen. On Linux it lasts while a broker uses the port, and
+    between its restarts: another socket may listen on a port that is bound with SO_REUSEADDR while the first does not
+    listen, and Java sets that option, but the kernel does not assign the port to sockets that ask for any free port. On
+    other systems two such sockets exclude each other, so there the ports are chosen together and then released.
     """
 
     def __init__(self, count: int) -> None:
@@ -170,7 +170,7 @@ class ReservedPorts:
             self.close()
 
     def close(self) -> None:
-        """Let the ports go; so does forgetting this object."""
+        """Release the ports, as deleting this object does."""
         self._finalizer()
 
 

@@ -1,6 +1,6 @@
-"""How each release of Apache Kafka is run: one table of what changed when.
+"""How to run each release of Apache Kafka: one table of changes.
 
-A release that nobody has tried is run by the same rules: the last change at or before it holds.
+Other releases follow the same rules: the last change at or before a release applies.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ __all__ = ["CHANGES", "Recipe", "recipe_for", "version_numbers"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What one release needs to be run, and what it can do."""
+    """What one release needs, and what it supports."""
 
     version: str
     """As Maven spells it, for example ``4.2.0``."""
     numbers: tuple[int, ...]
-    """The same to compare with: ``(4, 2, 0)``."""
+    """The version as numbers, for comparisons: ``(4, 2, 0)``."""
     scala: str = "2.11"
-    """The Scala of the artifact ``kafka_<scala>``; the newest that the release was published for."""
+    """The Scala version of the artifact ``kafka_<scala>``: the newest one for this release."""
     quorum: Literal["zookeeper", "kraft"] = "zookeeper"
-    """Who keeps the metadata."""
+    """Where the metadata is stored."""
     logging: Literal["log4j", "log4j2"] = "log4j"
     """The logger whose configuration the release reads."""
     cluster_id: bool = False
@@ -33,37 +33,37 @@ class Recipe:
     named_listeners: bool = False
     """Listeners have names (KIP-103), so that two may share a security protocol."""
     pem: bool = False
-    """Key stores may be PEM files (KIP-651) with a key that is not encrypted: 2.7 and 2.8 want a password."""
+    """Key stores may be PEM files (KIP-651) with an unencrypted key: 2.7 and 2.8 require a password."""
     scram: Literal["zookeeper", "format"] | None = None
-    """How SCRAM users come in before the first broker runs; None where they cannot."""
+    """How SCRAM users are added before the first broker runs; None if that is impossible."""
     oauthbearer: bool = False
     """The OAUTHBEARER mechanism exists (KIP-255)."""
     features_tool: str | None = None
     """The main class behind ``kafka-features.sh``."""
     tools_of: str | None = None
-    """The release whose command-line tools are run, where the artifacts with its own cannot be had."""
+    """The release of the command-line tools, if the artifacts of this release are not available."""
     patches: tuple[str, ...] = ()
-    """Maven coordinates of what it lacks on a newer Java than its own, or must have in another version there."""
+    """Maven coordinates of artifacts that it needs with a newer Java than its own."""
     format_features: bool = False
     """``StorageTool format`` takes ``--feature`` (KIP-1022)."""
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """The Maven coordinates that together hold the broker, and its tools where it has its own."""
+        """The Maven coordinates of the broker, and of its tools if they are available."""
         broker = f"org.apache.kafka:kafka_{self.scala}:{self.version}"
         return (broker,) if self.tools_of else (broker, f"org.apache.kafka:kafka-tools:{self.version}")
 
     @property
     def release(self) -> str:
-        """The release line, as ``inter.broker.protocol.version`` spells it: ``2.4``, and ``0.10.0`` of old."""
+        """The release line, as ``inter.broker.protocol.version`` spells it: ``2.4``, or ``0.10.0`` before 1.0."""
         kept = 3 if self.numbers[0] == 0 else 2
         return ".".join(str(number) for number in self.numbers[:kept])
 
 
 _JAXB = "javax.xml.bind:jaxb-api:2.3.1"
-"""Makes cluster ids up to 0.11, and is no part of Java any more from 11 on."""
+"""Releases up to 0.11 create cluster ids with it. Java 11 and newer do not contain it."""
 _ZOOKEEPER = "org.apache.zookeeper:zookeeper:3.4.12"
-"""The client of 2.0 to 2.3 (3.4.13 and 3.4.14) finds no address from Java 14 on: it takes them from a text."""
+"""The client of 2.0 to 2.3 (3.4.13 and 3.4.14) cannot resolve addresses with Java 14 and newer."""
 
 CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((0, 10, 0), {}),
@@ -79,17 +79,17 @@ CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((3, 7), {"features_tool": "org.apache.kafka.tools.FeatureCommand"}),
     ((3, 9), {"format_features": True}),
     ((4, 0), {"logging": "log4j2"}),
-    # Neither kafka-tools nor kafka-tools-api could be found for 4.4.0; the broker runs without them.
+    # kafka-tools and kafka-tools-api of 4.4.0 are not available; the broker runs without them.
     ((4, 4), {"tools_of": "4.3.1"}),
     ((4, 4, 1), {"tools_of": None}),
 )
-"""What changed with which release, oldest first."""
+"""The changes of each release, oldest first."""
 
 
 def recipe_for(version: str) -> Recipe:
-    """Say how a release is run, such as ``4.2.0``.
+    """Return how to run a release, such as ``4.2.0``.
 
-    Raises `LocalKafkaError` where this is no version, or one older than ApiVersions itself (0.10.0, KIP-35).
+    Raises `LocalKafkaError` if this is not a version, or older than ApiVersions (0.10.0, KIP-35).
     """
     numbers = version_numbers(version)
     if numbers < CHANGES[0][0]:
@@ -102,7 +102,7 @@ def recipe_for(version: str) -> Recipe:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Read ``4.2.0`` as ``(4, 2, 0)``; what follows a hyphen (``4.4.0-rc1``) does not count."""
+    """Return ``4.2.0`` as ``(4, 2, 0)``, without a suffix such as that of ``4.4.0-rc1``."""
     if not re.fullmatch(r"\d+(\.\d+){1,3}(-[A-Za-z0-9.]+)?", version):
         raise LocalKafkaError(f"{version!r} is not a version of Kafka: write it as Maven does, such as 4.2.0")
     return tuple(int(number) for number in version.partition("-")[0].split("."))

@@ -15,45 +15,45 @@ import signal
 import sys
 import time
 
-__all__ = ["GOODBYE", "main"]
+__all__ = ["CLEAN_EXIT", "main"]
 
-GOODBYE = b"."
-"""What the owner writes after it has cleaned up itself."""
+CLEAN_EXIT = b"."
+"""The byte that the owner writes after it has cleaned up."""
 
 
 def main(owner: int, folder: str) -> None:
-    """Wait for the owner's end; clean up unless it said goodbye."""
+    """Wait for the end of the owner, and clean up unless the owner has done so."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if not _wait_for_goodbye(owner):
-        _end_everything(folder)
+    if not _owner_cleaned_up(owner):
+        _end_all(folder)
 
 
-def _wait_for_goodbye(owner: int) -> bool:
-    """Read the pipe to its end.
+def _owner_cleaned_up(owner: int) -> bool:
+    """Read the pipe to its end. Return whether the owner has written `CLEAN_EXIT`.
 
-    The end comes late where a forked child of the owner holds the pipe too; so the parent's id is looked at as well.
+    The end comes late if a forked child of the owner holds the pipe too, so the id of the parent is checked as well.
     """
     while True:
         readable, _, _ = select.select([sys.stdin], [], [], 0.5)
         if readable:
-            return os.read(sys.stdin.fileno(), 1) == GOODBYE
+            return os.read(sys.stdin.fileno(), 1) == CLEAN_EXIT
         if os.getppid() != owner:
             return False
 
 
-def _end_everything(folder: str) -> None:
-    """Kill the whole process group, this process too; a fork that has left the group removes the files after that."""
+def _end_all(folder: str) -> None:
+    """Kill the whole process group, this process included. A child outside the group then deletes the files."""
     group = os.getpgrp()
     if os.fork():
-        signal.pause()  # the child kills us
+        signal.pause()  # the child kills this process
     os.setpgid(0, 0)
     os.killpg(group, signal.SIGKILL)
     until = time.monotonic() + 10
     while time.monotonic() < until:
         try:
             os.killpg(group, 0)
-        except OSError:  # nobody is left; otherwise only zombies that nobody reaps, and they write no files
+        except OSError:  # no process is left; otherwise only zombies, which write no files
             break
         time.sleep(0.02)
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The ZooKeeper beside brokers that still need one: how it is configured, and its four-letter words."""
+"""The ZooKeeper of older releases: its configuration, and its four-letter commands."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["RELEASE", "is_ready", "registered_brokers", "registered_in", "zookeeper_properties"]
 
 RELEASE = "2.8.2"
-"""The release of Kafka whose closure holds the ZooKeeper that we run: 3.5, which serves clients from 3.4 on."""
+"""The release of Kafka whose jars contain the ZooKeeper that runs: 3.5, which serves clients from 3.4."""
 
 
 def zookeeper_properties(port: int, folder: Path) -> dict[str, str]:
-    """Write the configuration of a lone ZooKeeper that keeps its data in ``folder``."""
+    """Return the configuration of a standalone ZooKeeper with its data in ``folder``."""
     return {
         "dataDir": str(folder),
         "clientPort": str(port),
@@ -31,22 +31,22 @@ def zookeeper_properties(port: int, folder: Path) -> dict[str, str]:
 
 
 def is_ready(port: int) -> bool:
-    """Ask whether a ZooKeeper serves there."""
+    """Return whether ZooKeeper serves at this port."""
     return _ask(port, b"ruok") == "imok"
 
 
 def registered_brokers(port: int) -> frozenset[int]:
-    """Ask which brokers have a session; that of a killed broker lasts until it expires."""
+    """Return the brokers with a session. The session of a killed broker lasts until it expires."""
     return registered_in(_ask(port, b"dump"))
 
 
 def registered_in(dump: str) -> frozenset[int]:
-    """Read the brokers' ids from what ``dump`` says: each session with its ephemeral nodes."""
+    """Parse the ids of brokers from the answer to ``dump``: each session with its ephemeral nodes."""
     return frozenset(int(node_id) for node_id in re.findall(r"^\s*/brokers/ids/(\d+)\s*$", dump, re.MULTILINE))
 
 
 def _ask(port: int, word: bytes) -> str:
-    """Say one four-letter word; the answer is empty where nobody gives one."""
+    """Send a four-letter command. The answer is empty if there is none."""
     answer = b""
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:
