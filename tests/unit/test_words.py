@@ -1,0 +1,187 @@
+"""The words of public names: each is on the page of words, and none of those that were replaced comes back."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli.arguments import build_parser, every_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/reference/words.md"
+PACKAGES = {
+    "featuregate": ROOT / "featuregate",
+    "featuregate_confluent": ROOT / "integrations/featuregate_confluent",
+    "featuregate_librdkafka": ROOT / "integrations/featuregate_librdkafka",
+    "featuregate_spark": ROOT / "integrations/featuregate_spark",
+}
+DOORS = {
+    "featuregate": None,
+    "featuregate.testing": None,
+    "featuregate.testing.simulator": None,
+    "featuregate_confluent": "confluent_kafka",
+    "featuregate_spark": "pyspark",
+}
+
+# Each was a name of ours for something that Kafka, Spark or Python engineers call otherwise.
+REPLACED = {
+    "complaints",
+    "curious",
+    "finder",
+    "foresee",
+    "foresight",
+    "garble",
+    "notwhole",
+    "onlooker",
+    "patience",
+    "patiently",
+    "ratchet",
+    "remedies",
+    "remedy",
+    "revive",
+    "ring",
+    "roster",
+    "shelf",
+    "shelves",
+    "standstill",
+    "survey",
+    "tells",
+    "unprove",
+    "wants",
+    "witness",
+}
+REPLACED_IN = {
+    "featuregate_confluent": REPLACED | {"foreign", "mirror", "mirrored", "peek", "slot", "wish"},
+    "featuregate_spark": REPLACED | {"memories", "memory", "slot", "useless"},
+}
+
+
+def words_of(name: str) -> list[str]:
+    """Split a name: ``KRaftCluster`` is ``kraft cluster``, ``TLSConfig`` is ``tls config``."""
+    whole = name.replace("KRaft", "Kraft").replace("ZooKeeper", "Zookeeper")
+    return [word.lower() for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", whole)]
+
+
+def forms(word: str) -> set[str]:
+    """Return a word and what may be its singular."""
+    singulars = {re.sub(r"ies$", "y", word), re.sub(r"es$", "", word), re.sub(r"s$", "", word)}
+    return {word} | singulars
+
+
+@cache
+def words_on_the_page() -> frozenset[str]:
+    """Collect the first column of each table, and the list of plain words."""
+    page = PAGE.read_text()
+    terms = re.findall(r"^\| (?!word \|)(.+?) \|", page, re.MULTILINE)
+    (plain,) = re.findall(r"^```text\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    return frozenset(form for text in [*terms, plain] for word in words_of(text) for form in forms(word))
+
+
+def strange_words(name: str) -> list[str]:
+    """Return the words of a name that are not on the page."""
+    return [word for word in words_of(name) if not forms(word) & words_on_the_page()]
+
+
+def rooms(folder: Path) -> list[str]:
+    """Return the names of the modules and folders at the top of a package, and of the folders within these."""
+    top = [path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()]
+    deeper = [path.parent for path in folder.rglob("*/__init__.py")]
+    return sorted({path.stem for path in [*top, *deeper] if not path.stem.startswith("_")})
+
+
+@pytest.mark.parametrize(("door", "framework"), DOORS.items(), ids=DOORS)
+def test_public_names_are_made_of_words_on_the_page(door: str, framework: str | None) -> None:
+    """A reader can look up each word of each public name."""
+    if framework:
+        pytest.importorskip(framework)
+    assert {name: strange for name in import_module(door).__all__ if (strange := strange_words(name))} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_rooms_are_named_with_words_on_the_page(package: str) -> None:
+    """A new room takes a word that is known, or explains its own."""
+    assert {room: strange for room in rooms(PACKAGES[package]) if (strange := strange_words(room))} == {}
+
+
+def test_a_word_that_nobody_explained_is_seen() -> None:
+    """The tests above would fail for such a name."""
+    assert strange_words("LatchedRosterStore") == ["latched", "roster"]
+    assert "confluent" not in words_on_the_page()
+
+
+def test_each_word_is_explained_once() -> None:
+    """Two rows for one word would be two meanings."""
+    terms = re.findall(r"^\| (?!word \|)(.+?) \|.+\|.+\|$", PAGE.read_text(), re.MULTILINE)
+    single = [term for row in terms for term in row.split(", ")]
+    assert sorted({term for term in single if single.count(term) > 1}) == ["downgrade", "upgrade"]  # also commands
+
+
+def public_names(tree: ast.Module) -> Iterator[str]:
+    """Yield what a module defines: classes, functions, annotated attributes, and parameters of public callables."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name):
+                yield name
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.FunctionDef(name=name, args=args) | ast.AsyncFunctionDef(name=name, args=args):
+                yield name
+                if not name.startswith("_") or name == "__init__":
+                    yield from (arg.arg for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs])
+
+
+def comebacks(package: str, names: Iterator[str]) -> set[str]:
+    """Return the public ones among these names that hold a word that was replaced."""
+    gone = REPLACED_IN.get(package, REPLACED)
+    return {name for name in names if not name.startswith("_") and any(forms(word) & gone for word in words_of(name))}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_replaced_words_do_not_come_back(package: str) -> None:
+    """No public name and no parameter holds a word that was replaced."""
+    found = {
+        str(path.relative_to(ROOT)): names
+        for path in PACKAGES[package].rglob("*.py")
+        if (names := comebacks(package, public_names(ast.parse(path.read_text()))))
+    }
+    assert found == {}
+
+
+def test_a_replaced_word_is_seen_wherever_it_comes_back() -> None:
+    """In a class, a method, a field and a parameter; not in what is private."""
+    source = """
+class FileShelf:
+    roster: int
+    _survey: int
+    def peeks(self, witness): ...
+    def _hidden(self, shelf): ...
+"""
+    assert comebacks("featuregate", public_names(ast.parse(source))) == {"FileShelf", "roster", "witness"}
+    assert comebacks("featuregate_confluent", iter(["peeks", "slots"])) == {"peeks", "slots"}
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the names of all commands and of their options."""
+    for action in parser._actions:
+        yield from (option.lstrip("-") for option in action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield name
+                yield from options(command)
+
+
+def test_no_option_of_the_command_line_holds_a_replaced_word() -> None:
+    """What operators type has the same words."""
+    found = list(options(build_parser(every_plugin())))
+    assert "bootstrap-server" in found
+    assert comebacks("featuregate_confluent", iter(found)) == set()
