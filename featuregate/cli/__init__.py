@@ -1,4 +1,4 @@
-"""The command line ``featuregate``: one file for each command; each is imported only when it is asked for."""
+"""The command line ``featuregate``: one module for each command, imported when the command runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: see `featuregate.cli.app`."""
-    from featuregate.cli.app import main as run  # noqa: PLC0415 - the drop-in stands here too, and starts without it
+    from featuregate.cli.app import main as run  # noqa: PLC0415 - the drop-in starts without it
 
     return run(argv)

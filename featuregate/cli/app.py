@@ -1,4 +1,4 @@
-"""From an argument list to an exit code: which command runs, and how each way to fail is told."""
+"""From an argument list to an exit code: run the command, and report how it failed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from featuregate.cli.arguments import module_of, parse_arguments
+from featuregate.cli.arguments.commands import COMMANDS
+from featuregate.cli.arguments.parser import parse_arguments
 from featuregate.cli.exit_codes import (
     BROKEN_PIPE,
     FAILED,
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _run(sys.argv[1:] if argv is None else argv)
         finally:
-            if sys.stdout is not None:  # as it is where the process was started with it closed
+            if sys.stdout is not None:  # None where the process was started with it closed
                 sys.stdout.flush()
     except CommandError as error:
         print_message(str(error))
@@ -54,20 +55,20 @@ def _run(argv: Sequence[str]) -> int:
     args = parse_arguments(argv)
     if args.verbose:
         _show_log()
-    runner = args.plugin or importlib.import_module(f"{__package__}.commands.{module_of(args.command)}")
+    runner = args.plugin or importlib.import_module(f"{__package__}.commands.{COMMANDS[args.command].module}")
     run: Callable[[argparse.Namespace], int] = runner.run
     try:
         return run(args)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in OUTPUT_ERRORS:
             raise
-        if args.verbose and _code_of(error) == INTERNAL:
+        if args.verbose and _exit_code_of(error) == INTERNAL:
             raise
-        code = FAILED if args.command in FOLLOW_KAFKA_FEATURES else _code_of(error)
-        raise CommandError(_words(error), code) from error
+        exit_code = FAILED if args.command in FOLLOW_KAFKA_FEATURES else _exit_code_of(error)
+        raise CommandError(_message_of(error), exit_code) from error
 
 
-def _code_of(error: Exception) -> int:
+def _exit_code_of(error: Exception) -> int:
     if isinstance(error, CommandError):
         return error.exit_code
     if isinstance(error, ConfigError | RequirementError):
@@ -75,7 +76,7 @@ def _code_of(error: Exception) -> int:
     return UNKNOWN if isinstance(error, FeatureGateError) else INTERNAL
 
 
-def _words(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     if isinstance(error, CommandError | FeatureGateError):
         return str(error)
     return f"this is a bug: {type(error).__name__}: {error} (--verbose shows where)"

@@ -1,4 +1,4 @@
-"""From options to a cluster: the configuration that they make, and the view that comes of asking."""
+"""From the options to the configuration of a cluster, and to its view."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featuregate.cli.arguments import no_bootstrap
-from featuregate.cli.exit_codes import CommandError
+from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.config import KEYS, Settings
 from featuregate.config.properties import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
@@ -28,39 +27,52 @@ __all__ = [
     "discover_view",
     "excluded_apis",
     "has_cluster",
+    "settings_of",
     "silence_log",
 ]
 
 _SPARK_PREFIX = "kafka."
-_WHERE = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
+_BOOTSTRAP = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
 
 
 def has_cluster(args: argparse.Namespace) -> bool:
-    """Say whether the options name a cluster, for a command that can do without one."""
+    """Return whether the options name a cluster, for a command that works without one too."""
     return bool(args.bootstrap_server or args.bootstrap_controller or args.command_config)
 
 
 def configuration(args: argparse.Namespace) -> dict[str, str]:
-    """Return the properties of ``--command-config``, with what the other options say over them.
+    """Return the properties of ``--command-config``, overridden by the other options.
 
-    A bootstrap option takes the place of whatever the file says about where the cluster is. Raises `CommandError`
-    where nobody says it, `ConfigError` where the file cannot be read.
+    A bootstrap option replaces every bootstrap property of the file.
+
+    Raises
+    ------
+    CommandError
+        Neither the options nor the file name a cluster.
+    ConfigError
+        The file cannot be read.
     """
     properties = read_properties(Path(args.command_config)) if args.command_config else {}
-    # In Spark's spelling only prefixed names count, so that the option must be spelled like the file.
+    # In Spark's spelling only prefixed names count, so the option takes the spelling of the file.
     prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
-    given = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}
-    said = {prefix + name: value for name, value in given.items() if value is not None}
-    if said:
-        properties = {name: text for name, text in properties.items() if name.removeprefix(prefix) not in _WHERE}
-    elif not any(name.removeprefix(prefix) in _WHERE for name in properties):
-        raise no_bootstrap(args.command)
-    return properties | said
+    options = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}
+    given = {prefix + name: value for name, value in options.items() if value is not None}
+    if given:
+        properties = {name: text for name, text in properties.items() if name.removeprefix(prefix) not in _BOOTSTRAP}
+    elif not any(name.removeprefix(prefix) in _BOOTSTRAP for name in properties):
+        raise usage_error("You must specify either --bootstrap-controller or --bootstrap-server", args.command)
+    return properties | given
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """Return the settings of a command that asks every broker once. Raises as `configuration`."""
+    seconds = args.timeout or DISCOVER_SECONDS
+    return Settings.parse(configuration(args), broker_list=args.broker_list, total_timeout=seconds)
 
 
 def excluded_apis(args: argparse.Namespace) -> ExcludedApis:
-    """Return the API versions that the configuration excludes. Raises as `configuration` and `Settings.parse` do."""
-    return Settings.parse(configuration(args), broker_list=args.broker_list).exclude_apis
+    """Return the API versions that the configuration excludes. Raises as `configuration`."""
+    return settings_of(args).exclude_apis
 
 
 def discover_view(args: argparse.Namespace) -> View:
@@ -69,9 +81,9 @@ def discover_view(args: argparse.Namespace) -> View:
     Raises
     ------
     ConfigError
-        The configuration cannot be used, or leads to the wrong kind of node.
+        The configuration is not valid, or names the wrong kind of node.
     DiscoveryError
-        Nobody answered.
+        No broker answered.
     """
     silence_log()
     try:
@@ -81,45 +93,29 @@ def discover_view(args: argparse.Namespace) -> View:
 
 
 def common_cause(error: DiscoveryError) -> DiscoveryError | ConfigError:
-    """Say once what every address has in common: that it is the wrong kind of node."""
+    """Return one error where every address is the wrong kind of node."""
     wrong = [cause for _, cause in error.causes if isinstance(cause, ConfigError)]
     return wrong[0] if wrong and len(wrong) == len(error.causes) else error
 
 
 def discover_controllers(args: argparse.Namespace, addresses: str) -> View:
-    """Ask every controller once, beside the brokers: with the same security, at other addresses.
-
-    Raises as `discover_view`.
-    """
-    there = argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
-    return discover_view(there)
+    """Ask every controller once, at these addresses and with the security of the brokers. Raises as `discover_view`."""
+    controllers = {**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses}
+    return discover_view(argparse.Namespace(**controllers))
 
 
 def discover_node(args: argparse.Namespace, node_id: int) -> View:
-    """Ask the node of this id and no other; the view holds its answer alone.
-
-    Brokers that can check it are told whom we expect (KIP-1242), so that none answers in another's place.
-
-    Raises
-    ------
-    CommandError
-        The cluster has no such node.
-    FeatureGateError
-        Nobody says where the node is, or it does not answer.
-    """
+    """Ask only the node with this id. Raises as `discover_view`, and `CommandError` for an unknown id."""
     silence_log()
-    settings = Settings.parse(
-        configuration(args), broker_list=args.broker_list, total_timeout=args.timeout or DISCOVER_SECONDS
-    )
+    settings = settings_of(args)
     if settings.broker_list == "bootstrap":
-        raise CommandError("argument --node-id: not allowed with --broker-list bootstrap, where nobody tells ids")
-    source = OneNodeSource(settings, node_id)
+        raise CommandError("argument --node-id: not allowed with --broker-list bootstrap, which has no node ids")
     try:
-        return asyncio.run(source.fetch()).merge()
+        return asyncio.run(OneNodeSource(settings, node_id).fetch()).merge()
     except NoSuchNode as error:
         raise CommandError(str(error)) from error
 
 
 def silence_log() -> None:
-    """Keep the log off standard error, where ``--verbose`` has not put it: what matters is printed."""
+    """Keep the log off standard error, unless ``--verbose`` shows it there: commands print what matters."""
     logging.getLogger("featuregate").addHandler(logging.NullHandler())

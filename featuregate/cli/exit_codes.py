@@ -1,4 +1,4 @@
-"""What an exit code means, and the error that carries one."""
+"""The exit codes, and the error that carries one."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ __all__ = [
     "UNKNOWN",
     "USAGE",
     "CommandError",
+    "usage_error",
 ]
 
 OK: Final = 0
-"""It was done; for ``check``: open; for ``doctor``: nothing is wrong."""
+"""Done; for ``check``: open; for ``doctor``: nothing is wrong."""
 FAILED: Final = 1
-"""For ``check``: closed; for ``doctor``: an error was found; for commands of kafka-features: it failed."""
+"""For ``check``: closed; for ``doctor``: an error was found; for the commands of kafka-features: any failure."""
 UNKNOWN: Final = 2
-"""Nobody answered, or too few to tell; for ``doctor``: warnings, but no error."""
+"""No broker answered, or too few of them; for ``doctor``: warnings, but no error."""
 USAGE: Final = 64
-"""The command line, the configuration or the requirement is wrong: nothing was asked (``EX_USAGE`` of sysexits.h)."""
+"""The command line, the configuration or the requirement is not valid; nothing was asked (``EX_USAGE``, sysexits.h)."""
 INTERNAL: Final = 70
-"""A bug of ours (``EX_SOFTWARE``)."""
+"""A bug of featuregate (``EX_SOFTWARE``)."""
 IO_ERROR: Final = 74
 """The output could not be written, as on a full disk (``EX_IOERR``)."""
 INTERRUPTED: Final = 130
-"""Ctrl-C, as shells number it; ``watch`` ends with 0 instead, because that is how it is meant to end."""
+"""Ctrl-C, as shells number it; ``watch`` ends with 0 instead, because Ctrl-C is how it is stopped."""
 BROKEN_PIPE: Final = 141
-"""Whoever read the output has gone, as in ``featuregate matrix | head -1``."""
+"""The reader of the output has gone, as in ``featuregate matrix | head -1``."""
 
 FOLLOW_KAFKA_FEATURES: Final = frozenset(
     {
@@ -46,11 +47,11 @@ FOLLOW_KAFKA_FEATURES: Final = frozenset(
         "downgrade-all",
     }
 )
-"""Commands that know one way to fail, 1, because kafka-features does and scripts count on it."""
+"""Commands that fail with 1 only, because scripts expect that of kafka-features."""
 
 
 class CommandError(Exception):
-    """A command cannot go on. Its text is the one line on standard error."""
+    """A command fails. Its text is the one line on standard error."""
 
     def __init__(self, problem: str, exit_code: int = USAGE) -> None:
         super().__init__(problem, exit_code)
@@ -59,3 +60,8 @@ class CommandError(Exception):
 
     def __str__(self) -> str:
         return self.problem
+
+
+def usage_error(message: str, command: str) -> CommandError:
+    """Return the error for an argument list that is not valid, in the words and with the exit code of the command."""
+    return CommandError(f"{message}. Type --help for help.", FAILED if command in FOLLOW_KAFKA_FEATURES else USAGE)

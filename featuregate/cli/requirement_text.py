@@ -1,4 +1,4 @@
-"""From what somebody typed to a requirement: the name of a preset, or a text."""
+"""From the text of the command line to a requirement: the name of a preset, or a text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["requirement_of"]
 
 
 def requirement_of(text: str) -> Requirement:
-    """Return the preset of this name, or what the text says.
+    """Return the preset with this name, or parse the text.
 
     Raises
     ------
     RequirementError
-        It is neither; the error says where the text stops making sense.
+        The text is neither; the error names the position where parsing failed.
     """
     preset = presets.by_name(text.strip())
     return parse(text) if preset is None else preset

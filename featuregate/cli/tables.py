@@ -1,4 +1,4 @@
-"""Aligned plain text, and runs of numbers in few words. No terminal is touched here."""
+"""Aligned plain text, and short forms of lists of numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _GAP: Final = "  "
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, its cells padded to the widest of their column. Nothing trails at the end."""
+    """Return a line for each row, with cells padded to the width of their column and without trailing blanks."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def runs(numbers: Iterable[int]) -> str:
-    """Name whole numbers in few words: 1, 2, 3 and 7 are ``1-3,7``."""
+    """Return the short form of a list of integers: 1, 2, 3 and 7 are ``1-3,7``."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][-1] + 1:

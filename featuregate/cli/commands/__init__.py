@@ -1,1 +1,1 @@
-"""One file for each command; each is imported only when it is asked for."""
+"""One module for each command or group of commands, imported when the command runs."""

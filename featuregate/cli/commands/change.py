@@ -14,18 +14,18 @@ from featuregate.cli.cluster import common_cause, configuration, discover_view, 
 from featuregate.cli.commands.describe import newer_than_known
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
 from featuregate.cli.output import print_message, printable
-from featuregate.cli.requested_updates import DEPRECATED, Wish, updates_of, warns
-from featuregate.cli.update_report import advice, as_json, changes, failed, lines, not_sent
+from featuregate.cli.updates.report import advice, failure_count, kip_584_lines, left_out_lines, lines, to_json
+from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, updates_of
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
 
 if TYPE_CHECKING:
     import argparse
 
     from featuregate.admin.updates import LeftOut, Update
-    from featuregate.cli.requested_updates import Verb
+    from featuregate.cli.updates.requested import Verb
     from featuregate.view.cluster_view import View
 
-__all__ = ["Asked", "asked_for", "run", "wish_of"]
+__all__ = ["Request", "options_of", "request_of", "run"]
 
 _VERBS: Final[dict[str, Verb]] = {
     "upgrade": "upgrade",
@@ -37,32 +37,42 @@ _VERBS: Final[dict[str, Verb]] = {
 _OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 
 
+class Request(NamedTuple):
+    """The updates that a command sends."""
+
+    updates: tuple[Update, ...]
+    """Empty for a release whose levels the cluster has already."""
+    left_out: tuple[LeftOut, ...] = ()
+    view: View | None = None
+    """The cluster before the update; None where features are named one by one, and the brokers are not asked."""
+
+
 def run(args: argparse.Namespace) -> int:
-    """Change, or with ``--dry-run`` ask whether it could be changed; then wait, where that is asked for."""
+    """Send the updates, or with ``--dry-run`` validate them; with ``--wait`` wait until every broker shows them."""
     silence_log()
     if args.broker_list == "bootstrap":
-        raise CommandError("argument --broker-list: bootstrap tells nobody who the controller is", FAILED)
+        raise CommandError("argument --broker-list: bootstrap does not tell who the controller is", FAILED)
     admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
-    wish = wish_of(args, _VERBS[args.command])
-    if args.output == "text" and warns(wish):
-        print(DEPRECATED)
-    asked = asked_for(args, wish)
-    for line in not_sent(asked.left_out):
+    options = options_of(args, _VERBS[args.command])
+    if args.output == "text" and options.deprecated:
+        print(DEPRECATION)
+    request = request_of(args, options)
+    for line in left_out_lines(request.left_out):
         print_message(line)
-    if not args.dry_run and wish.verb != "upgrade" and not args.yes and asked.updates:
-        _confirm(admin, asked)
-    outcome = _outcome(admin, asked, dry_run=args.dry_run)
-    _tell(args.command, wish.verb, outcome, asked, as_text=args.output == "text")
+    if not args.dry_run and options.verb != "upgrade" and not args.yes and request.updates:
+        _require_confirmation(admin, request)
+    outcome = _outcome(admin, request, dry_run=args.dry_run)
+    _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
         return FAILED
     if args.wait is not None and not args.dry_run:
-        _wait(admin, asked.updates, args.wait)
+        _wait_for_levels(admin, request.updates, args.wait)
     return OK
 
 
-def wish_of(args: argparse.Namespace, verb: Verb) -> Wish:
-    """Read what is wished for from the options."""
-    return Wish(
+def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
+    """Return the options of the command that name updates."""
+    return UpdateOptions(
         verb=verb,
         features=tuple(getattr(args, "feature", None) or ()),
         metadata=getattr(args, "metadata", None),
@@ -72,61 +82,50 @@ def wish_of(args: argparse.Namespace, verb: Verb) -> Wish:
     )
 
 
-class Asked(NamedTuple):
-    """What a command asks of a cluster."""
+def request_of(args: argparse.Namespace, options: UpdateOptions, view: View | None = None) -> Request:
+    """Return the updates to send: of a release only those that change the cluster, so the brokers are asked first.
 
-    updates: tuple[Update, ...]
-    """Empty where a release is asked for, and nothing moves."""
-    left_out: tuple[LeftOut, ...] = ()
-    view: View | None = None
-    """The cluster before; None where features are named one by one, and nobody had to be asked."""
-
-
-def asked_for(args: argparse.Namespace, wish: Wish, view: View | None = None) -> Asked:
-    """Work out the updates of a wish. Of a release only those count that move the cluster, so that one is asked for.
-
-    ``view`` is what is known of the cluster already.
+    ``view`` is the cluster, where it is known already.
     """
-    if args.command == "upgrade-all" and wish.release_version is None:
+    if args.command == "upgrade-all" and options.release_version is None:
         view = discover_view(args)
-        updates = _as_far_as_all_can(view, wish)
+        updates = _highest_common_updates(view, options)
     else:
-        updates = updates_of(wish)
-        if wish.release_version is None:
-            return Asked(updates, view=view)
+        updates = updates_of(options)
+        if options.release_version is None:
+            return Request(updates, view=view)
         view = discover_view(args) if view is None else view
     moves = moving(updates, view)
-    return Asked(moves.updates, moves.left_out, view)
+    return Request(moves.updates, moves.left_out, view)
 
 
-def _as_far_as_all_can(view: View, wish: Wish) -> tuple[Update, ...]:
-    """Raise a cluster with KRaft to a ``metadata.version``, and one with ZooKeeper feature by feature: it has none."""
+def _highest_common_updates(view: View, options: UpdateOptions) -> tuple[Update, ...]:
+    """Upgrade KRaft to a ``metadata.version``; ZooKeeper, which has none, feature by feature."""
     if any(METADATA_VERSION in node.supported for node in view.answering):
-        return updates_of(wish._replace(release_version=_highest(view)))
+        return updates_of(options._replace(release_version=_highest_metadata_version(view)))
     highest = {name: supported.max for name, supported in view.supported.items() if supported.max > 0}
     if not highest:
         raise CommandError(f"the {view.role}s support no feature in common: there is nothing to upgrade to", FAILED)
     return upgrade(highest)
 
 
-def _highest(view: View) -> str:
-    """Name the highest ``metadata.version`` that every node which answered supports, and that we know."""
+def _highest_metadata_version(view: View) -> str:
+    """Return the name of the highest ``metadata.version`` that every answering node supports and the catalog knows."""
     supported = view.feature(METADATA_VERSION)
     known = [level for level in metadata_levels() if supported and supported.min <= level <= supported.max]
     if not known:
         raise CommandError("this cluster supports no metadata.version: there is nothing to upgrade to", FAILED)
     if newer := newer_than_known(view):
-        print_message(
-            f"levels of {', '.join(newer)} go higher here than this featuregate knows: it raises none beyond that"
-        )
+        names = ", ".join(newer)
+        print_message(f"this cluster supports newer levels of {names} than this featuregate knows: they are not used")
     return level_name(METADATA_VERSION, known[-1])
 
 
-def _outcome(admin: Admin, asked: Asked, *, dry_run: bool) -> Outcome:
-    if asked.view is not None and not asked.updates:
-        return Outcome(cluster_id=asked.view.cluster_id, dry_run=dry_run, features=())
+def _outcome(admin: Admin, request: Request, *, dry_run: bool) -> Outcome:
+    if request.view is not None and not request.updates:
+        return Outcome(cluster_id=request.view.cluster_id, dry_run=dry_run, features=())
     try:
-        return admin.dry_run(asked.updates) if dry_run else admin.update(asked.updates)
+        return admin.dry_run(request.updates) if dry_run else admin.update(request.updates)
     except UpdateRefused as refused:
         outcome: Outcome = refused.outcome
         return outcome
@@ -138,46 +137,46 @@ def _outcome(admin: Admin, asked: Asked, *, dry_run: bool) -> Outcome:
         raise
 
 
-def _tell(command: str, verb: Verb, outcome: Outcome, asked: Asked, *, as_text: bool) -> None:
+def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, request: Request) -> None:
     errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
-    if not as_text:
-        text = json.dumps(as_json(verb, outcome, before=asked.view, left_out=asked.left_out))
-    elif asked.view is not None and command in _OF_KIP_584:
-        text = "\n".join(changes(outcome, asked.view))
+    if args.output == "json":
+        text = json.dumps(to_json(verb, outcome, before=request.view, left_out=request.left_out))
+    elif request.view is not None and args.command in _OF_KIP_584:
+        text = "\n".join(kip_584_lines(outcome, request.view))
     else:
-        text = "\n".join(lines(verb, asked.updates, errors, dry_run=outcome.dry_run))
+        text = "\n".join(lines(verb, request.updates, errors, dry_run=outcome.dry_run))
     try:
         print(text, end="\n" if text else "", flush=True)
     except OSError as error:
         if not outcome.dry_run and outcome.done and not isinstance(error, BrokenPipeError):
-            print_message("it was done, and only the output is lost")
+            print_message("the update was applied; only the output is lost")
         raise
     if outcome.read_back:
-        print_message("the answer does not tell, so the brokers were asked: they show it")
+        print_message("the answer does not tell the outcome, so the brokers were asked: they show the new levels")
     if errors:
-        raise CommandError(" ".join([failed(asked.updates, errors), *advice(outcome)]), FAILED)
+        raise CommandError(" ".join([failure_count(request.updates, errors), *advice(outcome)]), FAILED)
 
 
-def _confirm(admin: Admin, asked: Asked) -> None:
-    """Show what it would do, and ask; only where somebody can answer."""
+def _require_confirmation(admin: Admin, request: Request) -> None:
+    """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
-    print("\n".join(map(printable, str(admin.plan(asked.updates)).splitlines())), file=sys.stderr)
+    print("\n".join(map(printable, str(admin.plan(request.updates)).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
-    if not answer.endswith("\n"):  # nobody types any more: what follows shall not stand behind the question
+    if not answer.endswith("\n"):  # end of input: the next message starts on a line of its own
         print(file=sys.stderr)
     if answer.strip().lower() not in {"y", "yes"}:
         raise CommandError("nothing was changed", FAILED)
 
 
-def _wait(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
+def _wait_for_levels(admin: Admin, updates: tuple[Update, ...], seconds: float) -> None:
     if not updates:
         return
     try:
         admin.wait_for_levels({update.feature: update.level for update in updates}, seconds)
     except FeatureGateError as error:
-        raise CommandError(f"it was done, but {error}", FAILED) from error
+        raise CommandError(f"the update was applied, but {error}", FAILED) from error
     except KeyboardInterrupt:
-        print_message("interrupted: it was done, but not every broker shows it yet")
+        print_message("interrupted: the update was applied, but not every broker shows it yet")
         raise

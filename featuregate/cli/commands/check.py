@@ -23,34 +23,35 @@ if TYPE_CHECKING:
 
 __all__ = ["decide", "exit_code", "run", "to_json", "to_text"]
 
-BETWEEN_LOOKS: Final = 1.0
-"""Seconds, with ``--wait``."""
+RETRY_SECONDS: Final = 1.0
+"""Between two decisions, with ``--wait``."""
 
 _EXITS: Final[Mapping[Verdict, int]] = {"open": OK, "closed": FAILED, "unknown": UNKNOWN}
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask until it is open or ``--wait`` is over, and print the last decision."""
+    """Ask until the requirement is met or ``--wait`` is over, and print the last decision."""
     requirement = requirement_of(args.requirement)
     deadline = None if args.wait is None else time.monotonic() + args.wait
     decision = decide(args, requirement)
     while not decision.open and deadline is not None and (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(BETWEEN_LOOKS, left))
+        time.sleep(min(RETRY_SECONDS, left))
         decision = decide(args, requirement)
     print(json.dumps(to_json(decision), indent=2) if args.output == "json" else to_text(decision))
     return exit_code(decision)
 
 
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
-    """Ask every broker once, and decide. That nobody answers is a decision too: unknown, and why."""
+    """Ask every broker once, and decide. If no broker answers, the decision is unknown, with the cause of each."""
     try:
         return evaluate(discover_view(args), requirement, exclude_apis=excluded_apis(args))
     except DiscoveryError as error:
-        unseen = Decision.unseen(requirement)
-        text = unseen.requirement
-        told = zip(error.causes, error.texts, strict=True)
-        reasons = tuple(Reason(text, None, address, "unknown", said) for (address, _), said in told)
-        return replace(unseen, reasons=reasons or unseen.reasons)
+        unknown = Decision.unseen(requirement)
+        reasons = tuple(
+            Reason(unknown.requirement, None, address, "unknown", text)
+            for (address, _), text in zip(error.causes, error.texts, strict=True)
+        )
+        return replace(unknown, reasons=reasons or unknown.reasons)
 
 
 def exit_code(decision: Decision) -> int:
@@ -59,7 +60,7 @@ def exit_code(decision: Decision) -> int:
 
 
 def to_text(decision: Decision) -> str:
-    """Return the verdict, and a line for each reason, those that keep it closed first."""
+    """Return the verdict, and a line for each reason; reasons against it come first."""
     return "\n".join(map(printable, str(decision).splitlines()))
 
 

@@ -1,10 +1,10 @@
-"""``completion``: a script that completes the options in a shell. shtab writes it."""
+"""``completion``: a completion script for a shell, written by shtab."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.cli.arguments import build_parser, every_plugin
+from featuregate.cli.arguments.parser import all_plugins, build_parser
 from featuregate.cli.exit_codes import OK, CommandError
 
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ __all__ = ["run"]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script for one shell."""
+    """Print the script."""
     try:
         import shtab  # noqa: PLC0415 - an extra
     except ImportError:
         raise CommandError("completion needs shtab: pip install 'featuregate[cli]'") from None
-    print(shtab.complete(build_parser(every_plugin()), args.shell))
+    print(shtab.complete(build_parser(all_plugins()), args.shell))
     return OK

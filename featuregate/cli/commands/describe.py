@@ -1,4 +1,4 @@
-"""``describe``: the features, as kafka-features prints them.
+"""``describe``: print the features as kafka-features does.
 
 Source of both layouts: ``FeatureCommand.handleDescribe`` of Apache Kafka 4.3.1 and of 4.2.0
 (``org.apache.kafka.tools.FeatureCommand``).
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, level_name, newest_level
 from featuregate.cli.cluster import discover_node, discover_view
-from featuregate.cli.diagnosis.findings import outside_support
+from featuregate.cli.diagnosis.cluster import outside_support
 from featuregate.cli.exit_codes import OK, CommandError
 from featuregate.cli.output import print_message
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Row", "columns", "legacy", "newer_than_known", "notes", "rows", "run"]
 
 FIRST_NAMED_METADATA_VERSION: Final = 7
-"""Kafka's own tools since 4.0 know no metadata.version below 3.3-IV3, and print ``UNKNOWN 1`` for a 3.9 broker's."""
+"""3.3-IV3: since 4.0, Kafka's own tools print lower levels, as of a 3.9 broker, as ``UNKNOWN 1``."""
 
 
 class Row(NamedTuple):
-    """One feature, in the words of kafka-features."""
+    """One feature, with the texts of its columns."""
 
     feature: str
     min: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and print. With ``--node-id`` what one node says, else what holds for all that answered."""
+    """Print the features that all answering brokers share, or with ``--node-id`` those of one node."""
     if args.node_id is not None and args.node_id < 0:
         raise CommandError(f"Invalid node id {args.node_id}: must be non-negative.")
     view = discover_view(args) if args.node_id is None else discover_node(args, args.node_id)
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
 def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[Row]:
     """Return a row for each feature that every broker which answered supports, by name.
 
-    An unknown or absent finalized level is 0, an unknown epoch is ``-``, as upstream has it. ``name`` gives the name of
-    a level; by default our own table does, which may know newer ones than kafka-features.
+    As in kafka-features, an unknown or absent finalized level is 0, and an unknown epoch is ``-``. ``name`` returns the
+    name of a level; the default is the catalog's table, which may hold newer levels than kafka-features.
     """
     named = name or _level
     epoch = str(view.epoch) if view.epoch >= 0 else "-"
@@ -71,26 +71,26 @@ def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[Row]
     ]
 
 
-def columns(described: Iterable[Row]) -> str:
-    """Lay rows out as kafka-features 4.3 and newer do."""
+def columns(features: Iterable[Row]) -> str:
+    """Return the layout of kafka-features 4.3 and newer."""
     return "".join(
         f"Feature: {row.feature:<40}  SupportedMinVersion: {row.min:<15}  SupportedMaxVersion: {row.max:<15}  "
         f"FinalizedVersionLevel: {row.level:<15}  Epoch: {row.epoch}\n"
-        for row in described
+        for row in features
     )
 
 
-def legacy(described: Iterable[Row]) -> str:
-    """Lay rows out as kafka-features 3.3 to 4.2 do."""
+def legacy(features: Iterable[Row]) -> str:
+    """Return the layout of kafka-features 3.3 to 4.2."""
     return "".join(
         f"Feature: {row.feature}\tSupportedMinVersion: {row.min}\tSupportedMaxVersion: {row.max}\t"
         f"FinalizedVersionLevel: {row.level}\tEpoch: {row.epoch}\n"
-        for row in described
+        for row in features
     )
 
 
 def notes(view: View) -> Iterator[str]:
-    """Say what kafka-features could not know: that brokers differ, are silent, or are newer than our table."""
+    """Yield what the table does not show: brokers that differ, do not answer, or are newer than the catalog."""
     some_only = sorted({name for broker in view.answering for name in broker.supported} - set(view.supported))
     if some_only:
         yield f"not every {view.role} supports {', '.join(some_only)}: see 'featuregate matrix'"
@@ -100,14 +100,14 @@ def notes(view: View) -> Iterator[str]:
     for name, lowest in view.finalized_min.items():
         yield f"levels of {name} below {lowest} are deprecated: clients must use {lowest} to {view.level(name)}"
     if newer := newer_than_known(view):
-        yield f"levels of {', '.join(newer)} go higher here than this featuregate knows: they are shown as numbers"
+        yield f"this cluster supports newer levels of {', '.join(newer)} than this featuregate knows: shown as numbers"
     for broker in view.missing:
-        why = broker.failure.text if broker.failure else "no answer"
-        yield f"{broker.name} is silent, so this is what the others say: {why}"
+        cause = broker.failure.text if broker.failure else "no answer"
+        yield f"{broker.name} does not answer, so its features are not included: {cause}"
 
 
 def newer_than_known(view: View) -> tuple[str, ...]:
-    """Name the features of which the cluster supports higher levels than our table has."""
+    """Return the features with supported levels that are higher than those of the catalog."""
     return tuple(
         sorted(name for name, supported in view.supported.items() if supported.max > (newest_level(name) or 0))
     )

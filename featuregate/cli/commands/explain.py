@@ -1,4 +1,4 @@
-"""``explain``: what a preset requires, where that comes from, and what it does not prove."""
+"""``explain``: what a preset requires, its sources, and what it does not prove."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ WIDTH: Final = 100
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain one preset, and decide it where a cluster is given; or list them all."""
+    """Explain one preset, and check it where the options name a cluster; or list the presets."""
     if args.list:
-        print(
-            json.dumps([to_json(preset) for preset in presets.all()], indent=2) if args.output == "json" else listing()
-        )
+        as_json = args.output == "json"
+        print(json.dumps([to_json(preset) for preset in presets.all()], indent=2) if as_json else listing())
         return OK
     if args.preset is None:
-        raise CommandError("give the name of a preset, or --list to see them all")
+        raise CommandError("give the name of a preset, or --list to list the presets")
     preset = _named(args.preset)
     decision = check.decide(args, preset) if has_cluster(args) else None
     if args.output == "json":
-        decided = {} if decision is None else {"decision": check.to_json(decision)}
-        print(json.dumps(to_json(preset) | decided, indent=2))
+        decision_json = {} if decision is None else {"decision": check.to_json(decision)}
+        print(json.dumps(to_json(preset) | decision_json, indent=2))
     else:
         print(to_text(preset, decision))
     return OK if decision is None else check.exit_code(decision)
@@ -49,7 +48,7 @@ def listing() -> str:
 
 
 def to_text(preset: Preset, decision: Decision | None) -> str:
-    """Return what there is to know about a preset, and the decision where there is one."""
+    """Return the explanation of a preset, and the decision if there is one."""
     parts = [
         f"{preset.name}: {preset.title}",
         f"requires\n{_indented(str(preset.requirement))}",

@@ -1,4 +1,4 @@
-"""``version-mapping`` and ``feature-dependencies``: look levels up in the table. No cluster is asked.
+"""``version-mapping`` and ``feature-dependencies``: look up levels in the catalog. No cluster is asked.
 
 Source: ``FeatureCommand.handleVersionMapping`` and ``handleFeatureDependencies`` of Apache Kafka 4.3.1
 (``org.apache.kafka.tools``).
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, feature_level, features, metadata_levels, tool_table
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
-from featuregate.cli.requested_updates import levels_at, name_and_level
+from featuregate.cli.updates.requested import levels_at, name_and_level
 
 if TYPE_CHECKING:
     import argparse
@@ -21,15 +21,15 @@ __all__ = ["Dependencies", "dependencies", "dependency_lines", "mapping_lines", 
 
 
 class Dependencies(NamedTuple):
-    """What one level needs of other features."""
+    """The levels of other features that one level requires."""
 
     feature: str
     level: int
-    needs: Mapping[str, int]
+    requires: Mapping[str, int]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look up, and print what was found, line by line as far as it goes."""
+    """Look up and print. The lines before a level that is not found are printed."""
     if args.command == "version-mapping":
         version = _latest() if args.release_version is None else args.release_version
         levels = levels_at(version, newer=True)
@@ -47,17 +47,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def mapping_lines(version: str | None, levels: Mapping[str, int] | None = None) -> Iterator[str]:
-    """Lay out a mapping; the version is echoed as it was typed. Raises `CommandError`."""
-    said = _latest() if version is None else version
-    found = levels_at(said, newer=False) if levels is None else levels
-    for name, level in found.items():
-        yield f"{name}={level} ({said})" if name == METADATA_VERSION else f"{name}={level}"
+    """Yield the lines of a mapping, with the version as it was given. Raises `CommandError`."""
+    shown = _latest() if version is None else version
+    mapping = levels_at(shown, newer=False) if levels is None else levels
+    for name, level in mapping.items():
+        yield f"{name}={level} ({shown})" if name == METADATA_VERSION else f"{name}={level}"
 
 
 def dependencies(text: str, *, newer: bool) -> Dependencies:
-    """Look up what ``name=level`` needs.
+    """Look up what ``name=level`` requires.
 
-    ``newer``: levels that are too new for kafka-features are looked up in our own table. Raises `CommandError`.
+    ``newer``: accept levels that are too new for kafka-features. Raises `CommandError`.
     """
     name, level = name_and_level(text, newer=newer)
     table = tool_table()
@@ -74,17 +74,17 @@ def dependencies(text: str, *, newer: bool) -> Dependencies:
 
 
 def dependency_lines(found: Dependencies) -> Iterator[str]:
-    """Lay out what a level needs."""
-    said = f"{found.feature}={_named(found.feature, found.level)}"
-    if not found.needs:
-        yield f"{said} has no dependencies."
+    """Yield the lines about one level."""
+    feature = f"{found.feature}={_level(found.feature, found.level)}"
+    if not found.requires:
+        yield f"{feature} has no dependencies."
         return
-    yield f"{said} requires:"
-    for name, level in found.needs.items():
-        yield f"    {name}={_named(name, level)}"
+    yield f"{feature} requires:"
+    for name, level in found.requires.items():
+        yield f"    {name}={_level(name, level)}"
 
 
-def _named(feature: str, level: int) -> str:
+def _level(feature: str, level: int) -> str:
     return f"{level} ({metadata_levels()[level].name})" if feature == METADATA_VERSION else str(level)
 
 

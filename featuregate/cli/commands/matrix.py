@@ -1,4 +1,4 @@
-"""``matrix``: what each broker says, side by side, and where they differ."""
+"""``matrix``: compare the features and APIs of brokers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["Group", "Line", "Matrix", "build", "run", "to_json", "to_text"]
+__all__ = ["Column", "Matrix", "Row", "build", "run", "to_json", "to_text"]
 
 Kind = Literal["finalized", "supported", "api"]
 TITLES: Final[dict[Kind, str]] = {
@@ -30,56 +30,56 @@ TITLES: Final[dict[Kind, str]] = {
     "supported": "SUPPORTED LEVELS",
     "api": "API VERSIONS",
 }
-NOTHING: Final = "-"
+ABSENT: Final = "-"
 DIFFERS: Final = " *"
-WIDEST_HEADING: Final = 24
-"""Characters; what is longer stands below the table."""
+MAX_HEADING: Final = 24
+"""Characters; longer headings become a letter, explained below the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One feature or API: what holds for the cluster, and what each broker says."""
+class Row:
+    """One feature or API: the value of the cluster, and that of each broker."""
 
     kind: Kind
     name: str
     cluster: tuple[int, ...] | None
-    """A finalized level, or the lowest and highest of a range; None where nothing holds, or nothing is known."""
-    said: tuple[tuple[int, ...] | None, ...]
-    """The same of each broker that answered, in the order of the view."""
+    """A finalized level, or the ends of a range; None if there is no common value, or it is unknown."""
+    values: tuple[tuple[int, ...] | None, ...]
+    """The value of each broker that answered, in the order of the view."""
 
     @property
     def differs(self) -> bool:
-        """Whether the brokers do not all say the same."""
-        return len(set(self.said)) > 1
+        """Whether brokers have different values."""
+        return len(set(self.values)) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Brokers that say the same about every line that is shown: one column."""
+class Column:
+    """Brokers with the same value in every row."""
 
     name: str
-    """Their ids or addresses, or a letter and their number where those are too many."""
+    """Their ids or addresses; a letter and the number of brokers where that is too long."""
     members: str
-    """All of their ids or addresses."""
-    column: int
-    """Where they stand in `Line.said`: where the first of them does."""
+    """All their ids or addresses."""
+    index: int
+    """The index of the first of them in `Row.values`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """All that is shown of a view."""
+    """The rows and columns that are shown of a view."""
 
     view: View
-    lines: tuple[Line, ...]
-    groups: tuple[Group, ...]
-    unshown: int
-    """How many APIs are left out because all brokers agree on them."""
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    hidden: int
+    """The number of APIs without a row, because all brokers agree on them."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask every broker, and print the matrix."""
     view = discover_view(args)
-    matrix = build(view, everything=args.all)
+    matrix = build(view, all_apis=args.all)
     if args.output == "json":
         print(json.dumps(to_json(matrix), indent=2))
     elif not (supports_colour(sys.stdout) and paint(matrix)):
@@ -87,29 +87,29 @@ def run(args: argparse.Namespace) -> int:
     return UNKNOWN if view.missing else OK
 
 
-def build(view: View, *, everything: bool) -> Matrix:
-    """Lay out a view: every feature, and the APIs that differ, or ``everything``."""
-    heard = [broker for broker in view.brokers if broker.answered]
-    apis = tuple(_apis(view, heard))
-    shown = apis if everything else tuple(line for line in apis if line.differs)
-    lines = (*_finalized(view, heard), *_supported(view, heard), *shown)
-    return Matrix(view=view, lines=lines, groups=_groups(heard, lines), unshown=len(apis) - len(shown))
+def build(view: View, *, all_apis: bool) -> Matrix:
+    """Return the rows of every feature and of the APIs in which brokers differ, or of ``all_apis``."""
+    answering = [broker for broker in view.brokers if broker.answered]
+    apis = tuple(_apis(view, answering))
+    shown = apis if all_apis else tuple(row for row in apis if row.differs)
+    rows = (*_finalized(view, answering), *_supported(view, answering), *shown)
+    return Matrix(view=view, rows=rows, columns=_columns(answering, rows), hidden=len(apis) - len(shown))
 
 
 def to_text(matrix: Matrix) -> list[str]:
-    """Return the lines to print where there is no colour."""
+    """Return the lines without colour."""
     table: list[list[str]] = []
-    for title, lines in _sections(matrix):
+    for title, rows in _sections(matrix):
         if table:
             table.append([""] * len(table[0]))
         table.append(_heading(title, matrix))
-        table += (_cells(line, matrix) for line in lines)
-    return [_summary(matrix), "", *(aligned(table) if table else ()), *_remarks(matrix)]
+        table += (_cells(row, matrix) for row in rows)
+    return [_summary(matrix), "", *(aligned(table) if table else ()), *_footnotes(matrix)]
 
 
 def to_json(matrix: Matrix) -> dict[str, Any]:
     """Return the matrix as plain values: levels as numbers, ranges as ``[min, max]``, brokers by id or address."""
-    heard = [broker for broker in matrix.view.brokers if broker.answered]
+    answering = [broker for broker in matrix.view.brokers if broker.answered]
     return {
         "cluster_id": matrix.view.cluster_id,
         "epoch": matrix.view.epoch,
@@ -124,19 +124,21 @@ def to_json(matrix: Matrix) -> dict[str, Any]:
         ],
         "rows": [
             {
-                "kind": line.kind,
-                "name": line.name,
-                "cluster": _plain(line, line.cluster),
-                "differs": line.differs,
-                "brokers": {_key(broker): _plain(line, said) for broker, said in zip(heard, line.said, strict=True)},
+                "kind": row.kind,
+                "name": row.name,
+                "cluster": _json_value(row, row.cluster),
+                "differs": row.differs,
+                "brokers": {
+                    _key(broker): _json_value(row, value) for broker, value in zip(answering, row.values, strict=True)
+                },
             }
-            for line in matrix.lines
+            for row in matrix.rows
         ],
     }
 
 
 def paint(matrix: Matrix) -> bool:
-    """Print the matrix in colour, if rich is installed; returns whether it did."""
+    """Print the matrix in colour if rich is installed; return whether it is."""
     try:
         from rich.console import Console  # noqa: PLC0415 - an extra, and slow to import
         from rich.table import Table  # noqa: PLC0415
@@ -145,61 +147,61 @@ def paint(matrix: Matrix) -> bool:
         return False
     console = Console(highlight=False)
     console.print(Text(_summary(matrix), style="bold"))
-    for title, lines in _sections(matrix):
+    for title, rows in _sections(matrix):
         table = Table(box=None, header_style="dim", pad_edge=False)
         for heading in _heading(title, matrix):
             table.add_column(Text(heading), overflow="fold")
-        for line in lines:
-            name, cluster, *cells = _cells(line, matrix)
-            style = "yellow" if line.differs else ""
-            painted = (Text(cell, style="red" if cell == NOTHING and line.differs else style) for cell in cells)
+        for row in rows:
+            name, cluster, *cells = _cells(row, matrix)
+            style = "yellow" if row.differs else ""
+            painted = (Text(cell, style="red" if cell == ABSENT and row.differs else style) for cell in cells)
             table.add_row(Text(name, style=style), Text(cluster, style="bold"), *painted)
         console.print()
         console.print(table)
-    for remark in _remarks(matrix):
-        console.print(Text(remark, style="red" if remark.startswith("silent") else "dim"))
+    for note in _footnotes(matrix):
+        console.print(Text(note, style="red" if note.startswith("no answer") else "dim"))
     return True
 
 
-def _finalized(view: View, heard: Sequence[BrokerAnswer]) -> Iterator[Line]:
-    for name in sorted({name for broker in heard for name in broker.finalized} | set(view.finalized)):
+def _finalized(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+    for name in sorted({name for broker in answering for name in broker.finalized} | set(view.finalized)):
         level = view.level(name)
-        yield Line(
+        yield Row(
             kind="finalized",
             name=name,
             cluster=None if level is None else (level,),
-            said=tuple((broker.finalized.get(name, 0),) if broker.epoch >= 0 else None for broker in heard),
+            values=tuple((broker.finalized.get(name, 0),) if broker.epoch >= 0 else None for broker in answering),
         )
 
 
-def _supported(view: View, heard: Sequence[BrokerAnswer]) -> Iterator[Line]:
-    for name in sorted({name for broker in heard for name in broker.supported}):
-        said = tuple(broker.supported.get(name) for broker in heard)
-        yield Line(kind="supported", name=name, cluster=view.feature(name), said=said)
+def _supported(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+    for name in sorted({name for broker in answering for name in broker.supported}):
+        values = tuple(broker.supported.get(name) for broker in answering)
+        yield Row(kind="supported", name=name, cluster=view.feature(name), values=values)
 
 
-def _apis(view: View, heard: Sequence[BrokerAnswer]) -> Iterator[Line]:
-    for key in sorted({key for broker in heard for key in broker.api_ranges}):
+def _apis(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+    for key in sorted({key for broker in answering for key in broker.api_ranges}):
         shared = view.api(key)
-        yield Line(
+        yield Row(
             kind="api",
             name=api_name(key),
             cluster=None if shared is None else (shared.min, shared.max),
-            said=tuple(broker.api_ranges.get(key) for broker in heard),
+            values=tuple(broker.api_ranges.get(key) for broker in answering),
         )
 
 
-def _groups(heard: Sequence[BrokerAnswer], lines: Sequence[Line]) -> tuple[Group, ...]:
-    """Brokers that say the same share a column, so that a thousand of them fit a terminal."""
+def _columns(answering: Sequence[BrokerAnswer], rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Group brokers with the same values, so that a thousand brokers fit a terminal."""
     alike: dict[tuple[object, ...], list[int]] = {}
-    for column in range(len(heard)):
-        alike.setdefault(tuple(line.said[column] for line in lines), []).append(column)
-    groups = []
-    for letter, columns in zip(_letters(), alike.values(), strict=False):
-        members = _members([heard[at] for at in columns])
-        name = members if len(members) <= WIDEST_HEADING else f"{letter} ({len(columns)})"
-        groups.append(Group(name=name, members=members, column=columns[0]))
-    return tuple(groups)
+    for index in range(len(answering)):
+        alike.setdefault(tuple(row.values[index] for row in rows), []).append(index)
+    columns = []
+    for letter, indexes in zip(_letters(), alike.values(), strict=False):
+        members = _members([answering[index] for index in indexes])
+        name = members if len(members) <= MAX_HEADING else f"{letter} ({len(indexes)})"
+        columns.append(Column(name=name, members=members, index=indexes[0]))
+    return tuple(columns)
 
 
 def _letters() -> Iterator[str]:
@@ -214,33 +216,33 @@ def _members(brokers: Sequence[BrokerAnswer]) -> str:
     return ",".join([numbers, *addresses] if numbers else addresses)
 
 
-def _sections(matrix: Matrix) -> Iterator[tuple[str, list[Line]]]:
+def _sections(matrix: Matrix) -> Iterator[tuple[str, list[Row]]]:
     for kind, title in TITLES.items():
-        if lines := [line for line in matrix.lines if line.kind == kind]:
-            yield title, lines
+        if rows := [row for row in matrix.rows if row.kind == kind]:
+            yield title, rows
 
 
 def _heading(title: str, matrix: Matrix) -> list[str]:
-    return [title, "CLUSTER", *(group.name for group in matrix.groups)]
+    return [title, "CLUSTER", *(column.name for column in matrix.columns)]
 
 
-def _cells(line: Line, matrix: Matrix) -> list[str]:
-    said = (line.said[group.column] for group in matrix.groups)
-    name = printable(line.name) + (DIFFERS if line.differs else "")
-    return [name, _words(line, line.cluster), *(_words(line, each) for each in said)]
+def _cells(row: Row, matrix: Matrix) -> list[str]:
+    name = printable(row.name) + (DIFFERS if row.differs else "")
+    values = (row.values[column.index] for column in matrix.columns)
+    return [name, _cell(row, row.cluster), *(_cell(row, value) for value in values)]
 
 
-def _words(line: Line, said: tuple[int, ...] | None) -> str:
-    if said is None or (line.kind == "finalized" and said == (0,)):
-        return NOTHING
-    names = [str(number) if line.kind == "api" else level_name(line.name, number) for number in said]
+def _cell(row: Row, value: tuple[int, ...] | None) -> str:
+    if value is None or (row.kind == "finalized" and value == (0,)):
+        return ABSENT
+    names = [str(number) if row.kind == "api" else level_name(row.name, number) for number in value]
     return names[0] if len(set(names)) == 1 else "..".join(names)
 
 
-def _plain(line: Line, said: tuple[int, ...] | None) -> int | list[int] | None:
-    if said is None:
+def _json_value(row: Row, value: tuple[int, ...] | None) -> int | list[int] | None:
+    if value is None:
         return None
-    return said[0] if line.kind == "finalized" else list(said)
+    return value[0] if row.kind == "finalized" else list(value)
 
 
 def _key(broker: BrokerAnswer) -> str:
@@ -255,18 +257,18 @@ def _summary(matrix: Matrix) -> str:
     return f"cluster {cluster}, {epoch}: {answered} of {len(view.brokers)} {view.role}s answered"
 
 
-def _remarks(matrix: Matrix) -> Iterator[str]:
-    if matrix.unshown:
+def _footnotes(matrix: Matrix) -> Iterator[str]:
+    if matrix.hidden:
         yield ""
-        yield f"not shown, because all agree on them: {matrix.unshown} APIs (--all shows them)"
-    if any(line.differs for line in matrix.lines):
+        yield f"not shown, because all brokers agree: {matrix.hidden} APIs (--all shows them)"
+    if any(row.differs for row in matrix.rows):
         yield ""
-        yield "*: not the same everywhere"
-    if lettered := [group for group in matrix.groups if group.name != group.members]:
+        yield "*: brokers differ"
+    if lettered := [column for column in matrix.columns if column.name != column.members]:
         yield ""
-        yield from (f"{group.name}: {matrix.view.role}s {group.members}" for group in lettered)
+        yield from (f"{column.name}: {matrix.view.role}s {column.members}" for column in lettered)
     if matrix.view.missing:
         yield ""
     for broker in matrix.view.missing:
-        why = broker.failure.text if broker.failure else "no answer"
-        yield f"silent: {printable(broker.name)}: {printable(why)}"
+        cause = broker.failure.text if broker.failure else "unknown"
+        yield f"no answer: {printable(broker.name)}: {printable(cause)}"

@@ -1,4 +1,4 @@
-"""``plan``: what the controller would say to an update, and which apps it would affect. Nothing is changed."""
+"""``plan``: predict how the controller would answer an update, and which apps it would affect. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate.admin.plans import UnreadLatch, latched_in, plan
 from featuregate.cli.cluster import discover_controllers, discover_view
-from featuregate.cli.commands.change import asked_for, wish_of
+from featuregate.cli.commands.change import options_of, request_of
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
-from featuregate.cli.requested_updates import updates_of
 from featuregate.cli.requirement_text import requirement_of
-from featuregate.cli.update_report import left_out_as_json
+from featuregate.cli.updates.report import left_out_to_json
+from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
 from featuregate.gating.latch_store import FileLatchStore, kept_in
 
@@ -29,23 +29,21 @@ __all__ = ["run"]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, and print; the exit code is the judgement."""
-    wish = wish_of(args, args.verb)
+    """Print the plan; its judgement is the exit code."""
+    options = options_of(args, args.verb)
     try:
-        updates_of(wish)  # what makes no sense is told before anybody is asked
+        updates_of(options)  # report wrong usage before any broker is asked
     except CommandError as error:
         raise CommandError(error.problem, USAGE) from error
-    told = {name: requirement_of(text) for name, text in args.gates}
+    gates = {name: requirement_of(text) for name, text in args.gates}
     view = discover_view(args)
     controllers = None if args.controllers is None else _controllers(args, view)
-    latched = _latched(args.latches, view.cluster_id) | told
-    asked = asked_for(args, wish, view)
-    if view.role == "controller":
-        made = plan(None, asked.updates, controllers=view, latched=latched, left_out=asked.left_out)
-    else:
-        made = plan(view, asked.updates, controllers=controllers, latched=latched, left_out=asked.left_out)
+    latched = _latched(args.latches, view.cluster_id) | gates
+    request = request_of(args, options, view)
+    brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
+    made = plan(brokers, request.updates, controllers=controllers, latched=latched, left_out=request.left_out)
     if args.output == "json":
-        print(json.dumps(_as_json(made)))
+        print(json.dumps(_to_json(made)))
     else:
         print("\n".join(map(printable, str(made).splitlines())))
     if made.judgement == "refused" or made.affected:
@@ -54,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:
-    """Ask the controllers too. What goes wrong there names the option: the brokers have answered."""
+    """Ask the controllers. Errors name the option, because the brokers have answered."""
     option = "argument --controllers"
     try:
         view = discover_controllers(args, args.controllers)
@@ -63,51 +61,52 @@ def _controllers(args: argparse.Namespace, brokers: View) -> View:
     except FeatureGateError as error:
         raise CommandError(f"{option}: {error}", UNKNOWN) from error
     if view.cluster_id != brokers.cluster_id:
-        raise CommandError(f"{option}: they lead cluster {view.cluster_id}, and the brokers are {brokers.cluster_id}'s")
+        problem = f"they belong to cluster {view.cluster_id}, and the brokers to {brokers.cluster_id}"
+        raise CommandError(f"{option}: {problem}")
     return view
 
 
 def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
     """Read the latches of apps: each place is the folder of a FileLatchStore, or one of its files.
 
-    A file that cannot be read is an `UnreadLatch` under its own name, and the others count.
+    A file that cannot be read becomes an `UnreadLatch`; the other files count.
     """
     found: dict[str, Requirement | UnreadLatch] = {}
     for place in places:
         if cluster_id is None:
-            why = "the cluster has not told its id, so it is not known which of these latches are of this cluster"
+            why = "the cluster has no id, so it is not known which of these latches belong to it"
             found[place] = UnreadLatch(place, "", why)
             continue
         try:
-            kept = _kept(Path(place), cluster_id)
+            state = _latch_state(Path(place), cluster_id)
         except LatchStoreError as error:
             found[error.place] = UnreadLatch(error.place, "", error.problem)
             continue
-        if kept is not None and kept.cluster_id == cluster_id:
-            found |= {f"{name} ({place})": requirement for name, requirement in latched_in(kept).items()}
+        if state is not None and state.cluster_id == cluster_id:
+            found |= {f"{name} ({place})": requirement for name, requirement in latched_in(state).items()}
     return found
 
 
-def _kept(place: Path, cluster_id: str) -> LatchState | None:
-    """Read a file, or the file of a cluster in a folder; None where the folder has none.
+def _latch_state(place: Path, cluster_id: str) -> LatchState | None:
+    """Read a file, or the file of a cluster in a folder; None if the folder has none.
 
-    Raises `CommandError` for a place that is not there, `LatchStoreError` for what cannot be read.
+    Raises `CommandError` for a place that does not exist, `LatchStoreError` for a file that cannot be read.
     """
     try:
         file = FileLatchStore(place).path(cluster_id) if place.is_dir() else place
-        kept = kept_in(file)
+        state = kept_in(file)
     except FileNotFoundError as error:
         if error.filename == str(place):
             raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
         return None
     except OSError as error:
         raise LatchStoreError(place, error.strerror or str(error)) from error
-    if file != place and kept.cluster_id != cluster_id:
-        raise LatchStoreError(file, f"belongs to cluster {kept.cluster_id}, not to {cluster_id}")
-    return kept
+    if file != place and state.cluster_id != cluster_id:
+        raise LatchStoreError(file, f"belongs to cluster {state.cluster_id}, not to {cluster_id}")
+    return state
 
 
-def _as_json(made: Plan) -> dict[str, Any]:
+def _to_json(made: Plan) -> dict[str, Any]:
     return {
         "cluster_id": made.cluster_id,
         "epoch": made.epoch,
@@ -124,10 +123,10 @@ def _as_json(made: Plan) -> dict[str, Any]:
             }
             for update, current, judgement, text in made.updates
         ],
-        "left_out": [left_out_as_json(left) for left in made.left_out],
+        "left_out": [left_out_to_json(left) for left in made.left_out],
         "opens": list(made.opens),
         "closes": list(made.closes),
-        "affected": [affected._asdict() for affected in made.affected],
+        "affected": [app._asdict() for app in made.affected],
         "unread": [unread._asdict() for unread in made.unread],
         "notes": list(made.notes),
     }

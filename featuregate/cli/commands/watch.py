@@ -1,4 +1,4 @@
-"""``watch``: one line for each change, as it happens."""
+"""``watch``: print one line for each change."""
 
 from __future__ import annotations
 
@@ -29,51 +29,51 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["Happening", "Teller", "brief", "run"]
+__all__ = ["EventFormatter", "Line", "run", "summarize"]
 
-ORDERLY: Final = 0.2
-"""Seconds. What a poll brings is put in order once it has ended; what comes between polls, after so long a silence."""
-MOST_ALIKE: Final = 3
-"""Lines of one kind at one moment; more of them become one line."""
-SENTENCES: Final = {
-    "api": "what brokers have in common moved for {0} APIs: {1}",
-    "supported": "what brokers have in common moved for {0} features: {1}",
-    "broker changed": "{0} brokers say something else: {1}",
+BATCH_SECONDS: Final = 0.2
+"""The events of one poll are printed together: when the poll has ended, or after no event for so long."""
+MAX_SIMILAR: Final = 3
+"""More changes of one kind in one poll become one line."""
+SUMMARIES: Final = {
+    "api": "the common range of {0} APIs changed: {1}",
+    "supported": "the common range of {0} features changed: {1}",
+    "broker changed": "{0} brokers changed: {1}",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """One line: what happened, in words and as values."""
+class Line:
+    """One line of output."""
 
     kind: str
-    """``start``, ``change``, ``gate``, ``lost`` or ``back``."""
+    """``start``, ``change``, ``gate``, ``outage`` or ``recovered``."""
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else the JSON line holds."""
+    """Further keys of the JSON line."""
 
     def to_text(self, at: datetime) -> str:
-        """Return the line for people, with the time of day where they are."""
+        """Return the line with the local time."""
         return f"{at.astimezone():%H:%M:%S}  {printable(self.text)}"
 
     def to_json(self, at: datetime) -> str:
-        """Return the line for programs, with the time in UTC."""
+        """Return the JSON line, with the time in UTC."""
         line = {"at": at.isoformat(timespec="milliseconds"), "kind": self.kind, "text": self.text, **self.facts}
         return json.dumps(line)
 
 
-class Teller:
-    """Turns events into happenings, and counts them. It keeps what it needs to tell news from repetition."""
+class EventFormatter:
+    """Turns events into lines, and counts polls and changes. It prints an outage once, and its end."""
 
     def __init__(self) -> None:
         self.polls = 0
         self.changes = 0
-        self.seen = False
-        """Whether anybody has ever answered."""
-        self._lost = False
+        self.answered = False
+        """Whether a broker ever answered."""
+        self._outage = False
 
-    def tell(self, events: Iterable[Event]) -> Iterator[Happening]:
-        """Yield what happened in one poll: first what changed, then what that did to gates."""
+    def lines(self, events: Iterable[Event]) -> Iterator[Line]:
+        """Yield the lines of one poll: first the changes, then the gates."""
         for event in sorted(events, key=lambda event: isinstance(event, GateMoved)):
             match event:
                 case Polled():
@@ -87,30 +87,30 @@ class Teller:
                 case GateMoved():
                     yield _gate(event)
 
-    def _polled(self, event: Polled) -> Iterator[Happening]:
+    def _polled(self, event: Polled) -> Iterator[Line]:
         self.polls += 1
-        self.seen = True
-        if self._lost:
-            self._lost = False
-            yield Happening(kind="back", text=f"{event.answered} of {event.known} brokers answer again")
+        self.answered = True
+        if self._outage:
+            self._outage = False
+            yield Line(kind="recovered", text=f"{event.answered} of {event.known} brokers answer again")
 
-    def _failed(self, event: PollFailed) -> Iterator[Happening]:
+    def _failed(self, event: PollFailed) -> Iterator[Line]:
         self.polls += 1
-        if not self._lost:
-            self._lost = True
-            yield Happening(kind="lost", text=event.error)
+        if not self._outage:
+            self._outage = True
+            yield Line(kind="outage", text=event.error)
 
-    def _changed(self, event: Changed) -> Iterator[Happening]:
+    def _changed(self, event: Changed) -> Iterator[Line]:
         for difference in event.differences:
             self.changes += 1
             facts = {"what": difference.kind, "subject": difference.subject, "epoch": event.after.epoch}
-            yield Happening(kind="change", text=difference.text, facts=facts)
+            yield Line(kind="change", text=difference.text, facts=facts)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch until ``--for`` is over or somebody presses Ctrl-C; both are how it is meant to end."""
+    """Watch until Ctrl-C, or until ``--for`` is over."""
     silence_log()
-    wanted = _wanted(args.gates)
+    requirements = _requirements(args.gates)
     events: SimpleQueue[Event] = SimpleQueue()
     features = Discoverer(
         configuration(args),
@@ -119,77 +119,76 @@ def run(args: argparse.Namespace) -> int:
         metrics=events.put,
         broker_list=args.broker_list,
     )
-    teller, gates = Teller(), list[Gate]()
+    formatter, gates = EventFormatter(), list[Gate]()
     began = time.monotonic()
-    # The gates are held here, because a discoverer forgets those that nobody holds.
+    # This list keeps the gates alive: a discoverer holds them weakly.
     with closing(features):
         with suppress(KeyboardInterrupt):
-            gates += [features.gate(name, requirement, policy="live") for name, requirement in wanted.items()]
+            gates += [features.gate(name, requirement, policy="live") for name, requirement in requirements.items()]
             features.start()
             until = None if args.duration is None else began + args.duration
-            _follow(events, partial(_say, teller, args.output), until)
-        summary = _summary(teller, time.monotonic() - began, gates)  # live gates close with their discoverer
+            _consume(events, partial(_print_lines, formatter, args.output), until)
+        summary = _summary(formatter, time.monotonic() - began, gates)  # live gates close with their discoverer
     print_message(summary)
-    return OK if teller.seen else UNKNOWN
+    return OK if formatter.answered else UNKNOWN
 
 
-def _wanted(gates: Iterable[tuple[str, str]]) -> dict[str, Requirement]:
-    wanted: dict[str, Requirement] = {}
+def _requirements(gates: Iterable[tuple[str, str]]) -> dict[str, Requirement]:
+    requirements: dict[str, Requirement] = {}
     for name, text in gates:
-        if name in wanted:
+        if name in requirements:
             raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
-        wanted[name] = requirement_of(text)
-    return wanted
+        requirements[name] = requirement_of(text)
+    return requirements
 
 
-def _follow(events: SimpleQueue[Event], say: Callable[[list[Event]], None], until: float | None) -> None:
-    """Have said what happens, poll by poll, until it is time."""
-    waiting: list[Event] = []
+def _consume(events: SimpleQueue[Event], handle: Callable[[list[Event]], None], until: float | None) -> None:
+    """Pass the events of each poll to ``handle``, until the monotonic clock shows ``until``."""
+    batch: list[Event] = []
     while until is None or time.monotonic() < until:
         with suppress(Empty):
-            waiting.append(events.get(timeout=ORDERLY))
-            if not isinstance(waiting[-1], Polled | PollFailed):
+            batch.append(events.get(timeout=BATCH_SECONDS))
+            if not isinstance(batch[-1], Polled | PollFailed):
                 continue
-        say(waiting)
-        waiting = []
-    say(waiting)
+        handle(batch)
+        batch = []
+    handle(batch)
 
 
-def _say(teller: Teller, output: str, events: list[Event]) -> None:
+def _print_lines(formatter: EventFormatter, output: str, events: list[Event]) -> None:
     now = datetime.now(UTC)
-    told = list(teller.tell(events))
-    lines = [each.to_json(now) for each in told] if output == "json" else [each.to_text(now) for each in brief(told)]
-    for line in lines:
-        print(line, flush=True)
+    lines = list(formatter.lines(events))
+    for line in lines if output == "json" else summarize(lines):
+        print(line.to_json(now) if output == "json" else line.to_text(now), flush=True)
 
 
-def brief(told: Sequence[Happening]) -> Iterator[Happening]:
-    """Say in one line for people what a roll does to dozens of API ranges or brokers at once; programs get each."""
-    for what, alike in groupby(told, lambda happening: happening.facts.get("what", "")):
-        happenings = list(alike)
-        if what in SENTENCES and len(happenings) > MOST_ALIKE:
-            named = ", ".join(each.facts["subject"] for each in happenings[:MOST_ALIKE])
-            text = SENTENCES[what].format(len(happenings), f"{named} and {len(happenings) - MOST_ALIKE} more")
-            yield Happening(kind="change", text=text)
+def summarize(lines: Sequence[Line]) -> Iterator[Line]:
+    """Merge many similar changes of one poll into one line of text; the JSON output has every change."""
+    for what, group in groupby(lines, lambda line: line.facts.get("what", "")):
+        similar = list(group)
+        if what in SUMMARIES and len(similar) > MAX_SIMILAR:
+            names = ", ".join(line.facts["subject"] for line in similar[:MAX_SIMILAR])
+            text = SUMMARIES[what].format(len(similar), f"{names} and {len(similar) - MAX_SIMILAR} more")
+            yield Line(kind="change", text=text)
         else:
-            yield from happenings
+            yield from similar
 
 
-def _start(view: View) -> Happening:
+def _start(view: View) -> Line:
     answered = len(view.brokers) - len(view.missing)
     epoch = f"epoch {view.epoch}" if view.epoch >= 0 else "no epoch"
     levels = {name: level_name(name, level) for name, level in sorted(view.finalized.items())}
-    said = ", ".join(f"{name} {level}" for name, level in levels.items()) or "nothing finalized"
-    text = f"cluster {view.cluster_id}: {answered} of {len(view.brokers)} {view.role}s answered, {epoch}: {said}"
+    finalized = ", ".join(f"{name} {level}" for name, level in levels.items()) or "nothing finalized"
+    text = f"cluster {view.cluster_id}: {answered} of {len(view.brokers)} {view.role}s answered, {epoch}: {finalized}"
     facts = {"cluster_id": view.cluster_id, "epoch": view.epoch, "finalized": dict(view.finalized)}
-    return Happening(kind="start", text=text, facts=facts)
+    return Line(kind="start", text=text, facts=facts)
 
 
-def _gate(event: GateMoved) -> Happening:
+def _gate(event: GateMoved) -> Line:
     facts = {"gate": event.gate, "open": event.open, "verdict": event.decision.verdict}
-    return Happening(kind="gate", text=f"gate {event.gate}: {event.decision.summary}", facts=facts)
+    return Line(kind="gate", text=f"gate {event.gate}: {event.decision.summary}", facts=facts)
 
 
-def _summary(teller: Teller, seconds: float, gates: Iterable[Gate]) -> str:
-    said = [f"gate {gate.name} {'open' if gate.open else 'not open'}" for gate in gates]
-    return "; ".join([f"watched for {seconds:.0f} s: {teller.polls} polls, {teller.changes} changes", *said])
+def _summary(formatter: EventFormatter, seconds: float, gates: Iterable[Gate]) -> str:
+    states = [f"gate {gate.name} {'open' if gate.open else 'not open'}" for gate in gates]
+    return "; ".join([f"watched for {seconds:.0f} s: {formatter.polls} polls, {formatter.changes} changes", *states])

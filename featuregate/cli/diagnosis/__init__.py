@@ -1,1 +1,1 @@
-"""What doctor looks for: findings about the cluster, and about the way to each broker."""
+"""The findings of ``doctor``: about the configuration, the connection to each bootstrap address, and the cluster."""

@@ -1,4 +1,4 @@
-"""The way to each bootstrap address, tried by itself, and with other protocols where the configured one fails."""
+"""Findings about the connection to each bootstrap address; other protocols are tried where the configured one fails."""
 
 from __future__ import annotations
 
@@ -31,68 +31,68 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.net.probe import BrokerList
 
-__all__ = ["Clues", "Visit", "about_visits", "visit_all"]
+__all__ = ["BootstrapProbe", "Listener", "connection_findings", "probe_bootstrap"]
 
 _UNSUPPORTED_MECHANISM: Final = 33
-_NO_MECHANISM: Final = "FEATUREGATE-DOCTOR"
-"""Nobody enables this; a listener with SASL answers with what it does enable."""
+_UNKNOWN_MECHANISM: Final = "FEATUREGATE-DOCTOR"
+"""No broker enables this mechanism; a SASL listener answers with the mechanisms that it enables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clues:
-    """What other protocols showed at an address where the configured one failed."""
+class Listener:
+    """What other protocols showed of a listener, where the configured protocol failed."""
 
     speaks_tls: bool = False
     speaks_plaintext: bool = False
     mechanisms: tuple[str, ...] = ()
-    """The SASL mechanisms that it enables; empty where it wants none, or does not tell."""
+    """The SASL mechanisms that it enables; empty without SASL, or where the listener does not list them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """What came of one bootstrap address: either ``broker_list`` or ``failure`` is None."""
+class BootstrapProbe:
+    """The result of one bootstrap address: either ``broker_list`` or ``failure`` is None."""
 
     address: Address
     broker_list: BrokerList | None = None
     failure: FeatureGateError | None = None
-    clues: Clues = Clues()
+    listener: Listener = Listener()
 
 
-async def visit_all(settings: Settings) -> tuple[Visit, ...]:
-    """Ask each bootstrap address by itself, all at the same time."""
-    return tuple(await asyncio.gather(*(_visit(address, settings) for address in settings.bootstrap)))
+async def probe_bootstrap(settings: Settings) -> tuple[BootstrapProbe, ...]:
+    """Ask each bootstrap address for the broker list, all at the same time."""
+    return tuple(await asyncio.gather(*(_probe(address, settings) for address in settings.bootstrap)))
 
 
-def about_visits(visits: Sequence[Visit], settings: Settings) -> Iterator[Finding]:
-    """Say which addresses fail and why, and whether they lead to one cluster. Pure."""
-    severity: Severity = "warning" if any(visit.broker_list for visit in visits) else "error"
-    for visit in visits:
-        if visit.failure is not None:
-            yield _about_failure(visit, visit.failure, settings, severity)
+def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) -> Iterator[Finding]:
+    """Yield the addresses that fail, each with the cause, and whether the addresses lead to one cluster. Pure."""
+    severity: Severity = "warning" if any(probe.broker_list for probe in probes) else "error"
+    for probe in probes:
+        if probe.failure is not None:
+            yield _failure_finding(probe, probe.failure, settings, severity)
     clusters: dict[str, list[str]] = {}
-    for visit in visits:
-        if visit.broker_list is not None and visit.broker_list.cluster_id is not None:
-            clusters.setdefault(visit.broker_list.cluster_id, []).append(str(visit.address))
+    for probe in probes:
+        if probe.broker_list is not None and probe.broker_list.cluster_id is not None:
+            clusters.setdefault(probe.broker_list.cluster_id, []).append(str(probe.address))
     if len(clusters) > 1:
         yield Finding(
             severity="error",
             code="two-clusters",
             where="configuration",
-            problem="The bootstrap list leads to more than one cluster, so which one a client gets is chance.",
-            evidence="; ".join(f"{', '.join(there)}: cluster {cluster}" for cluster, there in clusters.items()),
-            advice="name the brokers of one cluster only",
+            problem="The bootstrap list leads to more than one cluster; a client connects to any of them.",
+            evidence="; ".join(f"{', '.join(addresses)}: cluster {cluster}" for cluster, addresses in clusters.items()),
+            advice="list the brokers of one cluster only",
         )
 
 
-async def _visit(address: Address, settings: Settings) -> Visit:
+async def _probe(address: Address, settings: Settings) -> BootstrapProbe:
     try:
-        return Visit(address=address, broker_list=await _broker_list(replace(settings, bootstrap=(address,))))
+        return BootstrapProbe(address=address, broker_list=await _broker_list(replace(settings, bootstrap=(address,))))
     except DiscoveryError as error:
         own = next((cause for at, cause in error.causes if at == str(address)), error)
         failure = own if isinstance(own, FeatureGateError) else error
     except FeatureGateError as error:
         failure = error
-    return Visit(address=address, failure=failure, clues=await _look_around(address, settings, failure))
+    return BootstrapProbe(address=address, failure=failure, listener=await _probe_listener(address, settings, failure))
 
 
 async def _broker_list(settings: Settings) -> BrokerList:
@@ -101,22 +101,22 @@ async def _broker_list(settings: Settings) -> BrokerList:
     return (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).broker_list
 
 
-async def _look_around(address: Address, settings: Settings, failure: FeatureGateError) -> Clues:
-    """Try what the listener might speak instead; only where it was reached, and did not say by itself what is wrong."""
+async def _probe_listener(address: Address, settings: Settings, failure: FeatureGateError) -> Listener:
+    """Try other protocols, where the listener was reached and the failure does not name the cause."""
     if not isinstance(failure, ConnectionLost | RemoteWireError | TimedOut | TlsFailed):
-        return Clues()
+        return Listener()
     plain = replace(settings, protocol="PLAINTEXT", tls=None, sasl=None)
     if settings.tls is not None:
         if settings.sasl is None and (mechanisms := await _mechanisms(address, settings)):
-            return Clues(mechanisms=mechanisms)
-        return Clues(speaks_plaintext=await _answers(address, plain))
+            return Listener(mechanisms=mechanisms)
+        return Listener(speaks_plaintext=await _answers(address, plain))
     if await _answers(address, plain):
-        return Clues(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
+        return Listener(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
     unverified = Tls(verify=False, check_hostname=False)
-    return Clues(speaks_tls=await _opens(address, replace(plain, protocol="SSL", tls=unverified)))
+    return Listener(speaks_tls=await _connects(address, replace(plain, protocol="SSL", tls=unverified)))
 
 
-async def _opens(address: Address, settings: Settings) -> bool:
+async def _connects(address: Address, settings: Settings) -> bool:
     try:
         (await Connection.open(address, settings)).close()
     except FeatureGateError:
@@ -137,17 +137,17 @@ async def _mechanisms(address: Address, settings: Settings) -> tuple[str, ...]:
     try:
         with await Connection.open(address, settings) as connection:
             await connection.negotiate()
-            response = await connection.request(SaslHandshakeRequest(mechanism=_NO_MECHANISM))
+            response = await connection.request(SaslHandshakeRequest(mechanism=_UNKNOWN_MECHANISM))
     except FeatureGateError:
         return ()
     return response.mechanisms if response.error_code == _UNSUPPORTED_MECHANISM else ()
 
 
-_CONFIGURATION: Final = "docs/reference/configuration lists the properties and what they may say"
+_CONFIGURATION: Final = "docs/reference/configuration lists the properties and their values"
 
 
 class _Diagnosis(NamedTuple):
-    """The part of a finding that does not depend on what was seen."""
+    """The part of a finding that does not depend on the address and the evidence."""
 
     code: str
     problem: str
@@ -155,48 +155,48 @@ class _Diagnosis(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """What a failure means that speaks for itself: the first rule that fits counts."""
+    """The diagnosis of one kind of failure; the first rule that matches applies."""
 
     kind: type[FeatureGateError]
     where: str
-    """What the failure's stage or key holds; empty for anything."""
+    """A part of the failure's stage or key; empty matches any."""
     diagnosis: _Diagnosis
-    """Without advice, what the failure itself advises is taken."""
+    """Empty advice stands for the advice of the failure itself."""
 
 
 _RULES: Final = (
     _Rule(
         ConnectFailed,
         "resolving",
-        _Diagnosis("unresolvable", "The name does not resolve on this machine.", "see its spelling, and DNS"),
+        _Diagnosis("unresolvable", "The name does not resolve on this machine.", "check the spelling, and DNS"),
     ),
     _Rule(
         ConnectFailed,
         "",
-        _Diagnosis("refused", "Nobody can be reached there.", "see the port, and whether the broker runs"),
+        _Diagnosis("refused", "The connection is refused.", "check the port, and whether the broker is running"),
     ),
     _Rule(
         TimedOut,
         "waiting for",
         _Diagnosis(
             "silent",
-            "Somebody accepts connections there, and says nothing.",
-            "see whether the broker hangs, and whether the port is that of a Kafka listener",
+            "The listener accepts the connection, and does not answer.",
+            "check whether the broker hangs, and whether the port is that of a Kafka listener",
         ),
     ),
     _Rule(
         TimedOut,
-        "finding",  # which ends whatever was under way, so this may be either of the others
+        "finding",  # this bound covers all stages, so the cause may be either of the other two
         _Diagnosis(
             "unreachable",
-            "No answer came in time.",
-            "give a longer --timeout, to learn more; look for a firewall between, and see whether the broker hangs",
+            "No answer arrived in time.",
+            "set a longer --timeout to see the cause; check for a firewall, and whether the broker hangs",
         ),
     ),
     _Rule(
         TimedOut,
         "",
-        _Diagnosis("unreachable", "No connection came about in time.", "look for a firewall between, and see the host"),
+        _Diagnosis("unreachable", "The connection timed out.", "check the host, and for a firewall"),
     ),
     _Rule(TlsFailed, "", _Diagnosis("tls", "The TLS handshake fails.", "")),
     _Rule(
@@ -205,70 +205,75 @@ _RULES: Final = (
         _Diagnosis(
             "authentication",
             "Authentication fails.",
-            "see sasl.mechanism, the user name and the password or token",
+            "check sasl.mechanism, the user name and the password or token",
         ),
     ),
-    _Rule(ConfigError, "bootstrap.", _Diagnosis("wrong-endpoint", "It is another kind of node than asked for.", "")),
-    _Rule(ConfigError, "", _Diagnosis("configuration", "A property cannot be used.", "")),
+    _Rule(
+        ConfigError, "bootstrap.", _Diagnosis("wrong-endpoint", "The node is of another kind than the option says.", "")
+    ),
+    _Rule(ConfigError, "", _Diagnosis("configuration", "A property is not valid.", "")),
     _Rule(
         RemoteWireError,
         "",
-        _Diagnosis("not-kafka", "What answers there does not speak Kafka's protocol.", "see host and port"),
+        _Diagnosis("not-kafka", "The listener does not speak Kafka's protocol.", "check host and port"),
     ),
     _Rule(
         ConnectionLost,
         "",
-        _Diagnosis("cut", "The connection is closed before an answer comes.", "see the broker's log for the reason"),
+        _Diagnosis("cut", "The broker closes the connection before it answers.", "check the broker's log"),
     ),
     _Rule(
         FeatureGateError,
         "",
-        _Diagnosis("refused-by-broker", "The broker refuses the question.", "see its log; it may be starting"),
+        _Diagnosis("refused-by-broker", "The broker refuses the request.", "check its log; it may be starting"),
     ),
 )
 
 
-def _about_failure(visit: Visit, failure: FeatureGateError, settings: Settings, severity: Severity) -> Finding:
-    found = _mixup(visit.clues, settings) or _diagnosis(failure)
+def _failure_finding(
+    probe: BootstrapProbe, failure: FeatureGateError, settings: Settings, severity: Severity
+) -> Finding:
+    diagnosis = _protocol_mismatch(probe.listener, settings) or _diagnosis(failure)
     return Finding(
         severity=severity,
-        code=found.code,
-        where=str(visit.address),
-        problem=found.problem,
+        code=diagnosis.code,
+        where=str(probe.address),
+        problem=diagnosis.problem,
         evidence=str(failure),
-        advice=found.advice,
+        advice=diagnosis.advice,
     )
 
 
-def _mixup(clues: Clues, settings: Settings) -> _Diagnosis | None:
-    """Say which other protocol the listener speaks, where one was proved."""
-    said = settings.protocol
-    if clues.speaks_tls:
-        wanted = "SASL_SSL" if settings.sasl else "SSL, or to SASL_SSL where it wants authentication"
+def _protocol_mismatch(listener: Listener, settings: Settings) -> _Diagnosis | None:
+    """Return the diagnosis if the listener was proved to speak another protocol."""
+    protocol = settings.protocol
+    if listener.speaks_tls:
+        right = "SASL_SSL" if settings.sasl else "SSL, or to SASL_SSL if it requires authentication"
         return _Diagnosis(
             "listener-speaks-tls",
-            f"The listener speaks TLS, but security.protocol is {said}.",
-            f"set security.protocol to {wanted}",
+            f"The listener speaks TLS, but security.protocol is {protocol}.",
+            f"set security.protocol to {right}",
         )
-    if clues.speaks_plaintext and settings.tls is not None:
+    if listener.speaks_plaintext and settings.tls is not None:
         return _Diagnosis(
             "listener-speaks-plaintext",
-            f"The listener speaks no TLS, but security.protocol is {said}.",
-            f"set security.protocol to {said.replace('SSL', 'PLAINTEXT')}, or use the port of the TLS listener",
+            f"The listener does not speak TLS, but security.protocol is {protocol}.",
+            f"set security.protocol to {protocol.replace('SSL', 'PLAINTEXT')}, or use the port of the TLS listener",
         )
-    if clues.mechanisms and settings.sasl is None:
+    if listener.mechanisms and settings.sasl is None:
         return _Diagnosis(
             "listener-wants-sasl",
-            f"The listener wants authentication, but security.protocol is {said}.",
-            f"set security.protocol to SASL_{said}, and sasl.mechanism to one of {', '.join(clues.mechanisms)}",
+            f"The listener requires authentication, but security.protocol is {protocol}.",
+            f"set security.protocol to SASL_{protocol}, and sasl.mechanism to one of {', '.join(listener.mechanisms)}",
         )
     return None
 
 
 def _diagnosis(failure: FeatureGateError) -> _Diagnosis:
     where = str(getattr(failure, "stage", getattr(failure, "key", "")))
-    found = next(rule.diagnosis for rule in _RULES if isinstance(failure, rule.kind) and rule.where in where)
-    # What net and config say reads "what is wrong: what to do".
-    said = getattr(failure, "problem", "")
-    _, colon, advice = said.rpartition(": ")
-    return found if found.advice else found._replace(advice=advice if colon else _CONFIGURATION)
+    diagnosis = next(rule.diagnosis for rule in _RULES if isinstance(failure, rule.kind) and rule.where in where)
+    if diagnosis.advice:
+        return diagnosis
+    # The errors of net and config read "what is wrong: what to do".
+    _, colon, advice = getattr(failure, "problem", "").rpartition(": ")
+    return diagnosis._replace(advice=advice if colon else _CONFIGURATION)

@@ -1,7 +1,7 @@
-"""What Kafka's own Admin client would say where ours speaks: failures in its words, for the drop-in.
+"""Errors as Kafka's own Admin client reports them, for the drop-in.
 
-Source: ``KafkaAdminClient`` of Apache Kafka 4.3.1, and what its tool prints on real clusters. Its words are fewer than
-ours, so ours go in front on standard error, where upstream has its log.
+Source: ``KafkaAdminClient`` of Apache Kafka 4.3.1, and the output of its tool on real clusters. featuregate's own
+message, which has more detail, precedes them on standard error, where kafka-features has its log.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _WITH_PORT = re.compile(r"([0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+
 
 
 def check_file(name: str | None) -> None:
-    """Read the configuration file, where one is named. Raises `CommandError` with nothing but its name."""
+    """Read the configuration file if there is one. Raises `CommandError`, whose text is the name of a missing file."""
     _properties(name)
 
 
 class Client:
-    """A cluster, and how upstream's client tells what goes wrong with it."""
+    """A cluster, with errors as Kafka's Admin client reports them."""
 
     def __init__(self, config: Mapping[str, str], *, read_back: float = READ_BACK_SECONDS) -> None:
         self._config = config
@@ -61,46 +61,47 @@ class Client:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Make it of the options. Raises `CommandError` in upstream's words."""
+        """Return a client for the options. Raises `CommandError`."""
         properties = _properties(values.get("command_config"))
-        where = {"bootstrap.servers": "bootstrap_server", "bootstrap.controllers": "bootstrap_controller"}
-        properties = {name: text for name, text in properties.items() if name not in where}
-        properties |= {name: values[option] for name, option in where.items() if option in values}
+        options = {"bootstrap.servers": "bootstrap_server", "bootstrap.controllers": "bootstrap_controller"}
+        properties = {name: text for name, text in properties.items() if name not in options}
+        properties |= {name: values[option] for name, option in options.items() if option in values}
         try:
-            for name in where:
-                _demand_ports(name, properties.get(name, "h:1"))
+            for name in options:
+                _require_ports(name, properties.get(name, "h:1"))
             return cls(properties)
         except ConfigError as error:
-            raise _no_client(error) from error
+            raise _client_not_created(error) from error
 
     def describe(self, node_id: int | None) -> str:
         """Return the table of features. Raises `CommandError`."""
         if node_id is not None and node_id < 0:
             raise CommandError(f"Invalid node id {node_id}: must be non-negative.", FAILED)
         try:
-            view = self._look(node_id)
+            view = self._view(node_id)
         except NoSuchNode as error:
             _log(error)
             text = "Timed out waiting for a node assignment. Call: describeFeatures"
             raise CommandError(f"{_ERRORS}.TimeoutException: {text}", FAILED) from error
         except FeatureGateError as error:
-            if _leads_nowhere(error):
-                raise _no_client(error) from error
+            if _nothing_resolves(error):
+                raise _client_not_created(error) from error
             _log(error)
-            kind, text = _words(error, "describeFeatures")
+            kind, text = _upstream_error(error, "describeFeatures")
             raise CommandError(f"{_ERRORS}.{kind}: {text}", FAILED) from error
         return columns(rows(view, tool_table().level_name))
 
-    def _look(self, node_id: int | None) -> View:
+    def _view(self, node_id: int | None) -> View:
         if node_id is None:
             return discover(self._config, timeout=UPDATE_SECONDS)
         settings = Settings.parse(self._config, total_timeout=UPDATE_SECONDS)
         return asyncio.run(OneNodeSource(settings, node_id).fetch()).merge()
 
     def update(self, updates: tuple[Update, ...], *, dry_run: bool) -> dict[str, str]:
-        """Change levels, or try to; return the controller's words where they are an error, by feature.
+        """Send or validate the updates; return the error messages of the controller by feature.
 
-        As in upstream they are printed whatever they leave open. What the brokers show goes to standard error.
+        kafka-features prints these also where the outcome is unknown. The levels that the brokers show go to standard
+        error.
         """
         try:
             outcome = self._admin.dry_run(updates) if dry_run else self._admin.update(updates)
@@ -110,10 +111,10 @@ class Client:
             if isinstance(error, UpdateUncertain) and error.outcome is not None:
                 _log(error)
                 return _errors_of(error.outcome)
-            if _leads_nowhere(error):
-                raise _no_client(error) from error
+            if _nothing_resolves(error):
+                raise _client_not_created(error) from error
             _log(error)
-            return dict.fromkeys((update.feature for update in updates), _words(error, "updateFeatures")[1])
+            return dict.fromkeys((update.feature for update in updates), _upstream_error(error, "updateFeatures")[1])
         except KeyboardInterrupt:
             if not dry_run:
                 print_stderr(
@@ -125,7 +126,7 @@ class Client:
 
 def _errors_of(outcome: Outcome) -> dict[str, str]:
     if outcome.read_back:
-        _log("the answer does not tell, so the brokers were asked: they show it")
+        _log("the answer does not tell the outcome, so the brokers were asked: they show the new levels")
     errors = {one.update.feature: one.error or one.answer for one in outcome.features}
     return {feature: error.message or error.name for feature, error in errors.items() if error is not None}
 
@@ -141,27 +142,27 @@ def _properties(name: str | None) -> dict[str, str]:
         raise CommandError(str(error), FAILED) from error
 
 
-def _demand_ports(name: str, addresses: str) -> None:
-    """Refuse an address without a port, for which upstream has no default. Raises `ConfigError`."""
+def _require_ports(name: str, addresses: str) -> None:
+    """Raise `ConfigError` for an address without a port, as kafka-features has no default port."""
     parts = [stripped for part in addresses.split(",") if (stripped := part.strip())]
     for at, address in enumerate(parts, 1):
         if not _WITH_PORT.match(address):
             raise ConfigError(name, f"address {at} of {len(parts)} has no port")
 
 
-def _no_client(error: FeatureGateError) -> CommandError:
+def _client_not_created(error: FeatureGateError) -> CommandError:
     _log(error)
     return CommandError("Failed to create new KafkaAdminClient", FAILED)
 
 
-def _leads_nowhere(error: FeatureGateError) -> bool:
-    """Say whether no name of the bootstrap list resolves; upstream looks them up before it has a client."""
-    causes = [why for _, why in error.causes] if isinstance(error, DiscoveryError) else []
-    return bool(causes) and all(isinstance(why, ConnectFailed) and why.stage == RESOLVING for why in causes)
+def _nothing_resolves(error: FeatureGateError) -> bool:
+    """Return whether no name of the bootstrap list resolves; Kafka resolves them before it creates the client."""
+    causes = [cause for _, cause in error.causes] if isinstance(error, DiscoveryError) else []
+    return bool(causes) and all(isinstance(cause, ConnectFailed) and cause.stage == RESOLVING for cause in causes)
 
 
-def _words(error: FeatureGateError, call: str) -> tuple[str, str]:
-    """Return the name of upstream's error, and its text."""
+def _upstream_error(error: FeatureGateError, call: str) -> tuple[str, str]:
+    """Return the name and the text of Kafka's exception."""
     match _cause(error):
         case ConfigError() as wrong:
             return _wrong_kind_of_node(wrong)
@@ -171,23 +172,23 @@ def _words(error: FeatureGateError, call: str) -> tuple[str, str]:
             return "SaslAuthenticationException", refused.problem
         case DiscoveryError() | NetError():
             return "TimeoutException", f"Timed out waiting for a node assignment. Call: {call}"
-        case other:  # an update that may have been applied, above all: nothing says it better
+        case other:  # above all an update that may have been applied
             return "KafkaException", str(other)
 
 
 def _cause(error: FeatureGateError) -> FeatureGateError:
-    """Look for what is more than silence behind nobody's answer."""
-    told = [why for _, why in error.causes] if isinstance(error, DiscoveryError) else []
-    return next((why for why in told if isinstance(why, ConfigError | AuthenticationFailed)), error)
+    """Return the cause that is more specific than a missing answer, if there is one."""
+    causes = [cause for _, cause in error.causes] if isinstance(error, DiscoveryError) else []
+    return next((cause for cause in causes if isinstance(cause, ConfigError | AuthenticationFailed)), error)
 
 
 def _wrong_kind_of_node(error: ConfigError) -> tuple[str, str]:
     if "is a controller" in error.problem:
         return "UnsupportedVersionException", "The node does not support METADATA"
-    wanted = "we wanted an endpoint of type CONTROLLER"
-    return "MismatchedEndpointTypeException", f"The request was sent to an endpoint of type BROKER, but {wanted}"
+    expected = "we wanted an endpoint of type CONTROLLER"
+    return "MismatchedEndpointTypeException", f"The request was sent to an endpoint of type BROKER, but {expected}"
 
 
 def _log(message: object) -> None:
-    """Print our own words, with the addresses and what to do, where upstream has its log."""
+    """Print featuregate's own message on standard error."""
     print_stderr(f"kafka-features-py: {printable(' '.join(str(message).split()))}")

@@ -1,8 +1,8 @@
 """``kafka-features-py``: a drop-in for the ``kafka-features`` of Apache Kafka 4.3, without a JVM.
 
-Its argument lists, its standard output and its exit codes, and nothing of ours on top. Standard error is the same but
-for two quirks of upstream, where a mistake in the argument list is printed through ``printf`` and without a newline at
-its end. Source: ``FeatureCommand`` of Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
+The argument lists, standard output and exit codes are those of kafka-features. Standard error differs in one place:
+kafka-features prints a usage error through ``printf``, and without a newline at its end. Source: ``FeatureCommand`` of
+Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.commands.lookup import dependencies, dependency_lines, mapping_lines
 from featuregate.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, CommandError
-from featuregate.cli.kafka_features.argparse4j import HelpWanted, Mistake, parse
+from featuregate.cli.kafka_features.argparse4j import HelpRequested, UsageError, parse
 from featuregate.cli.kafka_features.help_text import help_text
 from featuregate.cli.output import OUTPUT_ERRORS, discard_output, hide_userinfo, print_stderr
-from featuregate.cli.requested_updates import DEPRECATED, Wish, updates_of, warns
-from featuregate.cli.update_report import failed, lines
+from featuregate.cli.updates.report import failure_count, lines
+from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, updates_of
 from featuregate.errors import FeatureGateError
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_NOWHERE: Final = "You must specify either --bootstrap-controller or --bootstrap-server."
+_NO_CLUSTER: Final = "You must specify either --bootstrap-controller or --bootstrap-server."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 when it was done, and for help; 1 for everything else."""
+    """Run one command and return its exit code: 0 for success and for help, 1 for any failure."""
     try:
         try:
             return _run(sys.argv[1:] if argv is None else argv)
-        except HelpWanted as wanted:
-            print(help_text(wanted.command), end="")
+        except HelpRequested as request:
+            print(help_text(request.command), end="")
             return OK
         finally:
-            if sys.stdout is not None:  # as it is where the process was started with it closed
+            if sys.stdout is not None:  # None where the process was started with it closed
                 sys.stdout.flush()
-    except Mistake as mistake:
-        print_stderr(f"Command line error: {hide_userinfo(str(mistake))}. Type --help for help.")
+    except UsageError as error:
+        print_stderr(f"Command line error: {hide_userinfo(str(error))}. Type --help for help.")
     except (CommandError, FeatureGateError) as error:
         print_stderr(str(error))
     except KeyboardInterrupt:
@@ -66,11 +66,11 @@ def _run(argv: Sequence[str]) -> int:
         for text in parsed.values["feature"]:
             print("\n".join(dependency_lines(dependencies(text, newer=False))))
         return OK
-    from featuregate.cli.kafka_features import client as kafka_client  # noqa: PLC0415 - the two above ask nobody, and start sooner
+    from featuregate.cli.kafka_features import client as kafka_client  # noqa: PLC0415 - lookups start without it
 
     if not {"bootstrap_server", "bootstrap_controller"} & parsed.values.keys():
         kafka_client.check_file(parsed.values.get("command_config"))
-        raise Mistake(_NOWHERE)
+        raise UsageError(_NO_CLUSTER)
     client = kafka_client.Client.of(parsed.values)
     if parsed.command == "describe":
         print(client.describe(parsed.values.get("node_id")), end="")
@@ -80,19 +80,19 @@ def _run(argv: Sequence[str]) -> int:
 
 def _change(parsed: Parsed, update: Callable[..., dict[str, str]]) -> int:
     values = parsed.values
-    wish = Wish(
-        verb=parsed.command,  # type: ignore[arg-type]  # the three that are left
+    options = UpdateOptions(
+        verb=parsed.command,  # type: ignore[arg-type]  # the three commands that are left
         features=tuple(values.get("feature", ())),
         metadata=values.get("metadata"),
         release_version=values.get("release_version"),
         unsafe=values.get("unsafe", False),
     )
-    if warns(wish):
-        print(DEPRECATED)
-    updates = updates_of(wish)
+    if options.deprecated:
+        print(DEPRECATION)
+    updates = updates_of(options)
     dry_run = values.get("dry_run", False)
     errors = update(updates, dry_run=dry_run)
-    print("\n".join(lines(wish.verb, updates, errors, dry_run=dry_run)))
+    print("\n".join(lines(options.verb, updates, errors, dry_run=dry_run)))
     if errors:
-        raise CommandError(failed(updates, errors), FAILED)
+        raise CommandError(failure_count(updates, errors), FAILED)
     return OK

@@ -1,4 +1,4 @@
-"""``--help`` of the drop-in: the options of kafka-features, in our words."""
+"""``--help`` of the drop-in: the options of kafka-features, in featuregate's words."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["help_text"]
 
 _TOOL: Final = "kafka-features"
 _MEANINGS: Final = {
-    "help": "show this help, and leave",
-    "bootstrap_server": "brokers to start from: HOST:PORT, with commas between",
+    "help": "show this help message and exit",
+    "bootstrap_server": "brokers to start from: HOST:PORT, separated by commas",
     "bootstrap_controller": "KRaft controllers to start from, instead of brokers",
     "command_config": "a .properties file for the client, with security.protocol, ssl.* and sasl.*",
-    "node_id": "ask the node of this id (default: any)",
+    "node_id": "ask the node with this id (default: any)",
     "metadata": "deprecated: the metadata.version, such as 3.9-IV0",
-    "release_version": "a release (4.2) or a metadata.version (4.2-IV1) that stands for the levels of all features",
-    "unsafe": "ask for an unsafe downgrade; no release of Kafka carries one out for metadata.version",
-    "dry_run": "let the controller say whether it would; change nothing",
+    "release_version": "a release (4.2) or a metadata.version (4.2-IV1), for the levels of all features",
+    "unsafe": "request an unsafe downgrade; no release of Kafka carries one out for metadata.version",
+    "dry_run": "ask the controller whether it would; change nothing",
 }
 _FEATURE: Final = {
     "disable": "the name of a feature to disable; may be repeated",
@@ -30,7 +30,7 @@ _COMMANDS: Final = {
     "downgrade": "lower finalized levels",
     "disable": "lower features to 0",
     "version-mapping": "show the level of each feature at a release; asks no cluster",
-    "feature-dependencies": "show what levels depend on; asks no cluster",
+    "feature-dependencies": "show which levels a level depends on; asks no cluster",
 }
 
 

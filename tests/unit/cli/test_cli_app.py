@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from conftest import Run
 
-NO_CONTROLLER = "127.0.0.1:1"
+UNREACHABLE = "127.0.0.1:1"
 
 
 def test_no_cluster_is_a_line_in_the_words_of_kafka_features(run: Run) -> None:
@@ -35,21 +35,21 @@ def test_no_cluster_is_a_line_in_the_words_of_kafka_features(run: Run) -> None:
 
 def test_a_negative_node_id_is_refused_in_the_words_of_kafka_features(run: Run) -> None:
     """Before anybody is asked."""
-    ended = run("describe", "--bootstrap-server", NO_CONTROLLER, "--node-id", "-1")
+    ended = run("describe", "--bootstrap-server", UNREACHABLE, "--node-id", "-1")
     assert ended == (1, "", "featuregate: Invalid node id -1: must be non-negative.\n")
 
 
 def test_a_cluster_that_does_not_answer_is_unknown(run: Run) -> None:
     """One line that names the address and the cause."""
-    ended = run("matrix", "--bootstrap-server", NO_CONTROLLER)
+    ended = run("matrix", "--bootstrap-server", UNREACHABLE)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"featuregate: no broker answered: {NO_CONTROLLER}: failed while connecting")
+    assert ended.err.startswith(f"featuregate: no broker answered: {UNREACHABLE}: failed while connecting")
     assert ended.err.count("\n") == 1
 
 
 def test_describe_fails_with_1_where_nobody_answers(run: Run) -> None:
     """As kafka-features does."""
-    assert run("describe", "--bootstrap-server", NO_CONTROLLER).code == 1
+    assert run("describe", "--bootstrap-server", UNREACHABLE).code == 1
 
 
 def test_a_bootstrap_list_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
@@ -61,7 +61,7 @@ def test_a_bootstrap_list_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
 
 def test_a_requirement_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
     """Not closed, and not unknown."""
-    ended = run("check", "group.vrsion>=1", "--bootstrap-server", NO_CONTROLLER)
+    ended = run("check", "group.vrsion>=1", "--bootstrap-server", UNREACHABLE)
     assert ended.code == 64
     assert "did you mean group.version" in ended.err
 
@@ -69,7 +69,7 @@ def test_a_requirement_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
 def test_a_missing_configuration_file_is_wrong_usage(run: Run, tmp_path: Path) -> None:
     """The line names it."""
     missing = str(tmp_path / "client.properties")
-    ended = run("matrix", "--bootstrap-server", NO_CONTROLLER, "--command-config", missing)
+    ended = run("matrix", "--bootstrap-server", UNREACHABLE, "--command-config", missing)
     assert ended.code == 64
     assert missing in ended.err
 
@@ -101,8 +101,8 @@ def test_check_names_the_address_of_what_is_no_kafka(run: Run) -> None:
 def test_a_file_may_say_where_the_cluster_is(run: Run, tmp_path: Path) -> None:
     """Kafka's own tools want an option beside it; we do not insist."""
     file = tmp_path / "client.properties"
-    file.write_text(f"bootstrap.servers={NO_CONTROLLER}\n")
-    assert NO_CONTROLLER in run("matrix", "--command-config", str(file)).err
+    file.write_text(f"bootstrap.servers={UNREACHABLE}\n")
+    assert UNREACHABLE in run("matrix", "--command-config", str(file)).err
 
 
 @pytest.mark.parametrize("prefix", ["", "kafka."])
@@ -110,8 +110,8 @@ def test_an_option_wins_over_the_file(run: Run, tmp_path: Path, prefix: str) -> 
     """Also where the file has Spark's spelling, in which only prefixed names count."""
     file = tmp_path / "client.properties"
     file.write_text(f"{prefix}bootstrap.servers=127.0.0.1:2\n{prefix}client.id=x\n")
-    err = run("matrix", "--command-config", str(file), "--bootstrap-server", NO_CONTROLLER).err
-    assert NO_CONTROLLER in err
+    err = run("matrix", "--command-config", str(file), "--bootstrap-server", UNREACHABLE).err
+    assert UNREACHABLE in err
     assert "127.0.0.1:2" not in err
 
 
@@ -119,7 +119,7 @@ def test_controllers_by_option_replace_servers_of_the_file(run: Run, tmp_path: P
     """One file serves both."""
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=127.0.0.1:2\n")
-    assert NO_CONTROLLER in run("matrix", "--command-config", str(file), "--bootstrap-controller", NO_CONTROLLER).err
+    assert UNREACHABLE in run("matrix", "--command-config", str(file), "--bootstrap-controller", UNREACHABLE).err
 
 
 def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None
         "ssl.key.password=hunter2\n"
     )
     for command in (["describe"], ["matrix"], ["check", "kip447"], ["doctor"], ["watch", "--for", "0.1"]):
-        ended = run(*command, "--bootstrap-server", NO_CONTROLLER, "--command-config", str(file))
+        ended = run(*command, "--bootstrap-server", UNREACHABLE, "--command-config", str(file))
         assert ended.code != 0
         assert "hunter2" not in ended.out + ended.err
 
@@ -157,7 +157,7 @@ def test_invariant_9_a_malformed_address_is_never_printed(
 ) -> None:
     """Wherever it stands: it may be a URL with a password in it."""
     if tool is kafka_features.main and "--bootstrap-server" not in argv and "--bootstrap-controller" not in argv:
-        argv = ["--bootstrap-server", NO_CONTROLLER, *argv]
+        argv = ["--bootstrap-server", UNREACHABLE, *argv]
     assert tool(argv) not in {0, INTERNAL}
     out, err = capsys.readouterr()
     assert out + err
@@ -262,7 +262,7 @@ def test_verbose_shows_where_a_bug_is(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 def test_verbose_shows_no_traceback_of_what_is_no_bug(run: Run) -> None:
     """A line says it all."""
-    ended = run("matrix", "--verbose", "--bootstrap-server", NO_CONTROLLER)
+    ended = run("matrix", "--verbose", "--bootstrap-server", UNREACHABLE)
     assert ended.code == 2
     assert "Traceback" not in ended.err
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.cli.kafka_features.argparse4j import COMMANDS, HelpWanted, Mistake, parse
+from featuregate.cli.kafka_features.argparse4j import COMMANDS, HelpRequested, UsageError, parse
 from featuregate.cli.kafka_features.help_text import help_text
 
 
 def mistake(line: str) -> str:
     """Parse what makes no sense."""
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UsageError) as caught:
         parse(shlex.split(line))
     return str(caught.value)
 
@@ -78,7 +78,7 @@ def test_mistakes_are_told_as_argparse4j_tells_them(line: str, words: str) -> No
 )
 def test_help_comes_before_what_is_missing(line: str, command: str | None) -> None:
     """Whoever asks for help has not made a mistake yet."""
-    with pytest.raises(HelpWanted) as caught:
+    with pytest.raises(HelpRequested) as caught:
         parse(shlex.split(line))
     assert caught.value.command == command
 
@@ -107,7 +107,7 @@ def test_whatever_is_typed_is_read_or_is_a_mistake(argv: list[str]) -> None:
     """Nothing else comes out."""
     try:
         assert parse(argv).command in COMMANDS
-    except (Mistake, HelpWanted) as told:
+    except (UsageError, HelpRequested) as told:
         assert str(told)  # noqa: PT017 - one of several ways to end
 
 

@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from featuregate.cli import help_texts
-from featuregate.cli.arguments import build_parser, every_plugin, parse_arguments
+from featuregate.cli.arguments import help_texts
+from featuregate.cli.arguments.parser import all_plugins, build_parser, parse_arguments
 from featuregate.cli.exit_codes import CommandError
 
 COMMANDS = (
@@ -126,7 +126,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_example_in_the_help_parses() -> None:
     """What is taught is true."""
-    plugins = every_plugin()
+    plugins = all_plugins()
     taught = [*help_texts.COMMANDS_HELP.values(), *(plugin.HELP for plugin in plugins.values())]
     texts = [help_texts.EPILOG, *(page.epilog for page in taught)]
     lines = [line.strip() for text in texts for line in text.splitlines() if line.startswith("  featuregate ")]

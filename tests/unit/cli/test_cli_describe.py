@@ -120,7 +120,7 @@ def test_a_note_names_what_not_every_broker_supports() -> None:
 def test_a_note_names_a_silent_broker_and_why() -> None:
     """What is shown is what the others say."""
     (note,) = notes(view(able(1, supported=MODERN), deaf(2)))
-    assert note == "broker 2 (b2:9092) is silent, so this is what the others say: said nothing for 5 s"
+    assert note == "broker 2 (b2:9092) does not answer, so its features are not included: said nothing for 5 s"
 
 
 def test_nothing_is_noted_where_all_agree() -> None:

@@ -109,7 +109,7 @@ def test_matrix_exits_2_where_a_broker_is_silent(run: Run, fake_cluster: MakeClu
     cluster.broker(3).stop()
     ended = run("matrix", "--bootstrap-server", cluster.bootstrap)
     assert ended.code == 2
-    assert f"silent: broker 3 ({cluster.broker(3).address}): " in ended.out
+    assert f"no answer: broker 3 ({cluster.broker(3).address}): " in ended.out
 
 
 def test_matrix_as_json(run: Run, fake_cluster: MakeCluster) -> None:

@@ -253,7 +253,7 @@ def test_upgrade_all_sends_what_moves_and_tells_it_as_kip_584_does(on: Run, clus
     cluster.apply(OLD)
     ended = on("upgrade-all")
     assert (ended.code, ended.out) == (0, TOLD_OF_AN_UPGRADE)
-    assert ended.err == f"featuregate: not sent, because the cluster is there already: {THERE}\n"
+    assert ended.err == f"featuregate: not sent, because the cluster has these levels already: {THERE}\n"
     assert sent(cluster) == {"metadata.version": 29, "kraft.version": 1, "share.version": 1, "streams.version": 1}
 
 
@@ -263,7 +263,7 @@ def test_downgrade_all_leaves_out_what_never_goes_down(on: Run, cluster: Scripte
     ended = on("downgrade-all", "--release-version", "4.1", "--yes")
     assert (ended.code, ended.out) == (0, TOLD_OF_A_DOWNGRADE)
     assert ended.err == (
-        f"featuregate: not sent, because the cluster is there already: {THERE}\n"
+        f"featuregate: not sent, because the cluster has these levels already: {THERE}\n"
         "featuregate: not sent: kraft.version is at 0, and a downgrade to 1 cannot raise it\n"
     )
     assert sent(cluster) == {"metadata.version": 27, "share.version": 0, "streams.version": 0}
@@ -295,7 +295,7 @@ def test_a_release_that_is_reached_is_sent_nothing(on: Run, cluster: ScriptedClu
         ended = on(*argv)
         assert (ended.code, ended.out, cluster.heard) == (0, "", [])
         assert ended.err.startswith(
-            "featuregate: not sent, because the cluster is there already: metadata.version 29, "
+            "featuregate: not sent, because the cluster has these levels already: metadata.version 29, "
         )
     said = json.loads(on("upgrade-all", "--output", "json").out)
     assert (said["done"], said["features"], len(said["left_out"])) == (True, [], 7)
@@ -374,8 +374,8 @@ def test_upgrade_all_says_where_its_table_ends(on: Run, cluster: ScriptedCluster
     ended = on("upgrade-all", "--dry-run")
     assert (ended.code, cluster.heard[0].request.updates[0].max_version_level) == (0, 33)
     assert ended.err.startswith(
-        "featuregate: levels of future.version, metadata.version go higher here than this featuregate knows: "
-        "it raises none beyond that\n"
+        "featuregate: this cluster supports newer levels of future.version, metadata.version than this featuregate "
+        "knows: they are not used\n"
     )
 
 
@@ -411,7 +411,7 @@ def test_a_broker_that_does_not_show_it_in_time_is_named(on: Run, cluster: Scrip
     cluster.says = lambda *_: UpdateFeaturesResponse()
     ended = on("upgrade", "--feature", "share.version=9", "--wait", "0.2")
     assert (ended.code, ended.out) == (1, "share.version was upgraded to 9.\n")
-    assert "it was done, but not every broker shows it within 0.2 s: broker 1 " in ended.err
+    assert "the update was applied, but not every broker shows it within 0.2 s: broker 1 " in ended.err
 
 
 def test_a_lost_answer_is_told_as_what_it_is(on: Run, cluster: ScriptedCluster) -> None:
@@ -444,7 +444,7 @@ def test_upgrade_all_of_a_cluster_with_zookeeper_is_that_of_kip_584(
     assert run(*where, "upgrade-all") == (
         0,
         "",
-        "featuregate: not sent, because the cluster is there already: group_coordinator 1\n",
+        "featuregate: not sent, because the cluster has these levels already: group_coordinator 1\n",
     )
     cluster.apply(*(Roll(node_id, "v1-v2") for node_id in (1, 2, 3)))
     ended = run(*where, "upgrade-all")
@@ -664,7 +664,7 @@ def test_latches_of_a_cluster_without_an_id_are_unknown(on: Run, tmp_path: Path)
     place = latches(tmp_path, "scripted").parent
     ended = on("plan", "upgrade", "--feature", "share.version=1", "--latches", str(place), "--broker-list", "bootstrap")
     assert ended.code == 2
-    assert f"  unread    {place}: the cluster has not told its id" in ended.out
+    assert f"  unread    {place}: the cluster has no id" in ended.out
 
 
 # ------------------------------------------------------------------ looking up
@@ -720,7 +720,7 @@ def test_lookups_have_json_too(run: Run) -> None:
     found = json.loads(
         run("feature-dependencies", "--feature", "eligible.leader.replicas.version=1", "--output", "json").out
     )
-    assert found == [{"feature": "eligible.leader.replicas.version", "level": 1, "needs": {"metadata.version": 23}}]
+    assert found == [{"feature": "eligible.leader.replicas.version", "level": 1, "requires": {"metadata.version": 23}}]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
@@ -738,8 +738,8 @@ def test_a_cluster_that_is_newer_than_the_table_is_described_all_the_same(on: Ru
     ended = on("describe")
     assert (ended.code, "SupportedMaxVersion: UNKNOWN 77 " in ended.out) == (0, True)
     assert ended.err == (
-        "featuregate: levels of future.version, metadata.version go higher here than this featuregate knows: "
-        "they are shown as numbers\n"
+        "featuregate: this cluster supports newer levels of future.version, metadata.version than this featuregate "
+        "knows: shown as numbers\n"
     )
 
 
@@ -804,7 +804,7 @@ def test_the_drop_in_prints_an_answer_that_does_not_tell_as_upstream_does(
     client = Client({"bootstrap.servers": cluster.bootstrap}, read_back=20.0 if applied else 0.2)
     assert client.update(upgrade({"share.version": 7}), dry_run=False) == {"share.version": "The request timed out."}
     said = capsys.readouterr().err
-    assert ("they show it" if applied else "the update may or may not have been applied") in said
+    assert ("they show the new levels" if applied else "the update may or may not have been applied") in said
 
 
 def test_an_answer_that_does_not_tell_is_no_failure_where_the_brokers_show_the_level(
@@ -820,7 +820,7 @@ def test_an_answer_that_does_not_tell_is_no_failure_where_the_brokers_show_the_l
     assert on("upgrade", "--feature", "share.version=7") == (
         0,
         "share.version was upgraded to 7.\n",
-        "featuregate: the answer does not tell, so the brokers were asked: they show it\n",
+        "featuregate: the answer does not tell the outcome, so the brokers were asked: they show the new levels\n",
     )
 
 

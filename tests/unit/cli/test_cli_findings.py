@@ -9,7 +9,8 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.cli.diagnosis.findings import Finding, about_broker_list, about_cluster, outside_support, worst_first
+from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings, outside_support
+from featuregate.cli.diagnosis.findings import Finding, worst_first
 from featuregate.view.answers import ApiRange, Failure, SupportedRange
 
 
@@ -24,7 +25,7 @@ def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: 
 def found(second, first=None) -> dict[str, Finding]:
     """Look twice; the epoch has moved in between unless the first look is given."""
     earlier = first or view(*(replace(each, epoch=each.epoch - 4) for each in second.brokers))
-    return {finding.code: finding for finding in about_cluster(earlier, second)}
+    return {finding.code: finding for finding in cluster_findings(earlier, second)}
 
 
 def test_nothing_is_wrong_with_a_cluster_that_is_well() -> None:
@@ -45,8 +46,8 @@ def test_a_silent_broker_is_an_error() -> None:
     [
         (Failure("ConnectFailed", "b2:9092: failed while resolving the name"), "advertised.listeners"),
         (Failure("ConnectFailed", "b2:9092: failed while connecting: refused"), "start it"),
-        (Failure("REBOOTSTRAP_REQUIRED", "answered with error 129"), "somebody else listens"),
-        (Failure("TlsFailed", "b2:9092: TLS failed"), "see its log"),
+        (Failure("REBOOTSTRAP_REQUIRED", "answered with error 129"), "another node listens"),
+        (Failure("TlsFailed", "b2:9092: TLS failed"), "check its log"),
     ],
 )
 def test_advice_for_a_silent_broker_depends_on_the_reason(failure: Failure, advice: str) -> None:
@@ -180,10 +181,10 @@ def test_a_kraft_broker_without_an_epoch_is_an_error() -> None:
 
 def test_a_roster_without_those_that_are_down_is_a_note() -> None:
     """Before 4.0."""
-    assert [finding.code for finding in about_broker_list(registered=False, role="broker")] == [
+    assert [finding.code for finding in broker_list_findings(registered=False, role="broker")] == [
         "broker-list-unregistered"
     ]
-    assert list(about_broker_list(registered=True, role="broker")) == []
+    assert list(broker_list_findings(registered=True, role="broker")) == []
 
 
 def test_errors_come_first() -> None:

@@ -15,32 +15,32 @@ FETCH = 1
 def test_only_apis_that_differ_are_shown() -> None:
     """Where all agree there is nothing to see."""
     seen = view(*(replace(broker(n), api_ranges={FETCH: ApiRange(0, 10 + n), 28: ApiRange(0, 3)}) for n in (1, 2)))
-    matrix = build(seen, everything=False)
-    assert [line.name for line in matrix.lines] == ["Fetch"]
-    assert matrix.unshown == 1
+    matrix = build(seen, all_apis=False)
+    assert [line.name for line in matrix.rows] == ["Fetch"]
+    assert matrix.hidden == 1
 
 
 def test_all_shows_every_api() -> None:
     """For those who want to see them."""
-    assert [line.name for line in build(view(broker(1), broker(2)), everything=True).lines] == ["TxnOffsetCommit"]
+    assert [line.name for line in build(view(broker(1), broker(2)), all_apis=True).rows] == ["TxnOffsetCommit"]
 
 
 def test_features_are_shown_even_where_all_agree() -> None:
     """There are few, and they are what one looks for."""
-    matrix = build(view(broker(1, group_version=1), broker(2, group_version=1)), everything=False)
-    assert [(line.kind, line.name, line.cluster) for line in matrix.lines] == [("finalized", "group.version", (1,))]
+    matrix = build(view(broker(1, group_version=1), broker(2, group_version=1)), all_apis=False)
+    assert [(line.kind, line.name, line.cluster) for line in matrix.rows] == [("finalized", "group.version", (1,))]
 
 
 def test_brokers_that_say_the_same_share_a_column() -> None:
     """So that a thousand of them fit a terminal."""
     seen = view(broker(1, txn=3), broker(2, txn=3), broker(3, txn=2))
-    assert [group.name for group in build(seen, everything=False).groups] == ["1-2", "3"]
+    assert [column.name for column in build(seen, all_apis=False).columns] == ["1-2", "3"]
 
 
 def test_a_column_of_too_many_brokers_to_name_gets_a_letter() -> None:
     """Their ids stand below the table."""
-    matrix = build(view(*(broker(n, txn=2 + n % 2) for n in range(1, 41))), everything=False)
-    assert [group.name for group in matrix.groups] == ["A (20)", "B (20)"]
+    matrix = build(view(*(broker(n, txn=2 + n % 2) for n in range(1, 41))), all_apis=False)
+    assert [column.name for column in matrix.columns] == ["A (20)", "B (20)"]
     odd = ",".join(str(number) for number in range(1, 41, 2))
     assert f"A (20): brokers {odd}" in to_text(matrix)
 
@@ -48,8 +48,8 @@ def test_a_column_of_too_many_brokers_to_name_gets_a_letter() -> None:
 def test_a_stale_broker_gets_a_column_of_its_own() -> None:
     """It still says the old level."""
     seen = view(broker(1, epoch=20, group_version=1), broker(2, epoch=10))
-    (line,) = build(seen, everything=False).lines
-    assert (line.cluster, line.said, line.differs) == ((1,), ((1,), (0,)), True)
+    (line,) = build(seen, all_apis=False).rows
+    assert (line.cluster, line.values, line.differs) == ((1,), ((1,), (0,)), True)
 
 
 def test_text_lines_up() -> None:
@@ -59,7 +59,7 @@ def test_text_lines_up() -> None:
         replace(broker(2, txn=None, group_version=1), supported={}),
         deaf(3),
     )
-    assert to_text(build(seen, everything=False)) == [
+    assert to_text(build(seen, all_apis=False)) == [
         "cluster c, epoch 10: 2 of 3 brokers answered",
         "",
         "FINALIZED LEVEL    CLUSTER  1     2",
@@ -71,33 +71,33 @@ def test_text_lines_up() -> None:
         "API VERSIONS       CLUSTER  1     2",
         "TxnOffsetCommit *  -        0..3  -",
         "",
-        "*: not the same everywhere",
+        "*: brokers differ",
         "",
-        "silent: broker 3 (b3:9092): said nothing for 5 s",
+        "no answer: broker 3 (b3:9092): said nothing for 5 s",
     ]
 
 
 def test_text_says_how_much_is_not_shown() -> None:
     """And how to see it."""
-    assert "not shown, because all agree on them: 1 APIs (--all shows them)" in to_text(
-        build(view(broker()), everything=False)
+    assert "not shown, because all brokers agree: 1 APIs (--all shows them)" in to_text(
+        build(view(broker()), all_apis=False)
     )
 
 
 def test_a_cluster_without_epochs_has_unknown_levels() -> None:
     """Before 2.7 nobody finalized anything."""
-    assert to_text(build(view(broker(epoch=-1)), everything=False))[0] == "cluster c, no epoch: 1 of 1 brokers answered"
+    assert to_text(build(view(broker(epoch=-1)), all_apis=False))[0] == "cluster c, no epoch: 1 of 1 brokers answered"
 
 
 def test_what_a_terminal_would_obey_is_shown_instead() -> None:
     """A broker chooses the names of its features."""
     seen = view(replace(broker(), supported={"\x1b[31mred": SupportedRange(0, 1)}))
-    assert not any("\x1b" in line for line in to_text(build(seen, everything=False)))
+    assert not any("\x1b" in line for line in to_text(build(seen, all_apis=False)))
 
 
 def test_json_has_numbers_and_reasons() -> None:
     """For programs."""
-    found = to_json(build(view(broker(1, txn=3), broker(2, txn=2), deaf(3)), everything=False))
+    found = to_json(build(view(broker(1, txn=3), broker(2, txn=2), deaf(3)), all_apis=False))
     assert found["rows"] == [
         {
             "kind": "api",

@@ -94,7 +94,7 @@ def test_an_answer_that_was_read_back_is_told_as_that(on: Run, cluster: Scripted
     assert on("upgrade", "--feature", "share.version=5") == (
         0,
         "share.version was upgraded to 5.\n",
-        "featuregate: the answer does not tell, so the brokers were asked: they show it\n",
+        "featuregate: the answer does not tell the outcome, so the brokers were asked: they show the new levels\n",
     )
 
 
@@ -109,7 +109,7 @@ def test_brokers_that_fall_silent_while_they_are_waited_for_do_not_undo_it(on: R
     cluster.says = agree_and_go
     ended = on("upgrade", "--feature", "share.version=1", "--wait", "0.3")
     assert (ended.code, ended.out) == (1, "share.version was upgraded to 1.\n")
-    assert ended.err.startswith("featuregate: it was done, but no broker answered: ")
+    assert ended.err.startswith("featuregate: the update was applied, but no broker answered: ")
 
 
 def test_ctrl_c_in_the_wait_says_that_it_was_done(start: Start, cluster: ScriptedCluster) -> None:
@@ -129,7 +129,7 @@ def test_ctrl_c_in_the_wait_says_that_it_was_done(start: Start, cluster: Scripte
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60) == (
         "share.version was upgraded to 9.\n",
-        "featuregate: interrupted: it was done, but not every broker shows it yet\n",
+        "featuregate: interrupted: the update was applied, but not every broker shows it yet\n",
     )
     assert process.returncode == 130
 
@@ -144,7 +144,7 @@ def test_an_update_whose_output_is_lost_was_made(cluster: ScriptedCluster, extra
     assert (
         err.splitlines()
         == [
-            "featuregate: it was done, and only the output is lost",
+            "featuregate: the update was applied; only the output is lost",
             "featuregate: the output could not be written: No space left on device",
         ][-lines:]
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from featuregate.cli.arguments import build_parser, every_plugin
+from featuregate.cli.arguments.parser import all_plugins, build_parser
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def test_a_word_that_is_no_command_is_told_all_there_are(run: Run, install: Inst
 def test_no_package_takes_a_command_of_ours(run: Run, install: Install) -> None:
     """What is called describe is ours, whatever is installed."""
     install("describe", MODULE)
-    assert "describe" not in every_plugin()
+    assert "describe" not in all_plugins()
     assert run("describe").code == 1
 
 
@@ -118,7 +118,7 @@ def test_our_own_commands_look_for_no_package() -> None:
     words = ["-X", "importtime", "-m", "featuregate", "--timeout", "1", "describe"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
-    assert "featuregate.cli.arguments" in done.stderr
+    assert "featuregate.cli.arguments.parser" in done.stderr
     assert "featuregate.cli.plugin_loader" not in done.stderr
     assert "importlib.metadata" not in done.stderr
 
@@ -126,9 +126,9 @@ def test_our_own_commands_look_for_no_package() -> None:
 def test_the_integrations_command_is_found_where_it_is_installed() -> None:
     """Its entry point stands in the wheel of featuregate, and loading it needs no client of Kafka."""
     code = (
-        "import sys; from featuregate.cli.arguments import every_plugin; "
-        "assert 'group' in every_plugin(); assert 'confluent_kafka' not in sys.modules"
+        "import sys; from featuregate.cli.arguments.parser import all_plugins; "
+        "assert 'group' in all_plugins(); assert 'confluent_kafka' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert build_parser(every_plugin()).parse_args(["group", "show", "--group", "g"]).action == "show"
+    assert build_parser(all_plugins()).parse_args(["group", "show", "--group", "g"]).action == "show"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.cli.commands.watch import Happening, Teller, _follow, brief
+from featuregate.cli.commands.watch import EventFormatter, Line, _consume, summarize
 from featuregate.gating.decisions import evaluate
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.requirements import Feature
@@ -30,21 +30,21 @@ def changed(before, after) -> Changed:
     return Changed(before=before, after=after, differences=differences(before, after))
 
 
-def lines(teller: Teller, *events: object) -> list[str]:
+def lines(formatter: EventFormatter, *events: object) -> list[str]:
     """Tell one poll."""
-    return [happening.text for happening in teller.tell(events)]
+    return [happening.text for happening in formatter.lines(events)]
 
 
 def test_the_first_view_is_introduced() -> None:
     """Who it is, how many answered, and what is finalized, by name."""
     event = Changed(before=None, after=view(broker(1, metadata_version=21), deaf(2)), differences=())
-    assert lines(Teller(), event) == ["cluster c: 1 of 2 brokers answered, epoch 10: metadata.version 3.9-IV0"]
+    assert lines(EventFormatter(), event) == ["cluster c: 1 of 2 brokers answered, epoch 10: metadata.version 3.9-IV0"]
 
 
 def test_each_difference_is_a_line() -> None:
     """In the words of the difference."""
     event = changed(view(broker(1)), view(broker(1, epoch=11, group_version=1)))
-    assert lines(Teller(), event) == [str(difference) for difference in event.differences]
+    assert lines(EventFormatter(), event) == [str(difference) for difference in event.differences]
     assert len(event.differences) > 0
 
 
@@ -52,7 +52,7 @@ def test_what_changed_comes_before_the_gate_that_it_opened() -> None:
     """Cause, then effect, whatever order they were heard in."""
     after = view(broker(1, epoch=11, group_version=1))
     moved = GateMoved(gate="g", open=True, decision=evaluate(after, Feature("group.version") >= 1))
-    told = lines(Teller(), moved, changed(view(broker(1)), after))
+    told = lines(EventFormatter(), moved, changed(view(broker(1)), after))
     assert told[-1] == "gate g: open: group.version>=1"
 
 
@@ -69,7 +69,7 @@ def test_polls_that_follow_closely_are_told_one_by_one() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _follow(events, say, until=None)
+        _consume(events, say, until=None)
     assert said == [[POLLED], [FAILED], [POLLED]]
 
 
@@ -91,36 +91,36 @@ def test_a_gate_is_not_given_twice(run: Run) -> None:
 
 def test_polls_that_bring_nothing_are_not_told() -> None:
     """One line for each change, not for each poll."""
-    assert lines(Teller(), POLLED, POLLED) == []
+    assert lines(EventFormatter(), POLLED, POLLED) == []
 
 
 def test_silence_is_told_once() -> None:
     """However often polls fail."""
-    teller = Teller()
-    assert lines(teller, FAILED) == [FAILED.error]
-    assert lines(teller, FAILED) == []
+    formatter = EventFormatter()
+    assert lines(formatter, FAILED) == [FAILED.error]
+    assert lines(formatter, FAILED) == []
 
 
 def test_the_end_of_silence_is_told() -> None:
     """Even where nothing changed meanwhile."""
-    teller = Teller()
-    list(teller.tell([FAILED]))
-    assert lines(teller, POLLED) == ["3 of 3 brokers answer again"]
-    assert lines(teller, POLLED) == []
+    formatter = EventFormatter()
+    list(formatter.lines([FAILED]))
+    assert lines(formatter, POLLED) == ["3 of 3 brokers answer again"]
+    assert lines(formatter, POLLED) == []
 
 
 def test_what_was_never_seen_stays_so() -> None:
     """The exit code tells whether anybody ever answered."""
-    teller = Teller()
-    list(teller.tell([FAILED]))
-    assert not teller.seen
-    list(teller.tell([POLLED]))
-    assert teller.seen
+    formatter = EventFormatter()
+    list(formatter.lines([FAILED]))
+    assert not formatter.answered
+    list(formatter.lines([POLLED]))
+    assert formatter.answered
 
 
 def test_json_lines_have_a_time_in_utc() -> None:
     """And what programs look for."""
-    line = Happening(kind="gate", text="t", facts={"gate": "g", "open": True}).to_json(AT)
+    line = Line(kind="gate", text="t", facts={"gate": "g", "open": True}).to_json(AT)
     assert json.loads(line) == {
         "at": "2026-01-02T03:04:05.000+00:00",
         "kind": "gate",
@@ -132,26 +132,26 @@ def test_json_lines_have_a_time_in_utc() -> None:
 
 def test_text_lines_have_the_time_of_day() -> None:
     """Where the reader is."""
-    line = Happening(kind="gate", text="t").to_text(AT)
+    line = Line(kind="gate", text="t").to_text(AT)
     assert line == f"{AT.astimezone():%H:%M:%S}  t"
 
 
 def test_what_a_terminal_would_obey_is_shown_instead() -> None:
     """Names come from brokers."""
-    assert "\x1b" not in Happening(kind="change", text="\x1b[2J").to_text(AT)
+    assert "\x1b" not in Line(kind="change", text="\x1b[2J").to_text(AT)
 
 
-def api(name: str) -> Happening:
+def api(name: str) -> Line:
     """Say that one API range is another one."""
-    return Happening(kind="change", text=f"all brokers serve {name} 0..1", facts={"what": "api", "subject": name})
+    return Line(kind="change", text=f"all brokers serve {name} 0..1", facts={"what": "api", "subject": name})
 
 
 def test_many_api_ranges_at_once_are_one_line_for_people() -> None:
     """A roll moves dozens, and what matters would scroll away."""
-    other = Happening(kind="change", text="broker 1 answers again", facts={"what": "broker returned"})
+    other = Line(kind="change", text="broker 1 answers again", facts={"what": "broker returned"})
     told = [api(name) for name in ("Produce", "Fetch", "EndTxn", "Metadata", "JoinGroup")] + [other]
-    assert [each.text for each in brief(told)] == [
-        "what brokers have in common moved for 5 APIs: Produce, Fetch, EndTxn and 2 more",
+    assert [each.text for each in summarize(told)] == [
+        "the common range of 5 APIs changed: Produce, Fetch, EndTxn and 2 more",
         "broker 1 answers again",
     ]
 
@@ -159,15 +159,15 @@ def test_many_api_ranges_at_once_are_one_line_for_people() -> None:
 def test_a_few_api_ranges_are_a_line_each() -> None:
     """They fit."""
     told = [api("Produce"), api("Fetch"), api("EndTxn")]
-    assert list(brief(told)) == told
+    assert list(summarize(told)) == told
 
 
 def test_what_many_brokers_say_at_once_is_one_line_for_people() -> None:
     """A level that is raised reaches a thousand brokers."""
     told = [
-        Happening(kind="change", text="...", facts={"what": "broker changed", "subject": f"broker {number}"})
+        Line(kind="change", text="...", facts={"what": "broker changed", "subject": f"broker {number}"})
         for number in range(1, 1001)
     ]
-    assert [each.text for each in brief(told)] == [
-        "1000 brokers say something else: broker 1, broker 2, broker 3 and 997 more"
+    assert [each.text for each in summarize(told)] == [
+        "1000 brokers changed: broker 1, broker 2, broker 3 and 997 more"
     ]

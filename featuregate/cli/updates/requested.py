@@ -1,7 +1,7 @@
-"""From what somebody typed to the updates that it means, in the words and in the order of kafka-features.
+"""From the options of a command to its updates, with the errors and in the order of kafka-features.
 
 Source: ``FeatureCommand.handleUpgradeOrDowngrade``, ``handleDisable`` and ``parseNameAndLevel`` of Apache Kafka 4.3.1
-(``org.apache.kafka.tools``). Both command lines, ours and the drop-in, come through here.
+(``org.apache.kafka.tools``). Both command lines, featuregate and the drop-in, use this module.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from featuregate.admin.updates import UpgradeType
 
-__all__ = ["DEPRECATED", "Verb", "Wish", "levels_at", "name_and_level", "updates_of", "warns"]
+__all__ = ["DEPRECATION", "UpdateOptions", "Verb", "levels_at", "name_and_level", "updates_of"]
 
 Verb = Literal["upgrade", "downgrade", "disable"]
 
-DEPRECATED: Final = " `metadata` flag is deprecated and may be removed in a future release."
+DEPRECATION: Final = " `metadata` flag is deprecated and may be removed in a future release."
 """With its leading space."""
 _SHORT: Final = re.compile(r"[+-]?\d+")
-_SHORTS: Final = range(-(2**15), 2**15)
+_SHORT_RANGE: Final = range(-(2**15), 2**15)
 _BLANK: Final = "".join(map(chr, range(ord(" ") + 1)))
-"""What Java's ``String.trim`` takes off."""
+"""The characters that Java's ``String.trim`` removes."""
 
 
-class Wish(NamedTuple):
-    """One command, as it was typed."""
+class UpdateOptions(NamedTuple):
+    """The options of one command that changes features."""
 
     verb: Verb
     features: tuple[str, ...] = ()
@@ -41,60 +41,60 @@ class Wish(NamedTuple):
     release_version: str | None = None
     unsafe: bool = False
     newer: bool = False
-    """Whether that counts which kafka-features does not know: newer releases, and ``metadata.version=3.9-IV0``."""
+    """Accept what kafka-features does not know: newer releases, and ``metadata.version=3.9-IV0``."""
 
     @property
     def upgrade_type(self) -> UpgradeType:
-        """The direction that is allowed."""
+        """The direction that the request allows."""
         if self.verb == "upgrade":
             return "upgrade"
         return "unsafe_downgrade" if self.unsafe else "safe_downgrade"
 
+    @property
+    def deprecated(self) -> bool:
+        """Whether kafka-features prints `DEPRECATION` first."""
+        return self.metadata is not None and self.release_version is None
 
-def warns(wish: Wish) -> bool:
-    """Say whether kafka-features prints `DEPRECATED` before it does anything."""
-    return wish.metadata is not None and wish.release_version is None
 
-
-def updates_of(wish: Wish) -> tuple[Update, ...]:
-    """Return the updates that a wish means.
+def updates_of(options: UpdateOptions) -> tuple[Update, ...]:
+    """Return the updates of a command.
 
     Raises
     ------
     CommandError
-        It means none; with exit code 1, as kafka-features has it.
+        The options are not valid; with exit code 1, as in kafka-features.
     """
-    if wish.release_version is not None and (wish.metadata is not None or wish.features):
+    if options.release_version is not None and (options.metadata is not None or options.features):
         raise CommandError("Can not specify `release-version` with other feature flags.", FAILED)
     try:
-        updates = tuple(_updates(wish))
+        updates = tuple(_updates(options))
         if not updates:
-            raise CommandError(f"You must specify at least one feature to {wish.verb}", FAILED)
+            raise CommandError(f"You must specify at least one feature to {options.verb}", FAILED)
         return checked(updates)
     except InvalidUpdate as error:
         raise CommandError(str(error), FAILED) from error
 
 
-def _updates(wish: Wish) -> Iterator[Update]:
-    kind = wish.upgrade_type
-    if wish.release_version is not None:
-        levels = levels_at(wish.release_version, newer=wish.newer)
+def _updates(options: UpdateOptions) -> Iterator[Update]:
+    kind = options.upgrade_type
+    if options.release_version is not None:
+        levels = levels_at(options.release_version, newer=options.newer)
         for name, level in levels.items():
-            # Nothing is upgraded to 0; a downgrade sends that too.
+            # Nothing is upgraded to 0; a downgrade sends 0 too.
             if level > 0 or kind != "upgrade":
                 yield Update(name, level, kind)
         return
-    if wish.metadata is not None:
-        yield Update(METADATA_VERSION, levels_at(wish.metadata, newer=wish.newer)[METADATA_VERSION], kind)
-    for text in wish.features:
-        name, level = (text, 0) if wish.verb == "disable" else name_and_level(text, newer=wish.newer)
+    if options.metadata is not None:
+        yield Update(METADATA_VERSION, levels_at(options.metadata, newer=options.newer)[METADATA_VERSION], kind)
+    for text in options.features:
+        name, level = (text, 0) if options.verb == "disable" else name_and_level(text, newer=options.newer)
         yield Update(name, level, kind)
 
 
 def levels_at(version: str, *, newer: bool) -> dict[str, int]:
-    """Return the level of each feature at a release or a ``metadata.version``, itself first.
+    """Return the level of each feature at a release or a ``metadata.version``, with ``metadata.version`` first.
 
-    ``newer``: a name that is too new for kafka-features is looked up in our own table. Raises `CommandError`.
+    ``newer``: look up a version that is too new for kafka-features in featuregate's own table. Raises `CommandError`.
     """
     table = tool_table()
     try:
@@ -108,9 +108,9 @@ def levels_at(version: str, *, newer: bool) -> dict[str, int]:
 
 
 def name_and_level(text: str, *, newer: bool) -> tuple[str, int]:
-    """Read ``name=level``; what stands after the first equals sign is the level. Raises `CommandError`.
+    """Parse ``name=level``; the level follows the first equals sign. Raises `CommandError`.
 
-    ``newer``: a level of ``metadata.version`` may be given by its name, which kafka-features does not know.
+    ``newer``: accept the name of a ``metadata.version`` as its level, which kafka-features does not.
     """
     name, equals, number = text.partition("=")
     if not equals:
@@ -121,7 +121,7 @@ def name_and_level(text: str, *, newer: bool) -> tuple[str, int]:
             return name, metadata_level_named(number).level
         except LookupError as error:
             raise CommandError(f"Can't parse feature=level string {text}: {error.args[0]}", FAILED) from error
-    if not _SHORT.fullmatch(number) or int(number) not in _SHORTS:
+    if not _SHORT.fullmatch(number) or int(number) not in _SHORT_RANGE:
         problem = f"Can't parse feature=level string {text}: unable to parse {number} as a short."
         raise CommandError(problem, FAILED)
     return name, int(number)

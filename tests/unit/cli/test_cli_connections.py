@@ -1,4 +1,4 @@
-"""``doctor``'s judgement of the way to each bootstrap address, from hand-made visits."""
+"""``doctor``'s judgement of the way to each bootstrap address, from hand-made probes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.cli.diagnosis.connections import Clues, Visit, about_visits
+from featuregate.cli.diagnosis.connections import BootstrapProbe, Listener, connection_findings
 from featuregate.config import Address, Settings
 from featuregate.errors import (
     AuthenticationFailed,
@@ -33,9 +33,9 @@ def broker_list(cluster_id: str | None) -> BrokerList:
     return BrokerList(cluster_id=cluster_id, controller_id=None, nodes=(), source="cluster", registered=True)
 
 
-def about(visit: Visit, settings: Settings = PLAINTEXT) -> Finding:
-    """Judge one visit."""
-    (finding,) = about_visits([visit], settings)
+def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> Finding:
+    """Return the finding about one address."""
+    (finding,) = connection_findings([probe], settings)
     return finding
 
 
@@ -58,7 +58,7 @@ def about(visit: Visit, settings: Settings = PLAINTEXT) -> Finding:
 )
 def test_each_failure_has_a_code(failure, code: str) -> None:
     """For programs; and the failure itself is the evidence."""
-    finding = about(Visit(address=AT, failure=failure))
+    finding = about(BootstrapProbe(address=AT, failure=failure))
     assert (finding.code, finding.where, finding.evidence) == (code, "b1:9092", str(failure))
     assert finding.advice
 
@@ -66,26 +66,26 @@ def test_each_failure_has_a_code(failure, code: str) -> None:
 def test_time_that_ran_out_is_no_proof_of_a_firewall() -> None:
     """The connection may well be there: what was under way is not known."""
     failure = TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out")
-    finding = about(Visit(address=AT, failure=failure))
-    assert finding.problem == "No answer came in time."
+    finding = about(BootstrapProbe(address=AT, failure=failure))
+    assert finding.problem == "No answer arrived in time."
     assert "--timeout" in finding.advice
 
 
 def test_what_a_failure_advises_is_passed_on() -> None:
     """Certificates and endpoints know best what is to be done."""
     failure = TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker")
-    assert about(Visit(address=AT, failure=failure)).advice == "renew it at the broker"
+    assert about(BootstrapProbe(address=AT, failure=failure)).advice == "renew it at the broker"
 
 
 def test_what_is_wrong_is_not_repeated_as_advice() -> None:
     """Where a failure only says what is wrong."""
     failure = ConfigError("ssl.ca.location", "'/nope' cannot be read")
-    assert "docs/reference/configuration" in about(Visit(address=AT, failure=failure)).advice
+    assert "docs/reference/configuration" in about(BootstrapProbe(address=AT, failure=failure)).advice
 
 
 def test_a_tls_listener_behind_a_plaintext_setting_is_named() -> None:
     """A handshake succeeded, so this is proved."""
-    finding = about(Visit(address=AT, failure=LOST, clues=Clues(speaks_tls=True)))
+    finding = about(BootstrapProbe(address=AT, failure=LOST, listener=Listener(speaks_tls=True)))
     assert finding.code == "listener-speaks-tls"
     assert "SSL" in finding.advice
 
@@ -94,15 +94,15 @@ def test_a_plaintext_listener_behind_a_tls_setting_is_named() -> None:
     """It answered in plaintext."""
     settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": "SSL"})
     failure = TlsFailed(AT, "in the TLS handshake", "closed")
-    finding = about(Visit(address=AT, failure=failure, clues=Clues(speaks_plaintext=True)), settings)
+    finding = about(BootstrapProbe(address=AT, failure=failure, listener=Listener(speaks_plaintext=True)), settings)
     assert finding.code == "listener-speaks-plaintext"
     assert "set security.protocol to PLAINTEXT" in finding.advice
 
 
 def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms() -> None:
     """It told them."""
-    clues = Clues(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256"))
-    finding = about(Visit(address=AT, failure=LOST, clues=clues))
+    clues = Listener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256"))
+    finding = about(BootstrapProbe(address=AT, failure=LOST, listener=clues))
     assert finding.code == "listener-wants-sasl"
     assert "SASL_PLAINTEXT" in finding.advice
     assert "PLAIN, SCRAM-SHA-256" in finding.advice
@@ -110,31 +110,34 @@ def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms
 
 def test_a_dead_address_beside_a_good_one_is_a_warning() -> None:
     """Clients get through."""
-    visits = [Visit(address=AT, failure=LOST), Visit(address=Address("b2", 9092), broker_list=broker_list("c"))]
-    assert [finding.severity for finding in about_visits(visits, PLAINTEXT)] == ["warning"]
+    probes = [
+        BootstrapProbe(address=AT, failure=LOST),
+        BootstrapProbe(address=Address("b2", 9092), broker_list=broker_list("c")),
+    ]
+    assert [finding.severity for finding in connection_findings(probes, PLAINTEXT)] == ["warning"]
 
 
 def test_no_good_address_is_an_error() -> None:
     """Nobody gets through."""
-    assert about(Visit(address=AT, failure=LOST)).severity == "error"
+    assert about(BootstrapProbe(address=AT, failure=LOST)).severity == "error"
 
 
 def test_two_clusters_in_one_list_are_an_error() -> None:
     """Which one a client gets is chance."""
-    visits = [
-        Visit(address=Address("b1", 1), broker_list=broker_list("x")),
-        Visit(address=Address("b2", 2), broker_list=broker_list("y")),
+    probes = [
+        BootstrapProbe(address=Address("b1", 1), broker_list=broker_list("x")),
+        BootstrapProbe(address=Address("b2", 2), broker_list=broker_list("y")),
     ]
-    (finding,) = about_visits(visits, PLAINTEXT)
+    (finding,) = connection_findings(probes, PLAINTEXT)
     assert (finding.code, finding.severity) == ("two-clusters", "error")
     assert finding.evidence == "b1:1: cluster x; b2:2: cluster y"
 
 
 def test_one_cluster_at_many_addresses_is_fine() -> None:
     """As it should be; a broker too old to tell its cluster says nothing against it."""
-    visits = [
-        Visit(address=AT, broker_list=broker_list("x")),
-        Visit(address=AT, broker_list=broker_list("x")),
-        Visit(address=AT, broker_list=broker_list(None)),
+    probes = [
+        BootstrapProbe(address=AT, broker_list=broker_list("x")),
+        BootstrapProbe(address=AT, broker_list=broker_list("x")),
+        BootstrapProbe(address=AT, broker_list=broker_list(None)),
     ]
-    assert list(about_visits(visits, PLAINTEXT)) == []
+    assert list(connection_findings(probes, PLAINTEXT)) == []

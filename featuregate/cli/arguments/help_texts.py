@@ -1,4 +1,4 @@
-"""What ``--help`` teaches: words only."""
+"""The texts of ``--help``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class CommandHelp(NamedTuple):
     """The help of one command."""
 
     summary: str
-    """Stands in the list of commands."""
+    """For the list of commands."""
     description: str
-    """Stands at the top of its own page."""
+    """The first paragraph of the command's own page."""
     epilog: str
     """Examples and exit codes."""
 
 
 DESCRIPTION = """\
-Ask every broker of an Apache Kafka cluster what it can do, and whether that is enough; and change what is finalized.\
+Show what every broker of an Apache Kafka cluster can do, check requirements, and change finalized features.\
 """
 
 EPILOG = """\
@@ -34,12 +34,12 @@ Options about the cluster may stand before the command or after it.
 
 exit codes:
   0    done (check: open; doctor: nothing is wrong)
-  1    check: closed; doctor: an error was found; plan: refused; commands of kafka-features: it failed
-  2    nobody answered, or too few to tell (doctor: warnings only)
-  64   the command line, the configuration or the requirement is wrong
+  1    check: closed; doctor: an error was found; plan: refused; commands of kafka-features: any failure
+  2    no broker answered, or too few of them (doctor: warnings only)
+  64   the command line, the configuration or the requirement is not valid
   130  interrupted (watch ends with 0)
 
-'featuregate COMMAND --help' teaches each command.\
+'featuregate COMMAND --help' explains each command.\
 """
 
 COMMANDS_HELP = {
@@ -48,9 +48,9 @@ COMMANDS_HELP = {
         """\
 Print the supported and finalized features, exactly as kafka-features 4.3 prints them.
 
-kafka-features asks one broker. This asks all, and shows what holds for the cluster: the supported range is the one
-that all brokers share, a feature that some broker lacks has no row, and levels and epoch are those of the broker with
-the highest epoch. Where brokers differ or are silent, a note on standard error says so.\
+kafka-features asks one broker. This command asks all brokers: the supported range is the one that all brokers share, a
+feature that some broker lacks has no row, and levels and epoch are those of the broker with the highest epoch. Notes
+on standard error name the brokers that differ or do not answer.\
 """,
         """\
 examples:
@@ -59,32 +59,33 @@ examples:
   featuregate describe --bootstrap-controller localhost:9093 --style legacy
   featuregate describe --bootstrap-server localhost:9092 --output json
 
-exit codes: 0 done, 1 anything else, as in kafka-features\
+exit codes: 0 done, 1 any failure, as in kafka-features\
 """,
     ),
     "matrix": CommandHelp(
-        "show brokers by features and APIs, and where they differ",
+        "compare the features and APIs of brokers",
         """\
-Show what each broker says: its features, and the ranges of the APIs that are not the same everywhere.
+Show the features of each broker, and the version ranges of the APIs in which brokers differ.
 
-Brokers that say the same share a column. '*' marks a row in which they differ, '-' a thing that a broker lacks.
-Silent brokers stand below, each with the reason.\
+Brokers with the same values share a column. '*' marks a row in which brokers differ, '-' a feature or API that a
+broker lacks. Brokers that do not answer follow below the table, each with the reason.\
 """,
         """\
 examples:
   featuregate matrix --bootstrap-server localhost:9092
   featuregate matrix --bootstrap-server localhost:9092 --all --output json
 
-exit codes: 0 every known broker answered, 2 some or all were silent, 64 wrong usage\
+exit codes: 0 every known broker answered, 2 some or all did not, 64 wrong usage\
 """,
     ),
     "check": CommandHelp(
-        "say whether a requirement holds, and why",
+        "check whether the cluster meets a requirement, and why",
         """\
-Say whether the cluster meets a requirement, broker by broker.
+Check whether the cluster meets a requirement, broker by broker.
 
 A requirement is the name of a preset (see 'featuregate explain --list'), or a text: levels of features and versions
-of APIs, joined with & and |, in brackets where needed. One silent broker is enough to make an API requirement unknown.\
+of APIs, joined with & and |, in brackets where needed. An API requirement is unknown as soon as one broker does not
+answer.\
 """,
         """\
 examples:
@@ -96,11 +97,11 @@ exit codes: 0 open, 1 closed, 2 unknown, 64 wrong usage\
 """,
     ),
     "explain": CommandHelp(
-        "say what a preset requires, where that comes from, and what it does not prove",
+        "explain what a preset requires, its sources, and what it does not prove",
         """\
-Say what a preset requires, where that comes from, and what it does not prove.
+Explain what a preset requires, its sources, and what it does not prove.
 
-With a cluster given, say also whether that cluster meets it.\
+With the options of a cluster, also check whether that cluster meets it.\
 """,
         """\
 examples:
@@ -114,10 +115,10 @@ exit codes: 0 explained, 64 no such preset; with a cluster those of check: 0 ope
     "watch": CommandHelp(
         "print a line for each change, live",
         """\
-Ask again and again, and print one line for each change: a broker that went silent or came back with other software,
-a level that rose or fell, a gate that opened or closed. An epoch that merely rises is no change.
+Poll the cluster, and print one line for each change: a broker stopped answering or came back with other software, a
+level rose or fell, a gate opened or closed. A higher epoch alone is not a change.
 
-Gates are live here: they are open only while the cluster proves them.\
+Gates are live here: a gate is open only while the cluster proves its requirement.\
 """,
         """\
 examples:
@@ -125,17 +126,17 @@ examples:
   featuregate watch --bootstrap-server localhost:9092 --gate eos=kip447 --gate "next=group.version>=1"
   featuregate watch --bootstrap-server localhost:9092 --output json --for 60
 
-exit codes: 0 stopped by Ctrl-C or by --for, 2 nobody ever answered, 64 wrong usage\
+exit codes: 0 stopped by Ctrl-C or by --for, 2 no broker ever answered, 64 wrong usage\
 """,
     ),
     "doctor": CommandHelp(
-        "say what is wrong with this cluster or this configuration",
+        "find what is wrong with a cluster or a configuration",
         """\
-Look for what is wrong, and say it in plain words: in the configuration, on the way to each bootstrap address
-(name, port, TLS, authentication, the kind of listener), and in the cluster (silent brokers, mixed releases,
-features that are finalized below what all brokers support, an epoch that stands still).
+Find what is wrong in the configuration, with the connection to each bootstrap address (name, port, TLS,
+authentication, kind of listener), and in the cluster (brokers that do not answer, mixed releases, features that are
+finalized below what all brokers support, an epoch that does not rise).
 
-It asks twice, two seconds apart, because an epoch that stands still shows only in time.\
+The brokers are asked twice, two seconds apart, to see whether the epoch rises.\
 """,
         """\
 examples:
@@ -146,14 +147,14 @@ exit codes: 0 nothing is wrong (there may be notes), 1 at least one error, 2 at 
 """,
     ),
     "plan": CommandHelp(
-        "say what an update of features would do; changes nothing",
+        "predict what an update of features would do; changes nothing",
         """\
-Say what the controller would say to an upgrade, a downgrade or a disable, by its own rules and in its own words: what
-every registered broker can run, levels on the way that changed the metadata, what a level depends on. Say also which
-presets it opens and closes, and whether it affects an app that has switched for good: name such apps by --latches, the
-folder of their FileLatchStore, or by --gate.
+Predict how the controller would answer an upgrade, a downgrade or a disable, by the controller's own rules and in its
+own words: which levels every registered broker supports, which levels in between changed the metadata, what a level
+depends on. Show also which presets the update opens and closes, and which apps with a latched gate it affects: name
+such apps by --latches, the folder of their FileLatchStore, or by --gate.
 
-It needs no right on the cluster. It is a forecast; 'upgrade --dry-run' asks the controller itself.\
+A plan needs no right on the cluster. It is a prediction; 'upgrade --dry-run' asks the controller itself.\
 """,
         """\
 examples:
@@ -163,15 +164,16 @@ examples:
   featuregate plan disable --feature group.version --gate next=kip848 --bootstrap-server localhost:9092
   featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092 --controllers localhost:9093
 
-exit codes: 0 it would be accepted, 1 refused, or it would affect a named app, 2 unknown, 64 wrong usage\
+exit codes: 0 it would be accepted, 1 refused, or a named app would be affected, 2 unknown, 64 wrong usage\
 """,
     ),
     "upgrade": CommandHelp(
         "raise finalized levels, as kafka-features does",
         """\
-Raise finalized levels: each that --feature names, or all that go with a release. Needs ALTER on the cluster.
+Raise finalized levels: the levels that --feature names, or all levels of a release. Needs ALTER on the cluster.
 
-From Kafka 4.0 on, one refusal stops all; before, each feature stands by itself. The output is that of kafka-features.\
+From Kafka 4.0 on, one refused feature fails the whole request; before 4.0 the controller decides feature by feature.
+The output is that of kafka-features.\
 """,
         """\
 examples:
@@ -180,74 +182,74 @@ examples:
   featuregate --bootstrap-server localhost:9092 upgrade --feature group.version=1 --feature transaction.version=2
   featuregate upgrade --feature share.version=1 --bootstrap-server localhost:9092 --output json
 
-exit codes: 0 done, 1 anything else, as in kafka-features\
+exit codes: 0 done, 1 any failure, as in kafka-features\
 """,
     ),
     "downgrade": CommandHelp(
         "lower finalized levels, as kafka-features does",
         """\
-Lower finalized levels. Needs ALTER on the cluster. On a terminal it shows the plan and asks first.
+Lower finalized levels. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.
 
-metadata.version goes down only where no level on the way changed the metadata; --unsafe changes nothing about that,
-because no release of Kafka carries out an unsafe downgrade of it.\
+metadata.version goes down only if no level in between changed the metadata. --unsafe does not help, because no release
+of Kafka carries out an unsafe downgrade of metadata.version.\
 """,
         """\
 examples:
   featuregate --bootstrap-server localhost:9092 downgrade --feature metadata.version=27 --dry-run
   featuregate --bootstrap-server localhost:9092 downgrade --feature transaction.version=1 --yes --wait 30
 
-exit codes: 0 done, 1 anything else, as in kafka-features\
+exit codes: 0 done, 1 any failure, as in kafka-features\
 """,
     ),
     "disable": CommandHelp(
         "lower features to 0, as kafka-features does",
         """\
-Lower features to level 0. Needs ALTER on the cluster. On a terminal it shows the plan and asks first.\
+Lower features to level 0. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.\
 """,
         """\
 examples:
   featuregate --bootstrap-server localhost:9092 disable --feature share.version --dry-run
   featuregate --bootstrap-server localhost:9092 disable --feature share.version --yes
 
-exit codes: 0 done, 1 anything else, as in kafka-features\
+exit codes: 0 done, 1 any failure, as in kafka-features\
 """,
     ),
     "upgrade-all": CommandHelp(
         "raise every feature to a release: KIP-584's verb for upgrade --release-version",
         """\
-Raise every feature to the levels of a release: by default of the newest that every broker which answers can run, and
-with ZooKeeper to the highest level that every broker can run.
-It is 'upgrade --release-version VERSION' by the name and with the output that KIP-584 gave it. Sent is what moves, and
-can: a line on standard error says what is left out, and why.\
+Raise every feature to the levels of a release: by default the newest release that every answering broker can run, with
+ZooKeeper the highest level that every broker can run.
+This is 'upgrade --release-version VERSION' with the name and the output of KIP-584. The request holds only the features
+that change; lines on standard error name the others, and why they are left out.\
 """,
         """\
 examples:
   featuregate --bootstrap-server localhost:9092 upgrade-all --dry-run
   featuregate --bootstrap-server localhost:9092 upgrade-all --release-version 4.2 --wait 30
 
-exit codes: 0 done, 1 anything else\
+exit codes: 0 done, 1 any failure\
 """,
     ),
     "downgrade-all": CommandHelp(
         "lower every feature to a release: KIP-584's verb for downgrade --release-version",
         """\
-Lower every feature to the levels of a release. It is 'downgrade --release-version VERSION' by the name and with the
-output that KIP-584 gave it. Sent is what moves, and can: features that are lower already and kraft.version, which never
-goes down, are left out. On a terminal it shows the plan and asks first.\
+Lower every feature to the levels of a release. This is 'downgrade --release-version VERSION' with the name and the
+output of KIP-584. The request leaves out features that are lower already, and kraft.version, which never goes down.
+On a terminal the command shows the plan and asks first.\
 """,
         """\
 examples:
   featuregate --bootstrap-server localhost:9092 downgrade-all --release-version 4.1 --dry-run
 
-exit codes: 0 done, 1 anything else\
+exit codes: 0 done, 1 any failure\
 """,
     ),
     "version-mapping": CommandHelp(
         "print the level of each feature at a release, as kafka-features does",
         """\
-Print the level of each feature that goes with a release or a metadata.version. No cluster is asked.
+Print the level of each feature at a release or a metadata.version. No cluster is asked.
 
-What kafka-features 4.3 knows it knows; beyond that, releases of our own table.\
+Releases that are newer than kafka-features 4.3 come from featuregate's own table.\
 """,
         """\
 examples:
@@ -255,20 +257,20 @@ examples:
   featuregate version-mapping --release-version 4.2
   featuregate version-mapping --release-version 4.4 --output json
 
-exit codes: 0 done, 1 anything else, as in kafka-features\
+exit codes: 0 done, 1 any failure, as in kafka-features\
 """,
     ),
     "feature-dependencies": CommandHelp(
-        "print what levels of features depend on, as kafka-features does",
+        "print which levels a level depends on, as kafka-features does",
         """\
-Print which levels of other features the controller asks for first. No cluster is asked.\
+Print the levels of other features that the controller requires first. No cluster is asked.\
 """,
         """\
 examples:
   featuregate feature-dependencies --feature eligible.leader.replicas.version=1
   featuregate feature-dependencies --feature group.version=1 --feature metadata.version=29
 
-exit codes: 0 done, 1 anything else, as in kafka-features\
+exit codes: 0 done, 1 any failure, as in kafka-features\
 """,
     ),
     "completion": CommandHelp(

@@ -1,4 +1,4 @@
-"""What became of an update, told as kafka-features tells it, or as JSON.
+"""The outcome of an update, printed as kafka-features or KIP-584 print it, or as JSON.
 
 Source: ``FeatureCommand.update`` of Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
 """
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
     from featuregate.admin.outcomes import Outcome
     from featuregate.admin.updates import LeftOut, Update
-    from featuregate.cli.requested_updates import Verb
+    from featuregate.cli.updates.requested import Verb
     from featuregate.view.cluster_view import View
 
-__all__ = ["advice", "as_json", "changes", "failed", "left_out_as_json", "lines", "not_sent"]
+__all__ = ["advice", "failure_count", "kip_584_lines", "left_out_lines", "left_out_to_json", "lines", "to_json"]
 
 _UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 
 def lines(verb: Verb, updates: tuple[Update, ...], errors: Mapping[str, str], *, dry_run: bool) -> list[str]:
-    """Return a line for each feature, by name; ``errors`` are the words of those that were refused."""
+    """Return a line for each feature, by name; ``errors`` holds the messages of the refused ones."""
     return [
         _line(verb, update, errors.get(update.feature), dry_run=dry_run)
         for update in sorted(updates, key=lambda update: update.feature)
     ]
 
 
-def failed(updates: tuple[Update, ...], errors: Mapping[str, str]) -> str:
-    """Return the last line, where anything was refused."""
+def failure_count(updates: tuple[Update, ...], errors: Mapping[str, str]) -> str:
+    """Return the last line, for an update with errors."""
     return f"{len(errors)} out of {len(updates)} operation(s) failed."
 
 
 def advice(outcome: Outcome) -> Iterator[str]:
-    """Say what to do about a refusal, where the controller's words do not: ours on top, so not for the drop-in."""
+    """Yield advice on refused features where the controller gives none. kafka-features has no such lines."""
     if any(one.error is not None and one.error.name == _UNAUTHORIZED for one in outcome.failures):
         yield "A dry run and a change need ALTER on the cluster."
     for one in outcome.failures:
@@ -46,39 +46,39 @@ def advice(outcome: Outcome) -> Iterator[str]:
             yield f"Did you mean {' or '.join(close)} by {name}?"
 
 
-def changes(outcome: Outcome, before: View) -> Iterator[str]:
-    """Yield a line for each feature, as KIP-584 lays out what ``upgrade-all`` and ``downgrade-all`` do.
+def kip_584_lines(outcome: Outcome, before: View) -> Iterator[str]:
+    """Yield a line for each feature, in the layout of KIP-584 for ``upgrade-all`` and ``downgrade-all``.
 
-    The lowest finalized level is shown where it deprecates levels.
+    The lowest finalized level appears only where it deprecates levels.
     """
     done = "OK (dry run)" if outcome.dry_run else "OK"
     for one in sorted(outcome.features, key=lambda one: one.update.feature):
         name, level = one.update.feature, before.level(one.update.feature)
-        what = f"[{_change(level, one.update.level).capitalize()}]"
+        change = f"[{_change(level, one.update.level).capitalize()}]"
         lowest = before.finalized_min.get(name)
-        deprecated = "" if lowest is None else f"ExistingFinalizedMinVersion: {_named(name, lowest):<15}  "
+        deprecated = "" if lowest is None else f"ExistingFinalizedMinVersion: {_level(name, lowest):<15}  "
         result = done if one.error is None else printable(one.error.message or one.error.name)
         yield (
-            f"{what:>11} Feature: {printable(name):<40}  {deprecated}"
-            f"ExistingFinalizedMaxVersion: {_named(name, level):<15}  "
-            f"NewFinalizedMaxVersion: {_named(name, one.update.level):<15}  Result: {result}"
+            f"{change:>11} Feature: {printable(name):<40}  {deprecated}"
+            f"ExistingFinalizedMaxVersion: {_level(name, level):<15}  "
+            f"NewFinalizedMaxVersion: {_level(name, one.update.level):<15}  Result: {result}"
         )
 
 
-def not_sent(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Say which features of a release are not sent, and why: in one line those that are there already."""
+def left_out_lines(left_out: Iterable[LeftOut]) -> Iterator[str]:
+    """Yield which features of a release are left out, and why; one line for all that have their level already."""
     left = tuple(left_out)
     if already := [f"{each.update.feature} {each.update.level}" for each in left if each.already and each.update.level]:
-        yield f"not sent, because the cluster is there already: {', '.join(already)}"
+        yield f"not sent, because the cluster has these levels already: {', '.join(already)}"
     for each in left:
         if not each.already:
             yield f"not sent: {each.update.feature} {each.why}"
 
 
-def as_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iterable[LeftOut]) -> dict[str, Any]:
+def to_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iterable[LeftOut]) -> dict[str, Any]:
     """Return the whole outcome as plain values (docs/reference/command-line.md).
 
-    ``before`` is the cluster as it was, None where it was not looked at.
+    ``before`` is the view before the update, None where the brokers were not asked.
     """
     return {
         "command": verb,
@@ -99,23 +99,23 @@ def as_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iter
             }
             for one in outcome.features
         ],
-        "left_out": [left_out_as_json(each) for each in left_out],
+        "left_out": [left_out_to_json(each) for each in left_out],
     }
 
 
-def left_out_as_json(left: LeftOut) -> dict[str, Any]:
-    """Return an update that is not sent as plain values."""
+def left_out_to_json(left: LeftOut) -> dict[str, Any]:
+    """Return an update that is left out as plain values."""
     return {"feature": left.update.feature, "current": left.current, "level": left.update.level, "why": left.why}
 
 
 def _change(before: int | None, after: int) -> str:
-    """Name a change as KIP-584 does; an unknown level counts as none."""
+    """Return KIP-584's name of a change; an unknown level counts as 0."""
     if not after:
         return "delete"
     return "add" if not before else "upgrade" if after >= before else "downgrade"
 
 
-def _named(feature: str, level: int | None) -> str:
+def _level(feature: str, level: int | None) -> str:
     return level_name(feature, level) if level else "-"
 
 
@@ -124,5 +124,5 @@ def _line(verb: Verb, update: Update, error: str | None, *, dry_run: bool) -> st
     if error is None:
         done = "disabled." if verb == "disable" else f"{verb}d to {level}."
         return f"{name} {'can be' if dry_run else 'was'} {done}"
-    what = f"disable {name}" if verb == "disable" else f"{verb} {name} to {level}"
-    return f"{'Can not' if dry_run else 'Could not'} {what}. {printable(error)}"
+    action = f"disable {name}" if verb == "disable" else f"{verb} {name} to {level}"
+    return f"{'Can not' if dry_run else 'Could not'} {action}. {printable(error)}"

@@ -1,0 +1,207 @@
+"""The built-in commands: the module that runs each one, and its options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate.cli.arguments.options import named_requirement, positive_seconds
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+__all__ = ["COMMANDS", "Command"]
+
+
+class Command(NamedTuple):
+    """One built-in command."""
+
+    module: str
+    """The module of `featuregate.cli.commands` that runs it."""
+    add_options: Callable[[argparse.ArgumentParser], None]
+    """Adds the options that only this command or its group has."""
+    output: str | None
+    """What ``--output`` chooses between; None for a command without ``--output`` and without a cluster."""
+
+
+def _describe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--node-id", metavar="N", type=int, help="ask only the node with this id (default: ask all nodes and merge)"
+    )
+    parser.add_argument(
+        "--style",
+        choices=("columns", "legacy"),
+        default="columns",
+        help="columns: as kafka-features 4.3 prints; legacy: with tabs, as 3.3 to 4.2 print (default: columns)",
+    )
+
+
+def _matrix(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="also show the APIs on which all brokers agree")
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "requirement", metavar="REQUIREMENT", help='a preset, such as kip447, or a text: "group.version>=1 & Fetch>=12"'
+    )
+    parser.add_argument(
+        "--wait", metavar="SECONDS", type=positive_seconds, help="repeat until the requirement is met, at most so long"
+    )
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("preset", metavar="PRESET", nargs="?", help="such as kip447")
+    parser.add_argument("--list", action="store_true", help="list the presets")
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
+    _add_gates(parser, "print a line when this gate opens or closes; may be repeated")
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=5.0,
+        help="time between polls of a cluster that does not change; shorter while it changes (default: 5)",
+    )
+    parser.add_argument(
+        "--for", metavar="SECONDS", dest="duration", type=positive_seconds, help="stop after so long (default: never)"
+    )
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+
+
+def _upgrade(parser: argparse.ArgumentParser) -> None:
+    _add_levels(parser, "upgrade")
+    _add(parser, "--dry-run", "--wait")
+
+
+def _downgrade(parser: argparse.ArgumentParser) -> None:
+    _add_levels(parser, "downgrade")
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait")
+
+
+def _disable(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--feature", metavar="NAME", action="append", help="a feature to disable; may be repeated")
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait")
+
+
+def _upgrade_all(parser: argparse.ArgumentParser) -> None:
+    _add_release(parser, "upgrade to (default: the newest that every broker can run)")
+    _add(parser, "--dry-run", "--wait")
+
+
+def _downgrade_all(parser: argparse.ArgumentParser) -> None:
+    _add_release(parser, "downgrade to", required=True)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait")
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
+    )
+    _add_levels(parser, "upgrade or downgrade")
+    _add(parser, "--unsafe")
+    parser.add_argument(
+        "--controllers",
+        metavar="HOST:PORT",
+        help="KRaft controllers to ask beside the brokers: the controllers must support a level too",
+    )
+    parser.add_argument(
+        "--latches",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="the folder, or a file of it, where an app keeps its latches: show whether the app would be affected",
+    )
+    _add_gates(parser, "a latched requirement of an app: show whether the app would be affected; may be repeated")
+
+
+def _version_mapping(parser: argparse.ArgumentParser) -> None:
+    _add_release(parser, "look up (default: the newest of kafka-features 4.3)")
+
+
+def _feature_dependencies(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--feature",
+        metavar="NAME=LEVEL",
+        action="append",
+        required=True,
+        help="a level to look up, such as eligible.leader.replicas.version=1; may be repeated",
+    )
+
+
+_SHARED: Final[dict[str, dict[str, Any]]] = {
+    "--unsafe": {
+        "action": "store_true",
+        "help": "request an unsafe downgrade; no release of Kafka carries one out for metadata.version",
+    },
+    "--dry-run": {"action": "store_true", "help": "ask the controller whether it would; change nothing"},
+    "--yes": {"action": "store_true", "help": "do not ask for confirmation, which only a terminal is asked for anyway"},
+    "--wait": {
+        "metavar": "SECONDS",
+        "type": positive_seconds,
+        "help": "afterwards wait until every broker shows the levels, at most so long",
+    },
+}
+
+
+def _add(parser: argparse.ArgumentParser, *names: str) -> None:
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
+
+
+def _add_gates(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument(
+        "--gate",
+        metavar="NAME=REQUIREMENT",
+        dest="gates",
+        action="append",
+        default=[],
+        type=named_requirement,
+        help=meaning,
+    )
+
+
+def _add_levels(parser: argparse.ArgumentParser, verb: str) -> None:
+    parser.add_argument(
+        "--feature",
+        metavar="NAME=LEVEL",
+        action="append",
+        help=f"a feature to {verb}, such as group.version=1 or metadata.version=4.2-IV1; may be repeated",
+    )
+    parser.add_argument("--metadata", metavar="VERSION", help="deprecated: the metadata.version, such as 3.9-IV0")
+    _add_release(parser, f"{verb} every feature to")
+
+
+def _add_release(parser: argparse.ArgumentParser, verb: str, **options: Any) -> None:
+    parser.add_argument(
+        "--release-version",
+        metavar="VERSION",
+        help=f"a release, such as 4.2, or a metadata.version, such as 4.2-IV1, to {verb}",
+        **options,
+    )
+
+
+_SENTENCES: Final = "sentences, or one JSON object"
+_KAFKA_FEATURES: Final = "the text of kafka-features, or one JSON object"
+
+COMMANDS: Final = {
+    "describe": Command("describe", _describe, "the text of kafka-features, or the whole view as JSON"),
+    "matrix": Command("matrix", _matrix, "a table, or one JSON object"),
+    "check": Command("check", _check, _SENTENCES),
+    "explain": Command("explain", _explain, _SENTENCES),
+    "watch": Command("watch", _watch, "one line for each change, or one JSON object on a line"),
+    "doctor": Command("doctor", lambda _: None, _SENTENCES),
+    "plan": Command("plan", _plan, _SENTENCES),
+    "upgrade": Command("change", _upgrade, _KAFKA_FEATURES),
+    "downgrade": Command("change", _downgrade, _KAFKA_FEATURES),
+    "disable": Command("change", _disable, _KAFKA_FEATURES),
+    "upgrade-all": Command("change", _upgrade_all, _KAFKA_FEATURES),
+    "downgrade-all": Command("change", _downgrade_all, _KAFKA_FEATURES),
+    "version-mapping": Command("lookup", _version_mapping, _KAFKA_FEATURES),
+    "feature-dependencies": Command("lookup", _feature_dependencies, "the text of kafka-features, or a JSON array"),
+    "completion": Command("completion", _completion, None),
+}
+"""By name, in the order of ``--help``."""

@@ -1,0 +1,108 @@
+"""From an argument list to the command and its options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from featuregate.cli.arguments.commands import COMMANDS
+from featuregate.cli.arguments.help_texts import COMMANDS_HELP, DESCRIPTION, EPILOG
+from featuregate.cli.arguments.options import add_cluster_options, add_output
+from featuregate.cli.exit_codes import CommandError, usage_error
+from featuregate.cli.output import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from featuregate.cli.plugin import Plugin
+
+__all__ = ["Parser", "all_plugins", "build_parser", "parse_arguments"]
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises `CommandError` instead of exiting, and accepts no abbreviated option."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("allow_abbrev", False)
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the message that argparse would print."""
+        raise usage_error(message, self.prog.rpartition(" ")[2])
+
+
+def build_parser(plugins: Mapping[str, Plugin]) -> Parser:
+    """Return the parser of the whole command line.
+
+    ``args.command`` is the name of the command; ``args.plugin`` its plugin, None for a built-in command.
+    """
+    parser = Parser(prog=PROGRAM, description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    add_cluster_options(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
+    for name, page in (COMMANDS_HELP | {name: plugin.HELP for name, plugin in plugins.items()}).items():
+        plugin = plugins.get(name)
+        command = commands.add_parser(name, help=page.summary, description=page.description, epilog=page.epilog)
+        command.set_defaults(plugin=plugin)
+        if plugin is not None:
+            plugin.add_options(command)
+            continue
+        COMMANDS[name].add_options(command)
+        if (output := COMMANDS[name].output) is not None:
+            add_output(command, output)
+            add_cluster_options(command, default=argparse.SUPPRESS)
+    return parser
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse an argument list. ``--help`` and ``--version`` print, and raise SystemExit.
+
+    Raises
+    ------
+    CommandError
+        The list is not valid; the error holds the one line to print.
+    """
+    args, unrecognized = build_parser(_plugins_for(argv)).parse_known_args(argv)
+    if unrecognized:
+        raise usage_error(f"unrecognized arguments: {' '.join(unrecognized)}", args.command)
+    if args.bootstrap_server is not None and args.bootstrap_controller is not None:
+        # argparse finds the pair where both stand on the same side of the command; here one stands on each side.
+        raise usage_error("argument --bootstrap-controller: not allowed with argument --bootstrap-server", args.command)
+    return args
+
+
+def all_plugins() -> dict[str, Plugin]:
+    """Load the commands of all other packages."""
+    from featuregate.cli import plugin_loader  # noqa: PLC0415 - a built-in command starts without it
+
+    return plugin_loader.load_all(COMMANDS)
+
+
+def _plugins_for(argv: Sequence[str]) -> dict[str, Plugin]:
+    command = _command_of(argv)
+    if command in COMMANDS:
+        return {}
+    if command is None or any(word in {"-h", "--help"} for word in argv[: argv.index(command)]):
+        return {} if "--version" in argv else all_plugins()
+    from featuregate.cli import plugin_loader  # noqa: PLC0415 - see all_plugins
+
+    return plugin_loader.find(command) or all_plugins()  # for an error that names every command
+
+
+def _command_of(argv: Sequence[str]) -> str | None:
+    """Return the word that names the command; the whole parser reports every mistake."""
+    parser = Parser(prog=PROGRAM, add_help=False)
+    add_cluster_options(parser)
+    parser.add_argument("command", nargs="?")
+    try:
+        command: str | None = parser.parse_known_args(argv)[0].command
+    except CommandError:
+        return None
+    return command
+
+
+def _version() -> str:
+    import featuregate  # noqa: PLC0415 - this module is imported while the package is
+
+    return featuregate.__version__

@@ -1,0 +1,258 @@
+"""Findings about a cluster, from two views of it. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.admin.updates import moving, upgrade
+from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
+from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.tables import runs
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import Release
+from featuregate.view.cluster_view import merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.cluster_view import View
+
+__all__ = ["broker_list_findings", "cluster_findings", "outside_support"]
+
+_FEATURES_FROM: Final = 3
+
+
+def broker_list_findings(*, registered: bool, role: str) -> Iterator[Finding]:
+    """Yield a note where the cluster does not list brokers that are down."""
+    if not registered and role == "broker":
+        yield Finding(
+            severity="note",
+            code="broker-list-unregistered",
+            where="cluster",
+            problem="This cluster lists only the brokers that are running.",
+            evidence="brokers before 4.0 do not list the other registered brokers (KIP-1073)",
+            advice="a broker that is down for an upgrade may return with old software: let apps list the brokers with "
+            'broker_list="bootstrap", or set forget_after to more than the duration of an upgrade',
+        )
+
+
+def cluster_findings(first: View, second: View) -> Iterator[Finding]:
+    """Yield the findings from two views, some seconds apart."""
+    yield from _silent(second)
+    yield from _mixed_releases(second)
+    yield from _not_everywhere(second)
+    yield from _outside_support(second)
+    yield from _upgrades(second)
+    yield from _hidden_features(second)
+    yield from _epochs(first, second)
+
+
+def _silent(view: View) -> Iterator[Finding]:
+    for broker in view.missing:
+        assert broker.failure is not None
+        yield Finding(
+            severity="error",
+            code="broker-silent",
+            where=broker.name,
+            problem=f"The cluster lists this {broker.role}, but it does not answer.",
+            evidence=broker.failure.text,
+            advice=_silent_broker_advice(broker),
+        )
+
+
+def _silent_broker_advice(broker: BrokerAnswer) -> str:
+    assert broker.failure is not None
+    if broker.failure.kind == "ConnectFailed" and "resolving" in broker.failure.text:
+        return f"make {broker.host!r} resolve on this machine, or set advertised.listeners to a name that resolves"
+    if broker.failure.kind == "ConnectFailed":
+        return "start it, or check that its advertised.listeners is an address that this machine can reach"
+    if broker.failure.kind == "REBOOTSTRAP_REQUIRED":
+        return "another node listens at its address: check advertised.listeners, port forwarding and proxies"
+    if broker.failure.kind == "TimedOut":
+        return "check for a firewall and for a process that hangs; until it answers, no gate over APIs opens"
+    return "check its log; until it answers, no gate over APIs opens"
+
+
+def _mixed_releases(view: View) -> Iterator[Finding]:
+    releases: dict[str, list[BrokerAnswer]] = {}
+    for broker in view.answering:
+        releases.setdefault(_release(broker), []).append(broker)
+    if len(releases) > 1:
+        yield Finding(
+            severity="warning",
+            code="mixed-releases",
+            where="cluster",
+            problem="The brokers run different releases of Kafka.",
+            evidence="; ".join(f"{_names(brokers)} {release}" for release, brokers in releases.items()),
+            advice="finish the rolling upgrade; until then the cluster can do only what its oldest brokers can",
+        )
+    elif view.mixed:
+        yield Finding(
+            severity="warning",
+            code="mixed-brokers",
+            where="cluster",
+            problem="The brokers offer different APIs or features.",
+            evidence=f"all seem {next(iter(releases))}",
+            advice="'featuregate matrix' shows the difference; a rolling restart or a setting may explain it",
+        )
+
+
+def _release(broker: BrokerAnswer) -> str:
+    """Name the newest release whose APIs and features the broker all has."""
+    alone = merge([broker], cluster_id=None, role=broker.role, seen_at=broker.answered_at)
+    fits = [release for release in captured_releases() if evaluate(alone, Release(release)).open]
+    return f"like {fits[-1]}" if fits else "of an unknown release"
+
+
+def _not_everywhere(view: View) -> Iterator[Finding]:
+    """Yield one finding for each set of brokers, because an upgrade brings several features at once."""
+    names: dict[tuple[BrokerAnswer, ...], list[str]] = {}
+    for name in sorted({name for broker in view.answering for name in broker.supported} - set(view.supported)):
+        lacking = tuple(b for b in view.answering if b.can_run(name) is None and not b.hides_features)
+        names.setdefault(lacking, []).append(name)
+    for lacking, lacked in names.items():
+        if lacking:
+            yield Finding(
+                severity="warning",
+                code="feature-not-everywhere",
+                where=_names(lacking),
+                problem=f"Not every {view.role} can run {', '.join(lacked)}.",
+                evidence=f"{len(lacking)} of {len(view.answering)} that answered do not list it",
+                advice="a feature that a broker lacks cannot be finalized: upgrade these brokers first",
+            )
+
+
+def outside_support(view: View) -> dict[str, list[BrokerAnswer]]:
+    """Return the features that are finalized below or above what brokers support, each with these brokers.
+
+    Of a broker that leaves features out of ApiVersions v3 (KAFKA-17011), only the listed features count.
+    """
+    if view.epoch < 0:
+        return {}
+    outside = {
+        name: [broker for broker in view.answering if not _supports(broker, name, level)]
+        for name, level in sorted(view.finalized.items())
+    }
+    return {name: brokers for name, brokers in outside.items() if brokers}
+
+
+def _supports(broker: BrokerAnswer, name: str, level: int) -> bool:
+    supported = broker.can_run(name)
+    return broker.hides_features if supported is None else supported.min <= level <= supported.max
+
+
+def _outside_support(view: View) -> Iterator[Finding]:
+    for name, brokers in outside_support(view).items():
+        level = view.finalized[name]
+        lowest = [supported.min for broker in brokers if (supported := broker.can_run(name))]
+        below = len(lowest) == len(brokers) and level < min(lowest)
+        yield Finding(
+            severity="error",
+            code="finalized-below-support" if below else "finalized-beyond-support",
+            where=_names(brokers),
+            problem=f"{name} is finalized at {level_name(name, level)}, which these brokers do not list as supported.",
+            evidence=", ".join(f"{broker.name}: {_range(name, broker)}" for broker in brokers),
+            advice=f"raise the level to one that they support: featuregate upgrade --feature {name}={max(lowest)}"
+            if below
+            else "run a release that supports it, at least the one with which the cluster was upgraded",
+        )
+
+
+def _upgrades(view: View) -> Iterator[Finding]:
+    if view.epoch < 0 or view.incomplete:
+        return
+    below = {
+        name: range_.max for name, range_ in sorted(view.supported.items()) if (view.level(name) or 0) < range_.max
+    }
+    below = {update.feature: update.level for update in moving(upgrade(below), view).updates} if below else {}
+    if below:
+        levels = (
+            f"{name} {level_name(name, view.level(name) or 0)}, all can run {level_name(name, top)}"
+            for name, top in below.items()
+        )
+        options = " ".join(f"--feature {name}={top}" for name, top in below.items())
+        yield Finding(
+            severity="note",
+            code="upgrade-possible",
+            where="cluster",
+            problem="Features are finalized below what all brokers can run.",
+            evidence="; ".join(levels),
+            advice=f"when no rollback to the old release is planned: featuregate upgrade {options}",
+        )
+
+
+def _range(name: str, broker: BrokerAnswer) -> str:
+    supported = broker.can_run(name)
+    return "none" if supported is None else f"{level_name(name, supported.min)} to {level_name(name, supported.max)}"
+
+
+def _hidden_features(view: View) -> Iterator[Finding]:
+    hiding = [broker for broker in view.answering if broker.hides_features]
+    if hiding:
+        yield Finding(
+            severity="note",
+            code="features-hidden",
+            where=_names(hiding),
+            problem="These brokers may support more features than they list.",
+            evidence="they answer ApiVersions up to v3, which leaves out features that start at level 0 (KAFKA-17011)",
+            advice="upgrade to 3.9 or newer to see them; the finalized levels are complete",
+        )
+    old = [b for b in view.answering if b.asked_version is not None and b.asked_version < _FEATURES_FROM]
+    if old:
+        yield Finding(
+            severity="note",
+            code="features-unknown",
+            where=_names(old),
+            problem="These brokers do not list features.",
+            evidence=f"they answer ApiVersions up to v{max(b.asked_version or 0 for b in old)}; features came with v3",
+            advice="use requirements on API versions; features need Kafka 2.7 or newer",
+        )
+
+
+def _epochs(first: View, second: View) -> Iterator[Finding]:
+    kraft = METADATA_VERSION in second.finalized or any(METADATA_VERSION in b.supported for b in second.answering)
+    if not kraft or not second.answering:
+        return
+    silent = [broker for broker in second.answering if broker.epoch < 0]
+    if silent:
+        yield Finding(
+            severity="error",
+            code="no-epoch",
+            where=_names(silent),
+            problem="These nodes do not know which levels are finalized.",
+            evidence="they return no epoch",
+            advice="check whether the controllers have a quorum, and whether these nodes can reach them",
+        )
+    if second.role == "controller":
+        return  # a controller's epoch rises with features only
+    behind = [broker for broker in second.answering if 0 <= broker.epoch < first.epoch]
+    if second.epoch >= 0 and second.epoch == first.epoch:
+        yield Finding(
+            severity="warning",
+            code="epoch-frozen",
+            where="cluster",
+            problem="The epoch does not rise, so no broker receives metadata from the controller.",
+            evidence=f"epoch {second.epoch} in both views, {second.seen_at - first.seen_at:.1f} s apart; "
+            "it rises twice a second on an idle cluster",
+            advice="check whether the controllers have a quorum; with metadata.max.idle.interval.ms=0 it is normal",
+        )
+    elif behind:
+        yield Finding(
+            severity="warning",
+            code="broker-behind",
+            where=_names(behind),
+            problem="The finalized features of these brokers are out of date.",
+            evidence=", ".join(f"{broker.name} is at epoch {broker.epoch}" for broker in behind)
+            + f"; epoch {first.epoch} was reached {second.seen_at - first.seen_at:.1f} s before",
+            advice="check whether they can reach the controller; featuregate uses the levels with the highest epoch",
+        )
+
+
+def _names(brokers: Sequence[BrokerAnswer]) -> str:
+    if len(brokers) == 1:
+        return brokers[0].name
+    numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
+    return f"{brokers[0].role}s " + ",".join(
+        filter(None, [numbers, *(broker.address for broker in brokers if broker.node_id is None)])
+    )

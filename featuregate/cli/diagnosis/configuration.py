@@ -1,0 +1,60 @@
+"""Findings about the configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.cli.diagnosis.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from featuregate.config import Settings
+    from featuregate.errors import ConfigError
+
+__all__ = ["configuration_findings", "invalid_configuration"]
+
+
+def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
+    """Yield the properties without effect, and the checks of certificates that are turned off."""
+    used = {"ssl.": settings.protocol.endswith("SSL"), "sasl.": settings.protocol.startswith("SASL_")}
+    for prefix, has_effect in used.items():
+        names = [name for name in properties if name.removeprefix("kafka.").startswith(prefix)]
+        if names and not has_effect:
+            yield Finding(
+                severity="warning",
+                code=f"{prefix.rstrip('.')}-ignored",
+                where="configuration",
+                problem=f"Settings of {prefix.rstrip('.').upper()} have no effect.",
+                evidence=f"security.protocol is {settings.protocol}; set are {', '.join(sorted(names))}",
+                advice="set security.protocol to the protocol of the listener, or remove these properties",
+            )
+    if settings.tls is not None and not settings.tls.verify:
+        yield _unsafe(
+            "certificate-unchecked", "Certificates are not checked, so an attacker in between can read and answer."
+        )
+    elif settings.tls is not None and not settings.tls.check_hostname:
+        yield _unsafe("host-unchecked", "Host names in certificates are not checked: any trusted certificate passes.")
+
+
+def invalid_configuration(error: ConfigError) -> Finding:
+    """Return the finding for a property that is not valid."""
+    return Finding(
+        severity="error",
+        code="configuration",
+        where="configuration",
+        problem=f"{error.key} is not valid.",
+        evidence=error.problem,
+        advice="docs/reference/configuration lists the properties and their values",
+    )
+
+
+def _unsafe(code: str, problem: str) -> Finding:
+    return Finding(
+        severity="warning",
+        code=code,
+        where="configuration",
+        problem=problem,
+        evidence="enable.ssl.certificate.verification, ssl.endpoint.identification.algorithm",
+        advice="set ssl.ca.location to the authority that signed the certificates, and connect by a name in them",
+    )

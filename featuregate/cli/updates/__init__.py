@@ -1,0 +1,1 @@
+"""Updates of finalized features: what the user requested, and how the outcome is printed."""
