@@ -1,10 +1,11 @@
-"""Carries bytes, decides nothing: TCP, TLS, SASL and bounds.
+"""Connections to brokers: TCP, TLS, SASL and time limits. This package moves bytes and decides nothing.
 
-- `featuregate.net.probe` finds every node of a cluster and asks each;
-- `featuregate.net.cluster_metadata` asks one who the others are;
-- `featuregate.net.connection` is one connection: open, negotiate, authenticate, request, close;
-- `featuregate.net.dial`, `featuregate.net.carrier`, `featuregate.net.tls`, `featuregate.net.sasl` and
-  `featuregate.credentials.tokens` are its parts.
+- `featuregate.net.probe` sends ApiVersions to every node of a cluster;
+- `featuregate.net.cluster_metadata` fetches the list of these nodes;
+- `featuregate.net.controller` sends a request to the active controller;
+- `featuregate.net.sasl` authenticates a connection;
+- `featuregate.net.connection` is one connection: open, negotiate, request, close;
+- `featuregate.net.dial`, `featuregate.net.carrier` and `featuregate.net.tls` are its parts.
 
-Every wait here has a bound, and every failure is a `FeatureGateError`.
+Every wait has a limit, and every failure is a `FeatureGateError`.
 """

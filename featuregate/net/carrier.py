@@ -14,7 +14,7 @@ __all__ = ["Carrier"]
 
 
 class Carrier(asyncio.Protocol):
-    """Feeds a session with what arrives. Where nobody waits for anything, no more than one read is taken in."""
+    """Feeds a session with received bytes. While no caller waits for an event, it takes in one read at most."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -23,14 +23,14 @@ class Carrier(asyncio.Protocol):
         self._paused = False
         self._over = False
         self.lost: Exception | None = None
-        """Why the connection ended, where the system says."""
+        """The error with which the connection ended, if any."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin (called by the loop)."""
+        """Keep the transport (called by the loop)."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take in what arrived; a peer that talks without being asked is not listened to."""
+        """Take in bytes, and stop reading from a peer that sends without being asked."""
         self.session.receive_data(data)
         if self._waiter is None and self._transport is not None:
             self._transport.pause_reading()
@@ -38,7 +38,7 @@ class Carrier(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> None:
-        """Note that the peer will say no more."""
+        """Note that the peer sends no more."""
         self._end()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,7 +53,7 @@ class Carrier(asyncio.Protocol):
     async def event(self) -> Event:
         """Send what the session has queued, and wait for the next event; after the end it is always Disconnected.
 
-        There is no bound: the caller has one.
+        The wait has no limit here: the caller sets one.
         """
         while (event := self.session.next_event()) is None:
             if self._over:
@@ -63,12 +63,12 @@ class Carrier(asyncio.Protocol):
         return event
 
     def peer_names(self) -> tuple[str, ...]:
-        """Give the names in the peer's certificate, which TLS has verified; empty without TLS."""
+        """Return the names in the peer's verified certificate; empty without TLS."""
         certificate = self._transport.get_extra_info("peercert") if self._transport is not None else None
         return tuple(value for _, value in (certificate or {}).get("subjectAltName", ()))
 
     def close(self) -> None:
-        """Drop the connection at once; nothing that is still to be said matters."""
+        """Close the connection at once, and drop what is not sent yet."""
         if self._transport is not None:
             self._transport.abort()
 

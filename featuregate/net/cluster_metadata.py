@@ -1,6 +1,6 @@
-"""Who belongs to the cluster: one node is asked, and names the others.
+"""Fetch the broker list of a cluster from one of its nodes.
 
-DescribeCluster where the node knows it (2.8 and newer, KIP-700), Metadata elsewhere.
+The request is DescribeCluster where the node supports it (2.8 and newer, KIP-700), and Metadata elsewhere.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from featuregate.errors import (
 from featuregate.kafka_errors import broker_error
 from featuregate.net.connection import Connection
 from featuregate.net.race import race
+from featuregate.net.sasl import authenticate
 from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, MetadataRequest, Node
-from featuregate.wire.session import Identity
+from featuregate.wire.session import ExpectedNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,15 +36,23 @@ if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource
     from featuregate.wire.session import Negotiated
 
-__all__ = ["BrokerList", "Found", "check_role", "find", "from_bootstrap", "identity_of"]
+__all__ = [
+    "BrokerList",
+    "FetchedBrokerList",
+    "address_of",
+    "bootstrap_broker_list",
+    "check_role",
+    "expected_node",
+    "fetch_broker_list",
+]
 
 _STAGGER: Final = 0.5
-"""Seconds before the next node is asked beside one that says nothing."""
+"""Seconds without an answer before the next node is asked as well."""
 _KNOWN_FIRST: Final = 3
-"""So many known nodes are tried before the bootstrap list, and the others after it: all may be gone."""
+"""Number of known nodes that are tried before the bootstrap list; the others come after it, since all may be gone."""
 _MOST_NODES: Final = 10_000
 _LONGEST_NAME: Final = 255
-"""Characters: of a host as DNS has it, and more than any cluster id has."""
+"""Characters: the longest host name in DNS, and more than any cluster id has."""
 _BROKER_NOT_AVAILABLE: Final = 8
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _FENCED_FROM: Final = 2
@@ -56,34 +65,40 @@ class BrokerList:
     """The nodes of one cluster."""
 
     cluster_id: str | None
-    """None: the brokers are too old to say (before 0.10.1), or the bootstrap list is used and the app names none."""
+    """None where the brokers are too old to have one (before 0.10.1), or where the bootstrap list is used and the app
+    names none."""
     controller_id: int | None
-    """What was said about it; a KRaft broker names some broker that is alive."""
+    """As the node reported it; a KRaft broker names any live broker."""
     nodes: tuple[Node, ...]
-    """By node id. Of a bootstrap broker list the ids are not known: -1, -2 and so on, as Kafka's clients count them."""
+    """In the order of their ids. Nodes of a bootstrap list have the ids -1, -2 and so on, as in Kafka's clients."""
     source: BrokerListSource
     registered: bool
-    """Whether nodes that are registered but down are among them: so where DescribeCluster v2 told (4.0), and for a
-    listed broker list, which names all there are. Else whoever is down is missing here."""
+    """Whether the list includes nodes that are registered but down: from DescribeCluster v2 (4.0), and where it is the
+    bootstrap list, which names every node."""
 
 
-class Found(NamedTuple):
-    """A broker list, and what the node that gave it said about itself on the way."""
+class FetchedBrokerList(NamedTuple):
+    """A broker list, with the address and the ApiVersions response of the node that gave it."""
 
     broker_list: BrokerList
     address: Address
     negotiated: Negotiated
     seconds: float
-    """How long that node took to say it, from before connecting."""
+    """Time from before connecting to the ApiVersions response."""
 
 
 class _Candidate(NamedTuple):
     address: Address
-    identity: Identity | None
+    expected: ExpectedNode | None
 
 
-def from_bootstrap(settings: Settings) -> BrokerList:
-    """Make the broker list of an app that says that its bootstrap list names every node."""
+def address_of(node: Node) -> Address:
+    """Return the address at which a node listens."""
+    return Address(node.host, node.port)
+
+
+def bootstrap_broker_list(settings: Settings) -> BrokerList:
+    """Return the bootstrap list as a broker list, for an app whose bootstrap list names every node."""
     nodes = tuple(
         Node(node_id=-at, host=address.host, port=address.port) for at, address in enumerate(settings.bootstrap, 1)
     )
@@ -92,43 +107,43 @@ def from_bootstrap(settings: Settings) -> BrokerList:
     )
 
 
-async def find(settings: Settings, known: BrokerList | None, deadline: float) -> Found:
-    """Ask one node after another who they all are; the first that tells is believed.
+async def fetch_broker_list(settings: Settings, known: BrokerList | None, deadline: float) -> FetchedBrokerList:
+    """Ask one node after another for the broker list, and return the first that arrives.
 
-    Known nodes come first, told whom we expect there, then the bootstrap list. A node that says nothing holds up the
-    next one for half a second only. ``deadline`` is a time of the running loop.
+    Known nodes come first, then the bootstrap list. A node that does not answer delays the next one by half a second
+    only. ``deadline`` is a time of the running loop.
 
     Raises
     ------
     DiscoveryError
-        Nobody told; with the cause of each.
+        No node gave the list; with the cause of each.
     """
     causes: list[tuple[Address, FeatureGateError]] = []
 
-    async def attempt(candidate: _Candidate) -> Found | None:
+    async def attempt(candidate: _Candidate) -> FetchedBrokerList | None:
         address = candidate.address
         try:
-            return await _ask_for_all(candidate, settings)
+            return await _fetch_from(candidate, settings)
         except FeatureGateError as error:
             causes.append((address, error))
-        except asyncio.CancelledError:  # another one was faster, and this does not matter; or time ran out
-            problem = f"{settings.total_timeout:g} s for all of it ran out"
-            causes.append((address, TimedOut(address, "finding who belongs to the cluster", problem)))
+        except asyncio.CancelledError:  # the deadline has passed; or another node was faster, and no cause is reported
+            problem = f"the {settings.total_timeout:g} s in total have passed"
+            causes.append((address, TimedOut(address, "fetching the broker list", problem)))
             raise
         return None
 
     attempts = (partial(attempt, candidate) for candidate in _candidates(settings, known))
-    found = None
+    fetched = None
     with suppress(TimeoutError):
         async with asyncio.timeout_at(deadline):
-            found = await race(attempts, stagger=_STAGGER, dispose=lambda _: None)
-    if found is None:
+            fetched = await race(attempts, stagger=_STAGGER, dispose=lambda _: None)
+    if fetched is None:
         raise DiscoveryError({(address, str(error)): (address, error) for address, error in causes}.values())
-    return found
+    return fetched
 
 
 def check_role(address: Address, settings: Settings, negotiated: Negotiated) -> None:
-    """Refuse a controller where brokers are wanted, and the reverse: their answers mean different things.
+    """Refuse a controller where the settings name brokers, and the reverse: their answers mean different things.
 
     Controllers list Vote and never Metadata; brokers the reverse. Raises `ConfigError`.
     """
@@ -148,36 +163,38 @@ def _wrong_endpoint(address: Address, role: str) -> ConfigError:
 
 
 def _candidates(settings: Settings, known: BrokerList | None) -> Iterable[_Candidate]:
-    """Order whom to ask. The bootstrap list is asked without an identity: another cluster may live there now."""
+    """Order the nodes to ask. Another cluster may use a bootstrap address now, so no node is expected there."""
     seen: list[_Candidate] = []
     if known is not None and known.source == "cluster":
         alive = [node for node in known.nodes if not node.is_fenced]
-        # Many clients with the same broker list must not all ask the same broker first.
+        # Clients with the same broker list must not all ask the same broker first.
         shuffled = random.sample(alive, len(alive))
-        seen = [_Candidate(Address(node.host, node.port), identity_of(known, node)) for node in shuffled]
+        seen = [_Candidate(address_of(node), expected_node(known, node)) for node in shuffled]
     bootstrap = [_Candidate(address, None) for address in settings.bootstrap]
     return dict.fromkeys([*seen[:_KNOWN_FIRST], *bootstrap, *seen[_KNOWN_FIRST:]])
 
 
-def identity_of(broker_list: BrokerList, node: Node) -> Identity | None:
-    """Say whom we expect at a node's address, where we know."""
-    return Identity(broker_list.cluster_id, node.node_id) if broker_list.cluster_id and node.node_id >= 0 else None
+def expected_node(broker_list: BrokerList, node: Node) -> ExpectedNode | None:
+    """Return the cluster id and node id to expect at a node's address; None where either is unknown."""
+    return ExpectedNode(broker_list.cluster_id, node.node_id) if broker_list.cluster_id and node.node_id >= 0 else None
 
 
-async def _ask_for_all(candidate: _Candidate, settings: Settings) -> Found:
+async def _fetch_from(candidate: _Candidate, settings: Settings) -> FetchedBrokerList:
     clock = asyncio.get_running_loop().time
     began = clock()
-    with await Connection.open(candidate.address, settings, candidate.identity) as connection:
+    with await Connection.open(candidate.address, settings, candidate.expected) as connection:
         negotiated = await connection.negotiate()
         seconds = clock() - began
         check_role(candidate.address, settings, negotiated)
-        await connection.authenticate()
-        broker_list = _identified(await _describe(connection, settings.role), candidate.address, settings.cluster_id)
-    return Found(broker_list, candidate.address, negotiated, seconds)
+        await authenticate(connection, settings)
+        broker_list = _with_cluster_id(
+            await _describe(connection, settings.role), candidate.address, settings.cluster_id
+        )
+    return FetchedBrokerList(broker_list, candidate.address, negotiated, seconds)
 
 
-def _identified(broker_list: BrokerList, address: Address, expected: str | None) -> BrokerList:
-    """Give a cluster that tells no id the one that the app names, and refuse one that tells another."""
+def _with_cluster_id(broker_list: BrokerList, address: Address, expected: str | None) -> BrokerList:
+    """Use the id that the app names where the cluster reports none, and refuse a cluster that reports another."""
     if expected is None or broker_list.cluster_id == expected:
         return broker_list
     if broker_list.cluster_id is None:
@@ -214,14 +231,14 @@ def _broker_list(
     cluster_id: str | None, controller_id: int, nodes: tuple[Node, ...], *, registered: bool
 ) -> BrokerList:
     if not nodes:
-        raise broker_error(_BROKER_NOT_AVAILABLE, "it knows of no brokers yet, so it is probably starting")
+        raise broker_error(_BROKER_NOT_AVAILABLE, "the broker list is empty, so the node is probably starting")
     if len(nodes) > _MOST_NODES:
-        raise RemoteWireError(f"{len(nodes)} nodes are more than any cluster has", "brokers", 0)
+        raise RemoteWireError(f"{len(nodes)} nodes are more than a cluster can have", "brokers", 0)
     if not _is_name(cluster_id or ""):
-        raise RemoteWireError("this is no cluster id", "cluster_id", 0)
+        raise RemoteWireError("not a valid cluster id", "cluster_id", 0)
     for node in nodes:
         if not _is_name(node.host) or " " in node.host:
-            raise RemoteWireError(f"the host of node {node.node_id} is none", "brokers.host", 0)
+            raise RemoteWireError(f"node {node.node_id} has no valid host", "brokers.host", 0)
     by_id = {node.node_id: node for node in sorted(nodes, key=lambda node: node.node_id)}
     return BrokerList(
         cluster_id=cluster_id or None,
@@ -233,5 +250,5 @@ def _broker_list(
 
 
 def _is_name(text: str) -> bool:
-    """Tell what may be one from what would bloat the resolver, or garble a log or a terminal."""
+    """Refuse text that is too long for the resolver, or that would garble a log or a terminal."""
     return len(text) <= _LONGEST_NAME and text.isprintable()

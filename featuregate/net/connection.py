@@ -1,4 +1,4 @@
-"""One connection to one broker: open, negotiate, authenticate, request, close. Every wait is bounded."""
+"""One connection to one broker: open, negotiate, request, close. Every wait has a limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from featuregate.config import Address, Settings
     from featuregate.wire.message import Request, Response
-    from featuregate.wire.session import Event, Identity
+    from featuregate.wire.session import Event, ExpectedNode
 
 __all__ = ["Connection"]
 
@@ -29,8 +29,8 @@ R = TypeVar("R", bound="Response")
 class Connection:
     """A connection that is open until `close`; also a context manager. One coroutine at a time may use it.
 
-    Everything raises `NetError` for bytes that do not get through, and `RemoteWireError` for bytes that make no sense.
-    After either, all that is left to do is to close.
+    Every method raises `NetError` where the connection fails, and `RemoteWireError` where the broker's bytes do not
+    parse. After either, the caller can only close the connection.
     """
 
     def __init__(self, address: Address, settings: Settings, session: Session, carrier: Carrier) -> None:
@@ -40,17 +40,17 @@ class Connection:
         self._carrier = carrier
 
     @classmethod
-    async def open(cls, address: Address, settings: Settings, identity: Identity | None = None) -> Self:
-        """Connect, trying each address that the host's name stands for, and shake hands where TLS is spoken.
+    async def open(cls, address: Address, settings: Settings, expected: ExpectedNode | None = None) -> Self:
+        """Connect to the first address of the host that accepts, and complete the TLS handshake where TLS is on.
 
-        ``identity`` is whom we expect to find there, told to brokers that can check it (KIP-1242). Raises
-        `ConnectFailed`, `TlsFailed` or `TimedOut`; all of it takes ``settings.connect_timeout`` seconds at the most.
+        Brokers that know ApiVersions v5 check ``expected`` against their own ids (KIP-1242). Raises `ConnectFailed`,
+        `TlsFailed` or `TimedOut`, within ``settings.connect_timeout`` seconds.
         """
         software = ("featuregate", __version__)
 
         def make() -> Carrier:
             session = Session(
-                client_id=settings.client_id, software=software, identity=identity, max_frame=settings.max_frame
+                client_id=settings.client_id, software=software, expected=expected, max_frame=settings.max_frame
             )
             return Carrier(session)
 
@@ -58,7 +58,7 @@ class Connection:
         return cls(address, settings, carrier.session, carrier)
 
     async def negotiate(self) -> Negotiated:
-        """Ask for API ranges and features. `BrokerError` when the broker refuses."""
+        """Request the API ranges and features of the broker. Raises `BrokerError` when the broker refuses."""
         self._session.negotiate()
         match await self._event("waiting for ApiVersions"):
             case Refused(error):
@@ -66,22 +66,15 @@ class Connection:
             case event:
                 return cast("Negotiated", event)
 
-    async def authenticate(self) -> None:
-        """Prove who we are, where the settings say how. `AuthenticationFailed` when the broker does not believe it."""
-        if self._settings.sasl is not None:
-            from featuregate.net.sasl import authenticate  # noqa: PLC0415 - SCRAM's library takes 80 ms to import
-
-            await authenticate(self, self._settings.sasl, self._settings.request_timeout)
-
     def version_for(self, message: Request[R]) -> int:
-        """Choose the version that `request` would use. `UnsupportedVersion` when there is none in common."""
+        """Return the version that `request` would use. Raises `UnsupportedVersion` where there is none in common."""
         return self._session.version_for(message)
 
     async def request(self, message: Request[R], within: float | None = None) -> R:
-        """Ask, and give the answer, whose error code is for the caller to judge.
+        """Send a request, and return its response. The caller checks the error code.
 
-        ``within`` is in seconds, for what takes longer than ``settings.request_timeout``. `UnsupportedVersion` when
-        there is no version in common; then nothing was sent.
+        ``within`` is in seconds, in place of ``settings.request_timeout``. Raises `UnsupportedVersion` where there is
+        no version in common; then nothing was sent.
         """
         version = self._session.version_for(message)
         self._session.send(message)
@@ -89,12 +82,12 @@ class Connection:
         return cast("R", reply.response)
 
     async def exchange_token(self, token: bytes) -> bytes:
-        """Send a bare SASL token and give the broker's, as after SaslHandshake v0."""
+        """Send a bare SASL token, as after SaslHandshake v0, and return the broker's token."""
         self._session.send_token(token)
         return cast("Token", await self._event("waiting for a SASL token")).data
 
     def close(self) -> None:
-        """Drop the connection, at once and without waiting; twice does no harm."""
+        """Close the connection without waiting; may be called twice."""
         self._carrier.close()
 
     def __enter__(self) -> Self:
@@ -106,7 +99,7 @@ class Connection:
         self.close()
 
     async def _event(self, stage: str, within: float | None = None) -> Event:
-        """Send what is queued and wait for what comes back, which the session has matched with what was asked."""
+        """Send what is queued, and wait for the event that answers it."""
         timeout = self._settings.request_timeout if within is None else within
         try:
             async with asyncio.timeout(timeout):
@@ -119,14 +112,16 @@ class Connection:
 
     def _lost(self, stage: str) -> NetError:
         error = self._carrier.lost
-        if isinstance(error, ssl.SSLError):  # a TLS 1.3 broker judges our certificate after its half of the handshake
+        if isinstance(
+            error, ssl.SSLError
+        ):  # a TLS 1.3 broker checks the client certificate after its half of the handshake
             return TlsFailed(self.address, stage, explain(error))
         advice = _advice(self._settings, negotiated=self._session.api_ranges is not None)
         return ConnectionLost(self.address, stage, "; ".join(filter(None, [str(error or ""), advice])))
 
 
 def _advice(settings: Settings, *, negotiated: bool) -> str:
-    """Say why Kafka's listeners hang up on clients whose security.protocol is not theirs."""
+    """Return the likely reason: a Kafka listener closes connections whose security.protocol is not its own."""
     if settings.tls is not None and settings.tls.certificate is None and not negotiated:
         return "does this listener want a client certificate? See ssl.certificate.location"
     if settings.tls is None and not negotiated:

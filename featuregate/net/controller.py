@@ -1,8 +1,8 @@
-"""Send one request to the controller, wherever it is now.
+"""Send one request to the active controller.
 
-A KRaft cluster's brokers forward to it, so any broker will do; a ZooKeeper-era cluster's brokers and the controllers
-themselves say who it is. Nothing is sent twice unless it was not heard the first time: whoever must not repeat a
-request gets `AnswerLost` and decides.
+Brokers of a KRaft cluster forward the request, so any broker will do. Brokers of a ZooKeeper cluster, and KRaft
+controllers, name the active controller. A request is sent again only where the first one was not carried out; otherwise
+the caller gets `AnswerLost` and decides.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from featuregate.config import Address
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
-from featuregate.net.cluster_metadata import BrokerList, check_role, find, identity_of
+from featuregate.net.cluster_metadata import BrokerList, address_of, check_role, expected_node, fetch_broker_list
 from featuregate.net.connection import Connection
+from featuregate.net.sasl import authenticate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +28,15 @@ __all__ = ["AnswerLost", "ask_controller"]
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 """Seconds between attempts: an election takes about a second."""
-_PATIENCE: Final = 30.0
-"""Seconds for one answer, as Kafka's own client has it (``request.timeout.ms``): it comes after a quorum has agreed."""
+_REQUEST_TIMEOUT: Final = 30.0
+"""Seconds, as in Kafka's own client (``request.timeout.ms``): the answer comes after the quorum has agreed."""
 R = TypeVar("R", bound="Response")
 
 
 class AnswerLost(Exception):
-    """The request was sent, and no answer that tells came back: it may or may not have been carried out.
+    """The request was sent, and its outcome is unknown: it may or may not have been carried out.
 
-    ``cause`` is what came instead: a `NetError`, an answer that does not parse, or NOT_CONTROLLER to the end.
+    ``cause`` says why: a `NetError`, a response that does not parse, or NOT_CONTROLLER until the deadline.
     """
 
     def __init__(self, broker_list: BrokerList, cause: FeatureGateError) -> None:
@@ -48,18 +48,18 @@ class AnswerLost(Exception):
 async def ask_controller(
     settings: Settings, make: Callable[[int], Request[R]], error_code: Callable[[R], int], deadline: float
 ) -> tuple[R, BrokerList]:
-    """Find the controller, send it a request, and give its answer, whose error code is for the caller to judge.
+    """Find the active controller, send it a request, and return the response. The caller checks its error code.
 
-    Where it has moved (NOT_CONTROLLER), or the node that was named cannot be reached, the next one is looked for until
-    ``deadline``, a time of the running loop. ``make`` is given the milliseconds that the controller may take. Kafka's
-    own client, too, sends a request again after NOT_CONTROLLER.
+    Where the controller has moved (NOT_CONTROLLER) or cannot be reached, the call looks for it again until
+    ``deadline``, a time of the running loop. ``make`` builds the request from the milliseconds that the controller may
+    take. Kafka's own client, too, sends a request again after NOT_CONTROLLER.
 
     Raises
     ------
     DiscoveryError
-        Nobody tells who the controller is.
+        No node names the controller.
     AnswerLost
-        The request was sent, and its answer was lost; or every answer was NOT_CONTROLLER.
+        The request was sent, and its response was lost; or every response was NOT_CONTROLLER.
     FeatureGateError
         Nothing was sent: no version in common, no authentication, no connection in time.
     """
@@ -68,7 +68,7 @@ async def ask_controller(
     pause = _FIRST_PAUSE
     while True:
         try:
-            known = (await find(settings, known, deadline)).broker_list
+            known = (await fetch_broker_list(settings, known, deadline)).broker_list
             response = await _ask(settings, known, make, deadline)
         except NetError as error:
             problem: Exception = error
@@ -79,7 +79,7 @@ async def ask_controller(
         else:
             if error_code(response) != NOT_CONTROLLER:
                 return response, known
-            text = "the controller is not where the cluster says that it is"
+            text = "the node that the cluster names as controller is not the controller"
             problem = moved = AnswerLost(known, broker_error(NOT_CONTROLLER, text))
         if _left(deadline) <= pause:
             raise moved or problem
@@ -89,13 +89,14 @@ async def ask_controller(
 
 async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int], Request[R]], deadline: float) -> R:
     node = _controller(broker_list)
-    address = Address(node.host, node.port)
-    with await Connection.open(address, settings, identity_of(broker_list, node)) as connection:
+    address = address_of(node)
+    with await Connection.open(address, settings, expected_node(broker_list, node)) as connection:
         check_role(address, settings, await connection.negotiate())
-        await connection.authenticate()
-        seconds = min(_left(deadline), _PATIENCE)
+        await authenticate(connection, settings)
+        seconds = min(_left(deadline), _REQUEST_TIMEOUT)
         if seconds <= 0:
-            raise TimedOut(address, "looking for the controller", f"{settings.total_timeout:g} s for all of it ran out")
+            problem = f"the {settings.total_timeout:g} s in total have passed"
+            raise TimedOut(address, "looking for the controller", problem)
         request = make(max(1, int(1000 * seconds)))
         try:
             return await connection.request(request, within=seconds)
@@ -104,7 +105,7 @@ async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int]
 
 
 def _controller(broker_list: BrokerList) -> Node:
-    """Choose whom to ask: who is said to be the controller, else any node that is up, which forwards or corrects us."""
+    """Choose the node that is named as controller, else any node that is up: it forwards, or names another."""
     named = [node for node in broker_list.nodes if node.node_id == broker_list.controller_id]
     up = [node for node in broker_list.nodes if not node.is_fenced]
     return (named or up or list(broker_list.nodes))[0]

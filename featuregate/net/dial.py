@@ -1,4 +1,4 @@
-"""From an address to an open transport: names, TCP, TLS."""
+"""Open a transport to an address: name resolution, TCP, TLS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["RESOLVING", "dial"]
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _PORTS = range(1, 65536)
 _STAGGER = 0.25
-"""Seconds before the next address of a name is tried beside one that says nothing (RFC 8305)."""
+"""Seconds without an answer before the next address of a name is tried as well (RFC 8305)."""
 
 RESOLVING = "resolving the name"
 """The stage of a `ConnectFailed` whose host has no address."""
@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 
 async def dial(address: Address, settings: Settings, make: Callable[[], Carrier]) -> Carrier:
-    """Connect to the first address of a name that accepts, and shake hands where TLS is spoken.
+    """Connect to the first address of a name that accepts, and complete the TLS handshake where TLS is on.
 
     Raises
     ------
     ConnectFailed, TlsFailed, TimedOut
-        `Settings.connect_timeout` bounds all of it.
+        Within `Settings.connect_timeout` seconds.
     """
     tls = context_for(settings.tls) if settings.tls else None
     try:
@@ -54,11 +54,11 @@ _MISMATCH_ADVICE = "connect by one of its names, or see ssl.endpoint.identificat
 
 
 class _HostNameMismatch(TlsFailed):
-    """The certificate is good, but for somebody else."""
+    """The certificate is valid, but for another host."""
 
 
 class _Dialing:
-    """One way to a broker, and how far it has got."""
+    """One attempt to reach a broker, and the stage that it is in."""
 
     def __init__(
         self, address: Address, settings: Settings, tls: ssl.SSLContext | None, make: Callable[[], Carrier]
@@ -85,16 +85,16 @@ class _Dialing:
         return carrier
 
     async def _resolve(self) -> list[str]:
-        """Give the literal addresses of the host, asking for names every time: they move."""
+        """Return the literal addresses of the host, resolved anew each time."""
         host, port = self._address
         family = _FAMILIES[self._settings.address_family]
         if not host or port not in _PORTS:
-            raise ConnectFailed(self._address, _CONNECTING, "this is no address that anybody could listen at")
+            raise ConnectFailed(self._address, _CONNECTING, "not an address that a broker can listen on")
         if _is_literal(host, family):
             return [host]
         try:
             found = await in_daemon_thread(lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM))
-        except (OSError, ValueError) as error:  # ValueError: a host that is no name at all, such as one of 300 letters
+        except (OSError, ValueError) as error:  # ValueError: not a valid name, such as one of 300 letters
             raise ConnectFailed(self._address, RESOLVING, _words(error)) from error
         return list(dict.fromkeys(_literal(info) for info in found))
 
@@ -131,20 +131,20 @@ class _Dialing:
         return failure
 
     def _worst(self) -> NetError:
-        """Choose what to report of several addresses: a peer that was reached says more than one that was not."""
+        """Choose the failure to report of several addresses: that of a peer that was reached is more specific."""
         reached = [failure for failure in self._failures if isinstance(failure, TlsFailed)]
         return (reached or self._failures)[-1]
 
 
 async def _names(address: Address, settings: Settings, make: Callable[[], Carrier]) -> str:
-    """Connect once more, checking everything but the host name, to tell which names the certificate has."""
+    """Connect again, checking everything but the host name, to read the names in the certificate."""
     assert settings.tls is not None
     try:
         carrier = await _Dialing(address, settings, without_host_names(settings.tls), make).run()
     except NetError:
-        return "somebody else"
+        return "another host"
     try:
-        return ", ".join(map(repr, carrier.peer_names())) or "nobody: it has no subject alternative name"
+        return ", ".join(map(repr, carrier.peer_names())) or "no host: it has no subject alternative name"
     finally:
         carrier.close()
 
@@ -158,7 +158,7 @@ def _is_mismatch(error: ssl.SSLError) -> bool:
 
 
 def _is_literal(host: str, family: int) -> bool:
-    """Tell an address from a name, so that no thread is needed; one with a zone goes through the resolver."""
+    """Return whether the host is an address, which needs no resolver; one with a zone needs it."""
     for kind in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(kind, host)
@@ -169,7 +169,7 @@ def _is_literal(host: str, family: int) -> bool:
 
 
 def _literal(info: tuple[object, ...]) -> str:
-    """Take the address out of what the resolver says, with its zone where it has one."""
+    """Take the address, with its zone where it has one, out of a result of the resolver."""
     where = info[4]
     assert isinstance(where, tuple)
     host = str(where[0])

@@ -1,152 +1,141 @@
-"""Ask every node of a cluster what it can do, all at the same time, each on a fresh connection.
+"""Send ApiVersions to every node of a cluster, concurrently, each on a new connection.
 
-A node that fails is data: a `ProbeResult` with a failure. Versions hold for one connection (KIP-35): none is kept open.
+A node that fails is data: a `ProbeResult` with a failure. Version ranges are valid for one connection (KIP-35), so no
+connection is kept open.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.config import Address
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
-from featuregate.net.cluster_metadata import BrokerList, Found, check_role, find, from_bootstrap, identity_of
+from featuregate.net.cluster_metadata import (
+    BrokerList,
+    address_of,
+    bootstrap_broker_list,
+    check_role,
+    expected_node,
+    fetch_broker_list,
+)
 from featuregate.net.connection import Connection
 from featuregate.net.tls import context_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate.config import Settings
+    from featuregate.config import Address, Settings
+    from featuregate.net.cluster_metadata import FetchedBrokerList
     from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.cluster import Node
     from featuregate.wire.session import Negotiated
 
-__all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all"]
+__all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all", "probe_node"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """What one node said, or why it said nothing: either ``response`` or ``failure`` is None."""
+    """The answer or the failure of one node: either ``response`` or ``failure`` is None."""
 
     node_id: int | None
-    """None where the broker list is from_bootstrap, which tells no ids."""
+    """None where the broker list is the bootstrap list, which has no ids."""
     address: Address
     role: str
     response: ApiVersionsResponse | None
     version: int | None
-    """Of ApiVersions, that the response came in."""
+    """Version of ApiVersions in which the response came."""
     failure: FeatureGateError | None
     seconds: float
-    """From before connecting to the answer or the failure."""
+    """Time from before connecting to the answer or the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterProbe:
-    """Who belongs to the cluster, and what each said, in the order of the broker list."""
+    """The broker list of a cluster, and one result for each node, in the order of that list."""
 
     broker_list: BrokerList
-    heard: tuple[ProbeResult, ...]
+    results: tuple[ProbeResult, ...]
 
 
 async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProbe:
-    """Find every node of the cluster, and ask each.
+    """Fetch the broker list, and send ApiVersions to each node in it.
 
-    ``known`` is the broker list of the last poll; its nodes are the first to be asked for the list of now. The request
-    tells nodes that know ApiVersions v5 which node we expect; another node refuses it (error 129).
-    ``settings.total_timeout`` bounds it all; whoever has not answered by then has failed, too.
+    ``known`` is the broker list of the last poll; its nodes are the first to be asked for the current list. Nodes that
+    know ApiVersions v5 are told which node the client expects; another node refuses the request (error 129).
+    ``settings.total_timeout`` limits the whole call; a node that has not answered by then has failed.
 
     Raises
     ------
     ConfigError
-        Certificates or keys that the settings name cannot be used; nobody was asked.
+        Certificates or keys that the settings name cannot be used; nothing was sent.
     DiscoveryError
-        Nobody answered, or nobody who answered could tell who belongs to the cluster; with the cause of each.
+        No node answered, or no node that answered gave the broker list; with the cause of each.
     """
     if settings.tls is not None:
         context_for(settings.tls)
-    deadline = asyncio.get_running_loop().time() + settings.total_timeout
-    found = None if settings.broker_list == "bootstrap" else await find(settings, known, deadline)
-    broker_list = from_bootstrap(settings) if found is None else found.broker_list
-    asking = _Asking(settings, broker_list, deadline)
-    heard = await asking.run(found)
-    if all(one.failure is not None for one in heard):
-        raise DiscoveryError((one.address, one.failure) for one in heard if one.failure is not None)
-    return ClusterProbe(broker_list=broker_list, heard=heard)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + settings.total_timeout
+    fetched = None if settings.broker_list == "bootstrap" else await fetch_broker_list(settings, known, deadline)
+    broker_list = bootstrap_broker_list(settings) if fetched is None else fetched.broker_list
+    began = clock()
+    results: dict[int, ProbeResult] = {}
+    if fetched is not None and (source := _source_node(fetched)) is not None:
+        results[source.node_id] = _result(settings, source, fetched.negotiated, fetched.seconds)
+    queue = iter([node for node in broker_list.nodes if node.node_id not in results])
 
-
-class _Asking:
-    """The nodes of a broker list, asked by a bounded number of workers."""
-
-    def __init__(self, settings: Settings, broker_list: BrokerList, deadline: float) -> None:
-        self._settings = settings
-        self._broker_list = broker_list
-        self._deadline = deadline
-        self._clock = asyncio.get_running_loop().time
-        self._began = self._clock()
-        self._heard: dict[int, ProbeResult] = {}
-
-    async def run(self, found: Found | None) -> tuple[ProbeResult, ...]:
-        """Ask all but the one that named them, whose answer is there already."""
-        finder = self._finder(found) if found is not None else None
-        if found is not None and finder is not None:
-            self._hear(finder, found.seconds, said=found.negotiated)
-        to_ask = [node for node in self._broker_list.nodes if node is not finder]
-        queue = iter(to_ask)
-        workers = [
-            asyncio.ensure_future(self._work(queue)) for _ in range(min(self._settings.concurrency, len(to_ask)))
-        ]
-        try:
-            if workers:
-                await asyncio.wait(workers, timeout=max(0.0, self._deadline - self._clock()))
-        finally:
-            for worker in workers:
-                worker.cancel()
-            results = await asyncio.gather(*workers, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return tuple(self._heard.get(node.node_id) or self._too_late(node) for node in self._broker_list.nodes)
-
-    def _finder(self, found: Found) -> Node | None:
-        """Tell which node named the others: one has its address, or nobody knows, as behind a load balancer."""
-        there = [node for node in self._broker_list.nodes if found.address == (node.host, node.port)]
-        return there[0] if len(there) == 1 else None
-
-    async def _work(self, queue: Iterator[Node]) -> None:
+    async def probe_from_queue() -> None:
         for node in queue:
-            began = self._clock()
-            address = Address(node.host, node.port)
-            try:
-                negotiated = await self._ask(node, address)
-            except FeatureGateError as failure:
-                self._hear(node, self._clock() - began, failure=failure)
-            else:
-                self._hear(node, self._clock() - began, said=negotiated)
+            results[node.node_id] = await probe_node(settings, broker_list, node)
 
-    async def _ask(self, node: Node, address: Address) -> Negotiated:
-        with await Connection.open(address, self._settings, identity_of(self._broker_list, node)) as connection:
-            negotiated = await connection.negotiate()
-        check_role(address, self._settings, negotiated)
-        return negotiated
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline):
+            await asyncio.gather(
+                *(probe_from_queue() for _ in range(min(settings.concurrency, len(broker_list.nodes))))
+            )
+    for node in broker_list.nodes:
+        if node.node_id not in results:
+            problem = f"the {settings.total_timeout:g} s for all brokers have passed"
+            failure = TimedOut(address_of(node), "waiting for ApiVersions", problem)
+            results[node.node_id] = _result(settings, node, failure, clock() - began)
+    in_order = tuple(results[node.node_id] for node in broker_list.nodes)
+    if all(result.failure is not None for result in in_order):
+        raise DiscoveryError((result.address, result.failure) for result in in_order if result.failure is not None)
+    return ClusterProbe(broker_list=broker_list, results=in_order)
 
-    def _hear(
-        self, node: Node, seconds: float, *, said: Negotiated | None = None, failure: FeatureGateError | None = None
-    ) -> ProbeResult:
-        heard = ProbeResult(
-            node_id=node.node_id if node.node_id >= 0 else None,
-            address=Address(node.host, node.port),
-            role=self._settings.role,
-            response=said.response if said else None,
-            version=said.version if said else None,
-            failure=failure,
-            seconds=seconds,
-        )
-        self._heard[node.node_id] = heard
-        return heard
 
-    def _too_late(self, node: Node) -> ProbeResult:
-        problem = f"{self._settings.total_timeout:g} s for all brokers ran out"
-        failure = TimedOut(Address(node.host, node.port), "waiting for ApiVersions", problem)
-        return self._hear(node, self._clock() - self._began, failure=failure)
+async def probe_node(settings: Settings, broker_list: BrokerList, node: Node) -> ProbeResult:
+    """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    address = address_of(node)
+    outcome: Negotiated | FeatureGateError
+    try:
+        with await Connection.open(address, settings, expected_node(broker_list, node)) as connection:
+            outcome = await connection.negotiate()
+        check_role(address, settings, outcome)
+    except FeatureGateError as failure:
+        outcome = failure
+    return _result(settings, node, outcome, clock() - began)
+
+
+def _source_node(fetched: FetchedBrokerList) -> Node | None:
+    """Return the node that gave the broker list, so that it is not asked twice.
+
+    None where no single node has its address, for example behind a load balancer.
+    """
+    candidates = [node for node in fetched.broker_list.nodes if fetched.address == (node.host, node.port)]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _result(settings: Settings, node: Node, outcome: Negotiated | FeatureGateError, seconds: float) -> ProbeResult:
+    failure = outcome if isinstance(outcome, FeatureGateError) else None
+    negotiated = None if isinstance(outcome, FeatureGateError) else outcome
+    return ProbeResult(
+        node_id=node.node_id if node.node_id >= 0 else None,
+        address=address_of(node),
+        role=settings.role,
+        response=negotiated.response if negotiated else None,
+        version=negotiated.version if negotiated else None,
+        failure=failure,
+        seconds=seconds,
+    )

@@ -1,4 +1,4 @@
-"""Several ways to the same thing, of which the first that works is taken."""
+"""Run several attempts, and take the result of the first that succeeds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 async def race(
     attempts: Iterable[Callable[[], Awaitable[T | None]]], *, stagger: float, dispose: Callable[[T], object]
 ) -> T | None:
-    """Start one attempt after another until one succeeds; give its result, or None when all have failed.
+    """Start one attempt after another until one succeeds; return its result, or None where all have failed.
 
-    The next one starts when one fails, or after ``stagger`` seconds of silence, as RFC 8305 does with addresses. An
-    attempt fails by giving None. Attempts that are still under way at the end are cancelled; a result that comes too
-    late goes to ``dispose``.
+    The next attempt starts when one fails, or after ``stagger`` seconds without a result, as RFC 8305 does with
+    addresses. An attempt that returns None has failed. Attempts that still run at the end are cancelled; a result that
+    comes too late goes to ``dispose``.
     """
     waiting = iter(attempts)
     running: set[asyncio.Future[T | None]] = set()
@@ -40,7 +40,7 @@ async def race(
     finally:
         try:
             await _stop(running, dispose)
-        except asyncio.CancelledError:  # whoever waited for the winner has gone
+        except asyncio.CancelledError:  # the caller does not wait for the winner any more
             if winner is not None:
                 _dispose(winner, dispose)
             raise
@@ -49,7 +49,9 @@ async def race(
 
 async def _stop(running: set[asyncio.Future[T | None]], dispose: Callable[[T], object]) -> None:
     for task in running:
-        task.add_done_callback(lambda done: _dispose(done, dispose))  # though nobody may be here any more
+        task.add_done_callback(
+            lambda done: _dispose(done, dispose)
+        )  # also where this coroutine has been cancelled by then
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
 

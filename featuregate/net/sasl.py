@@ -1,6 +1,6 @@
 """Authentication (KIP-152): PLAIN, SCRAM (RFC 5802, KIP-84) and OAUTHBEARER (RFC 7628, KIP-255).
 
-Tokens travel inside SaslAuthenticate, and bare to brokers before 1.0. No error ever repeats what we sent.
+Tokens travel inside SaslAuthenticate, and bare to brokers before 1.0. No error repeats what the client sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:
-    from featuregate.config import Sasl
+    from featuregate.config import Sasl, Settings
     from featuregate.net.connection import Connection
 
 __all__ = ["authenticate"]
@@ -24,44 +24,47 @@ __all__ = ["authenticate"]
 _UNSUPPORTED_MECHANISM: Final = 33
 _ILLEGAL_STATE: Final = 34
 _MOST_ITERATIONS: Final = 1_000_000
-"""Of SCRAM's hash, on the word of the broker: about a second of CPU. Kafka's own default is 4,096."""
+"""The most iterations of SCRAM's hash that a broker may ask for: about a second of CPU. Kafka's default is 4,096."""
 
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
-async def authenticate(connection: Connection, sasl: Sasl, token_within: float) -> None:
-    """Go through the mechanism's exchange on a connection that has been negotiated.
+async def authenticate(connection: Connection, settings: Settings) -> None:
+    """Authenticate a negotiated connection by the mechanism of the settings; nothing happens where they have none.
 
-    Raises `AuthenticationFailed` with the broker's words, or `NetError` when the bytes do not get through.
-    ``token_within`` is how many seconds a source of tokens may take.
+    A source of tokens may take ``settings.request_timeout`` seconds. Raises `AuthenticationFailed` with the broker's
+    message, or `NetError` where the connection fails.
     """
+    sasl = settings.sasl
+    if sasl is None:
+        return
     try:
         version = await _handshake(connection, sasl.mechanism)
         exchange = _wrapped(connection, sasl.mechanism) if version else _bare(connection, sasl.mechanism)
-        await _MECHANISMS[sasl.mechanism](exchange, sasl, token_within)
+        await _MECHANISMS[sasl.mechanism](exchange, sasl, settings.request_timeout)
     except _Problem as problem:
         raise AuthenticationFailed(connection.address, sasl.mechanism, str(problem)) from problem.__cause__
 
 
 class _Problem(Exception):
-    """What goes wrong inside a mechanism, which does not know where it is."""
+    """A failure inside a mechanism, which does not know the address."""
 
 
 async def _handshake(connection: Connection, mechanism: str) -> int:
-    """Agree on the mechanism; give the version, since after v0 tokens travel bare."""
+    """Agree on the mechanism, and return the version: after v0 tokens travel bare."""
     request = SaslHandshakeRequest(mechanism=mechanism)
     try:
         version = connection.version_for(request)
     except UnsupportedVersion as error:
-        raise _Problem(f"this listener knows no SASL: see security.protocol ({error})") from error
+        raise _Problem(f"this listener does not support SASL: see security.protocol ({error})") from error
     response = await connection.request(request)
     if response.error_code == _UNSUPPORTED_MECHANISM:
         enabled = shown(", ".join(response.mechanisms)) or "none"
         raise _Problem(f"the listener does not enable this mechanism; it enables: {enabled}")
     if response.error_code == _ILLEGAL_STATE:
-        raise _Problem("the listener expects no authentication: set security.protocol to PLAINTEXT or SSL")
+        raise _Problem("the listener does not expect authentication: set security.protocol to PLAINTEXT or SSL")
     if response.error_code:
-        raise _Problem(f"the broker said {kafka_error(response.error_code).name}")
+        raise _Problem(f"the broker answered {kafka_error(response.error_code).name}")
     return version
 
 
@@ -71,7 +74,9 @@ def _wrapped(connection: Connection, mechanism: str) -> Exchange:
         if response.error_code:
             name = kafka_error(response.error_code).name
             raise AuthenticationFailed(
-                connection.address, mechanism, f"the broker said {name}: {shown(response.error_message or 'no more')}"
+                connection.address,
+                mechanism,
+                f"the broker answered {name}: {shown(response.error_message or 'without a message')}",
             )
         return response.auth_bytes
 
@@ -83,7 +88,7 @@ def _bare(connection: Connection, mechanism: str) -> Exchange:
         try:
             return await connection.exchange_token(token)
         except ConnectionLost as error:
-            problem = "the broker closed the connection, which is how one before 1.0 refuses credentials"
+            problem = "the broker closed the connection, which is how brokers before 1.0 refuse credentials"
             raise AuthenticationFailed(connection.address, mechanism, problem) from error
 
     return exchange
@@ -95,7 +100,7 @@ async def _plain(exchange: Exchange, sasl: Sasl, _within: float) -> None:
 
 
 async def _scram(exchange: Exchange, sasl: Sasl, _within: float) -> None:
-    """Both sides prove that they know the password; the broker's proof is checked too."""
+    """Prove that the client knows the password, and check the broker's proof."""
     from scramp import ScramClient, ScramException  # noqa: PLC0415 - the import takes 100 ms
 
     try:
@@ -103,7 +108,7 @@ async def _scram(exchange: Exchange, sasl: Sasl, _within: float) -> None:
         server_first = _text(await exchange(client.get_client_first().encode()))
         _check_iterations(server_first)
         client.set_server_first(server_first)
-        # The hash takes milliseconds by design, so the loop goes on meanwhile.
+        # The hash takes milliseconds by design, so it runs beside the loop.
         client_final = await in_daemon_thread(client.get_client_final)
         client.set_server_final(_text(await exchange(client_final.encode())))
     except ScramException as error:
@@ -111,19 +116,19 @@ async def _scram(exchange: Exchange, sasl: Sasl, _within: float) -> None:
 
 
 async def _oauthbearer(exchange: Exchange, sasl: Sasl, within: float) -> None:
-    """Send the token. A refusal is JSON that says why, which must be acknowledged before the broker fails us."""
+    """Send the token. A refusal is JSON with the reason, which the client acknowledges before the broker fails it."""
     assert sasl.token is not None
     token = await fetch_token(sasl.token, within)
     extensions = "".join(f"\x01{name}={value}" for name, value in token.extensions)
     reply = await exchange(f"n,,\x01auth=Bearer {token.value.reveal()}{extensions}\x01\x01".encode())
     if not reply:
         return
-    said = ""
+    detail = ""
     try:
         await exchange(b"\x01")
     except (AuthenticationFailed, ConnectionLost) as error:
-        said = f" ({error.problem})" if error.problem else ""
-    raise _Problem(f"the broker refused the token: {shown(_text(reply))}{said}")
+        detail = f" ({error.problem})" if error.problem else ""
+    raise _Problem(f"the broker refused the token: {shown(_text(reply))}{detail}")
 
 
 _MECHANISMS: Final = {
@@ -149,4 +154,4 @@ def _text(token: bytes) -> str:
     try:
         return token.decode()
     except UnicodeDecodeError as error:
-        raise _Problem("the broker's token is no text") from error
+        raise _Problem("the broker's token is not UTF-8") from error

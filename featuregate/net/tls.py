@@ -1,4 +1,4 @@
-"""`Tls` settings become an SSLContext; what goes wrong becomes advice."""
+"""Make an SSLContext from `Tls` settings, and advice from TLS errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["context_for", "explain", "without_host_names"]
 
 
 def _fingerprint(tls: Tls) -> Hashable:
-    """Make a key that changes when a file does: certificates are renewed under running programs."""
+    """Return a key that changes when a file changes: certificates are renewed while programs run."""
     sources = (tls.trust, tls.certificate, tls.private_key)
     return hashkey(tls, *(_stamp(source) for source in sources if source is not None and source.location))
 
@@ -40,9 +40,9 @@ def _stamp(source: Material) -> tuple[int, int]:
 
 @cached(LRUCache(maxsize=16), key=_fingerprint, lock=threading.Lock())
 def context_for(tls: Tls) -> ssl.SSLContext:
-    """Make the context, or give the one that was made before: reading what the system trusts takes 10 ms.
+    """Return the context, which is cached: reading the certificates that the system trusts takes 10 ms.
 
-    TLS 1.2 and newer. Raises `ConfigError` for files and passwords that do not fit.
+    It allows TLS 1.2 and newer. Raises `ConfigError` for files and passwords that cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -59,7 +59,7 @@ def context_for(tls: Tls) -> ssl.SSLContext:
 
 @cached(LRUCache(maxsize=4), key=_fingerprint, lock=threading.Lock())
 def without_host_names(tls: Tls) -> ssl.SSLContext:
-    """Make the context that checks all but the host name, to learn which names a certificate has."""
+    """Return a context that checks everything but the host name, to read the names in a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
@@ -71,7 +71,7 @@ def without_host_names(tls: Tls) -> ssl.SSLContext:
 
 
 def _trust(context: ssl.SSLContext, source: Material) -> None:
-    # Java trusts an intermediate authority that stands in a truststore by itself; OpenSSL only when told to.
+    # Java trusts an intermediate authority in a truststore without its root; OpenSSL does so only with this flag.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if source.location and Path(source.location).is_dir():
         context.load_verify_locations(capath=source.location)
@@ -84,28 +84,28 @@ def _trust(context: ssl.SSLContext, source: Material) -> None:
 
 
 def _identify(context: ssl.SSLContext, tls: Tls, certificate: Material) -> None:
-    """Load our chain and key. Python's ssl takes them from files only, so they pass through one that nobody sees."""
-    ours = read_material(certificate)
-    key = read_material(tls.private_key).private_key if tls.private_key else ours.private_key
-    blame = tls.private_key or certificate
+    """Load the client's chain and key. Python's ssl reads them from files only, so they pass through a private one."""
+    chain = read_material(certificate)
+    key = read_material(tls.private_key).private_key if tls.private_key else chain.private_key
+    key_source = tls.private_key or certificate
     if not key:
-        raise ConfigError(blame.key, "holds no private key: give ssl.key.location, or ssl.keystore.key")
+        raise ConfigError(key_source.key, "holds no private key: set ssl.key.location, or ssl.keystore.key")
     try:
-        with _as_file(ours.certificates + "\n" + key) as path:
+        with _as_file(chain.certificates + "\n" + key) as path:
             context.load_cert_chain(path, password=lambda: _password(tls.key_password))
     except _NoPassword:
-        raise ConfigError(blame.key, "holds a private key that is encrypted: give ssl.key.password") from None
+        raise ConfigError(key_source.key, "holds a private key that is encrypted: set ssl.key.password") from None
     except (ssl.SSLError, ValueError) as error:
         problem = "the certificate, the private key and ssl.key.password do not fit together"
-        raise ConfigError(blame.key, f"{problem}: {_reason(error)}") from None
+        raise ConfigError(key_source.key, f"{problem}: {_reason(error)}") from None
 
 
 class _NoPassword(Exception):
-    """A key wants a password, and there is none."""
+    """A private key is encrypted, and no password is set."""
 
 
 def _password(secret: Secret | None) -> str:
-    """Answer OpenSSL, which would otherwise ask on the terminal."""
+    """Return the password to OpenSSL, which would otherwise prompt on the terminal."""
     if secret is None:
         raise _NoPassword
     return secret.reveal()
@@ -113,7 +113,7 @@ def _password(secret: Secret | None) -> str:
 
 @contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """Hold a text in a file without a name where the system has such, in one that only we can read elsewhere."""
+    """Hold a text in an anonymous file where the system has them, else in one that only this user can read."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("featuregate")
         try:
@@ -129,7 +129,7 @@ def _as_file(text: str) -> Iterator[str]:
 
 
 _UNKNOWN_ISSUER = frozenset({2, 18, 19, 20, 21})
-"""OpenSSL's X509_V_ERR codes for a chain that ends at nobody we trust."""
+"""OpenSSL's X509_V_ERR codes for a chain without a trusted authority."""
 _EXPIRED, _NOT_YET = 10, 9
 _ADVICE = (
     (
@@ -138,28 +138,28 @@ _ADVICE = (
     ),
     (
         ("UNSUPPORTED_PROTOCOL", "PROTOCOL_VERSION", "NO_PROTOCOLS_AVAILABLE"),
-        "the peer speaks no TLS 1.2 or newer",
+        "the peer does not support TLS 1.2 or newer",
     ),
     (
         ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE"),
-        "the peer wants a client certificate that it can accept: give ssl.certificate.location and ssl.key.location",
+        "the peer requires a client certificate that it trusts: set ssl.certificate.location and ssl.key.location",
     ),
     (
         ("ALERT_UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "CERTIFICATE_EXPIRED", "CERTIFICATE_REVOKED"),
-        "the peer does not accept our client certificate: see ssl.certificate.location",
+        "the peer does not accept the client certificate: see ssl.certificate.location",
     ),
 )
-"""What OpenSSL's reasons mean here, and what to do about it."""
+"""What OpenSSL's reasons mean for a Kafka client, and what to do."""
 
 
 def explain(error: Exception) -> str:
-    """Say what a failed handshake means and what to do about it."""
+    """Return what a failed handshake means and what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_certificate(error)
     if not isinstance(error, ssl.SSLError):
         return (
             "the peer closed the connection: does this listener speak TLS (see security.protocol), "
-            "and does it want a client certificate (see ssl.certificate.location)?"
+            "and does it require a client certificate (see ssl.certificate.location)?"
         )
     reason = _reason(error)
     advice = (text for words, text in _ADVICE if any(word in reason for word in words))
@@ -169,11 +169,11 @@ def explain(error: Exception) -> str:
 def _explain_certificate(error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in _UNKNOWN_ISSUER:
         return (
-            f"the certificate is signed by nobody we trust ({error.verify_message}): "
-            "give the authority that signed it by ssl.ca.location"
+            f"the certificate is not signed by a trusted authority ({error.verify_message}): "
+            "set ssl.ca.location to the certificate of the authority that signed it"
         )
     if error.verify_code in {_EXPIRED, _NOT_YET}:
-        return f"{error.verify_message}: renew it at the broker, or set the clock of this machine"
+        return f"{error.verify_message}: renew the certificate of the broker, or set the clock of this machine"
     return str(error.verify_message)
 
 

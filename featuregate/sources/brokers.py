@@ -54,7 +54,7 @@ class BrokerSource:
 
         probe = await probe_all(self.settings, self._broker_list)
         self._broker_list = probe.broker_list
-        return broker_answers(probe.broker_list, probe.heard, self.settings.role)
+        return broker_answers(probe.broker_list, probe.results, self.settings.role)
 
 
 def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role: Role) -> BrokerAnswers:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from featuregate.config import Address
 from featuregate.errors import FeatureGateError
-from featuregate.net.cluster_metadata import check_role, find, identity_of
-from featuregate.net.connection import Connection
-from featuregate.net.probe import ProbeResult
+from featuregate.net.cluster_metadata import fetch_broker_list
+from featuregate.net.probe import probe_node
 from featuregate.sources.brokers import broker_answers
 
 if TYPE_CHECKING:
@@ -53,22 +51,12 @@ class OneNodeSource:
         """
         settings = self._settings
         deadline = asyncio.get_running_loop().time() + settings.total_timeout
-        broker_list = (await find(settings, None, deadline)).broker_list
+        broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
         node = next((node for node in broker_list.nodes if node.node_id == self._node_id), None)
         if node is None:
             there = ", ".join(str(node.node_id) for node in broker_list.nodes)
             raise NoSuchNode(f"this cluster has no {settings.role} {self._node_id}; its {settings.role}s are: {there}")
-        address = Address(node.host, node.port)
-        with await Connection.open(address, settings, identity_of(broker_list, node)) as connection:
-            negotiated = await connection.negotiate()
-        check_role(address, settings, negotiated)
-        result = ProbeResult(
-            node_id=node.node_id,
-            address=address,
-            role=settings.role,
-            response=negotiated.response,
-            version=negotiated.version,
-            failure=None,
-            seconds=0.0,
-        )
+        result = await probe_node(settings, broker_list, node)
+        if result.failure is not None:
+            raise result.failure
         return broker_answers(broker_list, [result], settings.role)

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
     from featuregate.wire.message import Request, Response
 
-__all__ = ["Disconnected", "Event", "Identity", "Negotiated", "Refused", "Reply", "Session", "Token"]
+__all__ = ["Disconnected", "Event", "ExpectedNode", "Negotiated", "Refused", "Reply", "Session", "Token"]
 
 
-class Identity(NamedTuple):
+class ExpectedNode(NamedTuple):
     """Which node of which cluster we expect to talk to (KIP-1242); sent to brokers that know ApiVersions v5."""
 
     cluster_id: str
@@ -136,15 +136,15 @@ class Session:
         *,
         client_id: str,
         software: tuple[str, str],
-        identity: Identity | None = None,
+        expected: ExpectedNode | None = None,
         max_frame: int = MAX_FRAME,
     ) -> None:
         self._client_id = client_id
         self._hello = ApiVersionsRequest(
             client_software_name=fit_software(software[0]),
             client_software_version=fit_software(software[1]),
-            cluster_id=identity.cluster_id if identity else None,
-            node_id=identity.node_id if identity else -1,
+            cluster_id=expected.cluster_id if expected else None,
+            node_id=expected.node_id if expected else -1,
         )
         self._max_frame = max_frame
         self._frames = FrameReader(min(max_frame, MAX_HELLO))
@@ -289,7 +289,7 @@ class Session:
             hello = self._hello
             return (
                 f"the broker refused the client software {hello.client_software_name!r} "
-                f"{hello.client_software_version!r} or the expected identity: both must be given, or neither"
+                f"{hello.client_software_version!r} or the expected node: give both of its ids, or none"
             )
         if response.error_code == REBOOTSTRAP_REQUIRED:
             return (

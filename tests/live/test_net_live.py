@@ -31,9 +31,9 @@ async def cause(config, **options):
     return caught.value.causes[0][1]
 
 
-def all_answered(result):
+def all_answered(probe):
     """Whether every node said something sensible."""
-    return all(heard.failure is None and 18 in heard.response.api_ranges for heard in result.heard)
+    return all(node.failure is None and 18 in node.response.api_ranges for node in probe.results)
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +45,10 @@ def scram():
 
 async def test_scram_over_tls(scram):
     """The very properties that confluent-kafka takes."""
-    result = await look(scram.client_config())
-    assert all_answered(result)
-    assert result.broker_list.cluster_id == scram.cluster_id
-    assert result.broker_list.registered
+    probe = await look(scram.client_config())
+    assert all_answered(probe)
+    assert probe.broker_list.cluster_id == scram.cluster_id
+    assert probe.broker_list.registered
 
 
 async def test_scram_over_tls_in_javas_spelling(scram):
@@ -83,9 +83,9 @@ async def test_another_mechanism_than_the_listeners(scram):
 async def test_listed_brokers_need_no_password(scram):
     """ApiVersions is answered before authentication."""
     config = scram.client_config({"sasl.username": None, "sasl.password": None})
-    result = await look(config, broker_list="bootstrap")
-    assert all_answered(result)
-    assert result.heard[0].response.finalized
+    probe = await look(config, broker_list="bootstrap")
+    assert all_answered(probe)
+    assert probe.results[0].response.finalized
 
 
 async def test_an_authority_that_we_do_not_know(scram):
@@ -142,11 +142,11 @@ async def test_client_certificates():
 async def test_the_oldest_brokers_that_negotiate():
     """0.10.0.1: found by Metadata v1, without a cluster id."""
     with LocalKafka("0.10.0.1") as kafka:
-        result = await look(kafka.bootstrap)
-        assert all_answered(result)
-        assert result.broker_list.cluster_id is None
-        assert not result.broker_list.registered
-        assert result.heard[0].version == 0
+        probe = await look(kafka.bootstrap)
+        assert all_answered(probe)
+        assert probe.broker_list.cluster_id is None
+        assert not probe.broker_list.registered
+        assert probe.results[0].version == 0
 
 
 async def test_sasl_of_the_oldest_brokers():
@@ -167,17 +167,17 @@ def three():
 
 async def test_brokers_find_each_other(three):
     """From one address."""
-    result = await look(three.bootstrap.split(",")[0])
-    assert [heard.node_id for heard in result.heard] == list(three.nodes)
-    assert all_answered(result)
+    probe = await look(three.bootstrap.split(",")[0])
+    assert [node.node_id for node in probe.results] == list(three.nodes)
+    assert all_answered(probe)
 
 
 async def test_controllers_find_each_other(three):
     """By bootstrap.controllers."""
-    result = await look({"bootstrap.controllers": three.controller_bootstrap})
-    assert [heard.node_id for heard in result.heard] == list(three.controllers)
-    assert all_answered(result)
-    assert {heard.role for heard in result.heard} == {"controller"}
+    probe = await look({"bootstrap.controllers": three.controller_bootstrap})
+    assert [node.node_id for node in probe.results] == list(three.controllers)
+    assert all_answered(probe)
+    assert {node.role for node in probe.results} == {"controller"}
 
 
 async def test_brokers_and_controllers_are_not_mistaken(three):
@@ -191,16 +191,16 @@ async def test_a_paused_broker_costs_one_timeout_and_a_stopped_one_stays_known(t
     known = (await look(three.bootstrap)).broker_list
     three.pause(3)
     try:
-        result = await look(three.bootstrap, known, request_timeout=2)
+        probe = await look(three.bootstrap, known, request_timeout=2)
     finally:
         three.resume(3)
-    assert isinstance(result.heard[2].failure, TimedOut)
-    assert [heard.failure for heard in result.heard[:2]] == [None, None]
+    assert isinstance(probe.results[2].failure, TimedOut)
+    assert [node.failure for node in probe.results[:2]] == [None, None]
     three.stop(3)
     try:
-        result = await look(three.bootstrap, known)
+        probe = await look(three.bootstrap, known)
     finally:
         three.start(3)
-    assert [node.node_id for node in result.broker_list.nodes] == list(three.nodes)
-    assert isinstance(result.heard[2].failure, FeatureGateError)
-    assert result.broker_list.nodes[2].is_fenced
+    assert [node.node_id for node in probe.broker_list.nodes] == list(three.nodes)
+    assert isinstance(probe.results[2].failure, FeatureGateError)
+    assert probe.broker_list.nodes[2].is_fenced

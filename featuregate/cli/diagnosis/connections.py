@@ -19,7 +19,7 @@ from featuregate.errors import (
     TimedOut,
     TlsFailed,
 )
-from featuregate.net.cluster_metadata import find
+from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.connection import Connection
 from featuregate.net.probe import probe_all
 from featuregate.wire.sasl import SaslHandshakeRequest
@@ -98,7 +98,8 @@ async def _probe(address: Address, settings: Settings) -> BootstrapProbe:
 async def _broker_list(settings: Settings) -> BrokerList:
     if settings.broker_list == "bootstrap":
         return (await probe_all(settings, None)).broker_list
-    return (await find(settings, None, asyncio.get_running_loop().time() + settings.total_timeout)).broker_list
+    deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    return (await fetch_broker_list(settings, None, deadline)).broker_list
 
 
 async def _probe_listener(address: Address, settings: Settings, failure: FeatureGateError) -> Listener:

@@ -22,7 +22,7 @@ from featuregate.net.connection import Connection
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest, MetadataResponse, Node
 from featuregate.wire.frames import write_response
-from featuregate.wire.session import Identity
+from featuregate.wire.session import ExpectedNode
 
 
 async def negotiate(address, settings, identity=None):
@@ -66,7 +66,7 @@ async def test_the_node_hears_whom_we_expect(serve, settings_for, fake_node):
     """Both ids, in v5."""
     node = fake_node({18: (0, 5)})
     address = await serve(node)
-    await negotiate(address, settings_for(address), Identity("c", 7))
+    await negotiate(address, settings_for(address), ExpectedNode("c", 7))
     request, _ = node.asked[0]
     assert (request.cluster_id, request.node_id) == ("c", 7)
 
@@ -220,7 +220,7 @@ async def test_a_host_without_an_address_is_a_failed_connect(settings_for, host)
 )
 async def test_an_address_that_cannot_be_is_a_failed_connect(settings_for, address):
     """Nothing is tried."""
-    with pytest.raises(ConnectFailed, match="no address that anybody could listen at"):
+    with pytest.raises(ConnectFailed, match="not an address that a broker can listen on"):
         await Connection.open(address, settings_for("a:1"))
 
 

@@ -4,6 +4,7 @@ import pytest
 from scramp import ScramException, ScramMechanism
 
 from featuregate.errors import AuthenticationFailed, FeatureGateError, TimedOut
+from featuregate.net import sasl
 from featuregate.net.connection import Connection
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -30,7 +31,7 @@ def authenticate(settings_for):
         settings = settings_for(address, config=config)
         with await Connection.open(address, settings) as connection:
             await connection.negotiate()
-            await connection.authenticate()
+            await sasl.authenticate(connection, settings)
 
     return run
 
@@ -81,7 +82,7 @@ async def test_invariant_9_a_refusal_is_told_in_the_brokers_words_without_the_pa
     """With mechanism and address."""
     address = await serve(listener(lambda _: denied()))
     assert await failure(authenticate, address) == (
-        f"{address}: authentication with PLAIN failed: the broker said SASL_AUTHENTICATION_FAILED: "
+        f"{address}: authentication with PLAIN failed: the broker answered SASL_AUTHENTICATION_FAILED: "
         "Authentication failed: Invalid username or password"
     )
 
@@ -104,9 +105,9 @@ async def test_a_listener_without_sasl_is_told(serve, fake_node, authenticate):
     """By error 34, or by not listing the API at all."""
     node = fake_node()
     node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=34)
-    assert "expects no authentication: set security.protocol" in await failure(authenticate, await serve(node))
+    assert "does not expect authentication: set security.protocol" in await failure(authenticate, await serve(node))
     without = fake_node({18: (0, 4), 3: (0, 12)})
-    assert "this listener knows no SASL" in await failure(authenticate, await serve(without))
+    assert "this listener does not support SASL" in await failure(authenticate, await serve(without))
 
 
 async def test_an_unknown_error_of_the_handshake_keeps_its_number(serve, fake_node, authenticate):
@@ -130,7 +131,7 @@ async def test_brokers_before_1_0_get_bare_tokens(serve, listener, authenticate)
 async def test_brokers_before_1_0_refuse_by_hanging_up(serve, listener, authenticate):
     """They say nothing, so we say what it means."""
     address = await serve(listener(lambda _: None, api_ranges=BEFORE_1_0))
-    assert "how one before 1.0 refuses credentials" in await failure(authenticate, address)
+    assert "how brokers before 1.0 refuse credentials" in await failure(authenticate, address)
 
 
 class ScramListener:
@@ -201,7 +202,7 @@ async def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(
     ("token", "says"),
     [
         (b"r=x,s=AAAA,i=4096", ""),
-        (b"\xff\xfe", "is no text"),
+        (b"\xff\xfe", "is not UTF-8"),
         (b"", ""),
         (b"e=unknown-user", "unknown-user"),
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=1000001", "more than 1000000 iterations"),
@@ -286,19 +287,21 @@ async def test_invariant_7_a_broker_that_falls_silent_in_between_costs_one_timeo
         "sasl.username": "app",
         "sasl.password": PASSWORD,
     }
-    with await Connection.open(address, settings_for(address, config=config, request_timeout=0.2)) as connection:
+    settings = settings_for(address, config=config, request_timeout=0.2)
+    with await Connection.open(address, settings) as connection:
         await connection.negotiate()
         with pytest.raises(TimedOut, match="SaslHandshake v1"):
-            await connection.authenticate()
+            await sasl.authenticate(connection, settings)
 
 
 async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_for):
     """Nor asked."""
     node = fake_node()
     address = await serve(node)
-    with await Connection.open(address, settings_for(address)) as connection:
+    settings = settings_for(address)
+    with await Connection.open(address, settings) as connection:
         await connection.negotiate()
-        await connection.authenticate()
+        await sasl.authenticate(connection, settings)
     assert not [request for request, _ in node.asked if isinstance(request, SaslHandshakeRequest)]
 
 

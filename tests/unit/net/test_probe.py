@@ -1,4 +1,4 @@
-"""A whole cluster: who belongs to it, and what each says."""
+"""A probe of a whole cluster: the broker list, and the answer of each node."""
 
 import asyncio
 import gc
@@ -36,7 +36,7 @@ CONTROLLER_APIS = {1: (4, 17), 18: (0, 4), 52: (0, 2), 60: (0, 2), 62: (0, 4)}
 
 
 class FakeNodes:
-    """Nodes that know of each other."""
+    """Nodes that list each other."""
 
     def __init__(self, serve, fake_node):
         self._serve, self._fake_node = serve, fake_node
@@ -44,7 +44,7 @@ class FakeNodes:
         self.cluster_id = "cluster-1"
 
     async def add(self, node_id, api_ranges=None, *, talk=None):
-        """Start one more; a `talk` may stand in for it."""
+        """Start one more node, or `talk` in its place."""
         fake = self._fake_node(api_ranges)
         fake.says[DescribeClusterRequest] = self._describe
         fake.says[MetadataRequest] = lambda *_: MetadataResponse(
@@ -56,7 +56,7 @@ class FakeNodes:
         return address
 
     def list(self, node_id, address, **more):
-        """Let all nodes say that this one lives there."""
+        """Add a node to the list that every node gives."""
         self.listing.append(Node(node_id=node_id, host=address.host, port=address.port, **more))
 
     def _describe(self, request, version):
@@ -75,79 +75,79 @@ def cluster(serve, fake_node):
 
 
 def asked(node, request_class):
-    """The requests of one kind that a node got."""
+    """Return the requests of one class that a node received."""
     return [request for request, _ in node.asked if isinstance(request, request_class)]
 
 
-def answered(result):
-    """Who answered."""
-    return [heard.node_id for heard in result.heard if heard.response is not None]
+def answered(probe):
+    """Return the ids of the nodes that answered."""
+    return [node.node_id for node in probe.results if node.response is not None]
 
 
-async def test_every_node_of_the_cluster_is_asked(cluster, settings_for):
-    """From one of them in the bootstrap list."""
+async def test_every_node_of_the_cluster_is_probed(cluster, settings_for):
+    """The bootstrap list names one of them."""
     addresses = [await cluster.add(node_id) for node_id in (1, 2, 3)]
-    result = await probe_all(settings_for(addresses[1]), None)
-    assert answered(result) == [1, 2, 3]
-    assert [heard.address for heard in result.heard] == addresses
-    assert result.broker_list == BrokerList(
+    probe = await probe_all(settings_for(addresses[1]), None)
+    assert answered(probe) == [1, 2, 3]
+    assert [node.address for node in probe.results] == addresses
+    assert probe.broker_list == BrokerList(
         cluster_id="cluster-1", controller_id=1, nodes=tuple(cluster.listing), source="cluster", registered=True
     )
 
 
-async def test_the_answer_of_the_node_that_was_asked_first_counts(cluster, settings_for):
-    """It is not asked twice: one connection a node and poll."""
+async def test_the_node_that_gives_the_broker_list_is_not_probed_again(cluster, settings_for):
+    """A poll opens one connection to each node."""
     address = await cluster.add(1)
     await probe_all(settings_for(address), None)
     assert len(asked(cluster.nodes[1], ApiVersionsRequest)) == 1
 
 
-async def test_an_answer_through_another_address_counts_for_nobody(cluster, settings_for):
-    """Behind a load balancer it may have been anybody's, so all are asked."""
+async def test_an_answer_through_another_address_counts_for_no_node(cluster, settings_for):
+    """Behind a load balancer any node may have answered, so the probe asks all."""
     address = await cluster.add(1)
-    result = await probe_all(settings_for(Address("localhost", address.port)), None)
-    assert answered(result) == [1]
+    probe = await probe_all(settings_for(Address("localhost", address.port)), None)
+    assert answered(probe) == [1]
     assert len(asked(cluster.nodes[1], ApiVersionsRequest)) == 2
 
 
 async def test_an_answer_tells_how_long_it_took_and_in_which_version(cluster, settings_for):
-    """For the view and for the doctor."""
-    (heard,) = (await probe_all(settings_for(await cluster.add(1)), None)).heard
-    assert (heard.version, heard.failure, heard.role) == (4, None, "broker")
-    assert 0 < heard.seconds < 60
+    """The view and the doctor show both."""
+    (node,) = (await probe_all(settings_for(await cluster.add(1)), None)).results
+    assert (node.version, node.failure, node.role) == (4, None, "broker")
+    assert 0 < node.seconds < 60
 
 
 async def test_brokers_without_describe_cluster_are_found_by_metadata(cluster, settings_for):
-    """Before 2.8; those that are down are not listed, and the broker list says so."""
+    """Metadata of brokers before 2.8 leaves out brokers that are down, and the broker list says so."""
     address = await cluster.add(1, {3: (0, 8), 18: (0, 2)})
-    result = await probe_all(settings_for(address), None)
-    assert answered(result) == [1]
-    assert not result.broker_list.registered
+    probe = await probe_all(settings_for(address), None)
+    assert answered(probe) == [1]
+    assert not probe.broker_list.registered
 
 
 async def test_brokers_of_0_10_have_no_cluster_id(cluster, settings_for):
-    """Metadata v1 has none."""
+    """Metadata v1 has no field for it."""
     address = await cluster.add(1, {3: (0, 1), 18: (0, 0)})
     assert (await probe_all(settings_for(address), None)).broker_list.cluster_id is None
 
 
-async def test_a_fenced_broker_is_known_and_asked(cluster, settings_for, closed_port):
-    """It is registered, and may come back with the old software."""
+async def test_a_fenced_broker_is_listed_and_probed(cluster, settings_for, closed_port):
+    """The broker is registered, and may come back with the old release."""
     address = await cluster.add(1)
     cluster.list(2, closed_port, is_fenced=True)
-    result = await probe_all(settings_for(address), None)
-    assert result.broker_list.nodes[1].is_fenced
-    assert isinstance(result.heard[1].failure, ConnectFailed)
+    probe = await probe_all(settings_for(address), None)
+    assert probe.broker_list.nodes[1].is_fenced
+    assert isinstance(probe.results[1].failure, ConnectFailed)
 
 
 async def test_describe_cluster_before_v2_is_not_asked_for_fenced_brokers(cluster, settings_for):
-    """It could not say it."""
+    """Version 1 has no field for it."""
     address = await cluster.add(1, {3: (0, 12), 18: (0, 3), 60: (0, 1)})
     assert not (await probe_all(settings_for(address), None)).broker_list.registered
 
 
 async def test_silent_nodes_are_failures_beside_the_others_answers(cluster, settings_for):
-    """They are waited for at the same time, so that any number of them costs one timeout."""
+    """The probe waits for them concurrently, so any number of silent nodes costs one timeout."""
     address = await cluster.add(1)
     both = asyncio.Barrier(2)
     met = []
@@ -158,13 +158,13 @@ async def test_silent_nodes_are_failures_beside_the_others_answers(cluster, sett
 
     for node_id in (2, 3):
         await cluster.add(node_id, talk=silent)
-    result = await probe_all(settings_for(address, request_timeout=0.5), None)
-    assert [type(heard.failure) for heard in result.heard] == [type(None), TimedOut, TimedOut]
+    probe = await probe_all(settings_for(address, request_timeout=0.5), None)
+    assert [type(node.failure) for node in probe.results] == [type(None), TimedOut, TimedOut]
     assert sorted(met) == [0, 1]
 
 
 async def test_each_failure_has_its_own_cause(cluster, settings_for, closed_port):
-    """A host that does not resolve, a port that is closed, a peer that talks nonsense."""
+    """A host does not resolve, a port is closed, a peer is not Kafka."""
     address = await cluster.add(1)
 
     async def nonsense(reader, writer):
@@ -175,14 +175,14 @@ async def test_each_failure_has_its_own_cause(cluster, settings_for, closed_port
     cluster.list(3, closed_port)
     cluster.list(4, Address("nowhere.invalid", 9092))
     cluster.list(5, Address("", 0))
-    result = await probe_all(settings_for(address), None)
-    assert answered(result) == [1]
-    assert [type(heard.failure) for heard in result.heard[1:]] == [RemoteWireError, *[ConnectFailed] * 3]
-    assert "resolving the name" in str(result.heard[3].failure)
+    probe = await probe_all(settings_for(address), None)
+    assert answered(probe) == [1]
+    assert [type(node.failure) for node in probe.results[1:]] == [RemoteWireError, *[ConnectFailed] * 3]
+    assert "resolving the name" in str(probe.results[3].failure)
 
 
-async def test_the_nodes_are_told_whom_we_expect(cluster, settings_for):
-    """Cluster and node id, as soon as they are known; the first one to be asked could not be told."""
+async def test_the_request_names_the_node_that_is_expected(cluster, settings_for):
+    """It carries cluster id and node id once they are known, so not the first request of all."""
     v5 = {3: (0, 13), 18: (0, 5), 60: (0, 2)}
     addresses = [await cluster.add(node_id, v5) for node_id in (1, 2)]
     settings = settings_for(addresses[0])
@@ -193,25 +193,25 @@ async def test_the_nodes_are_told_whom_we_expect(cluster, settings_for):
     assert [request.node_id for request in asked(cluster.nodes[1], ApiVersionsRequest)] == [-1, 1]
 
 
-async def test_a_node_that_is_somebody_else_has_failed(cluster, settings_for):
-    """Error 129 to the ids that we expect."""
+async def test_a_node_with_other_ids_has_failed(cluster, settings_for):
+    """The node answers error 129 to the expected ids."""
     address = await cluster.add(1)
     await cluster.add(2)
     cluster.nodes[2].says[ApiVersionsRequest] = lambda *_: ApiVersionsResponse(error_code=129, api_ranges={})
-    failure = (await probe_all(settings_for(address), None)).heard[1].failure
+    failure = (await probe_all(settings_for(address), None)).results[1].failure
     assert isinstance(failure, BrokerError)
     assert failure.code == 129
 
 
-async def test_known_nodes_are_asked_before_the_bootstrap_list(cluster, settings_for, closed_port):
-    """Which may be gone by now."""
+async def test_known_nodes_are_asked_for_the_list_before_the_bootstrap_servers(cluster, settings_for, closed_port):
+    """The bootstrap servers may be gone."""
     address = await cluster.add(1)
     broker_list = (await probe_all(settings_for(address), None)).broker_list
     assert answered(await probe_all(settings_for(closed_port), broker_list)) == [1]
 
 
 async def test_when_all_known_nodes_are_gone_the_bootstrap_list_counts(cluster, settings_for, closed_port):
-    """The cluster moved."""
+    """The cluster has moved."""
     address = await cluster.add(1)
     gone = tuple(Node(node_id=node_id, host=closed_port.host, port=closed_port.port) for node_id in range(10, 20))
     known = BrokerList(cluster_id="cluster-1", controller_id=None, nodes=gone, source="cluster", registered=False)
@@ -219,7 +219,7 @@ async def test_when_all_known_nodes_are_gone_the_bootstrap_list_counts(cluster, 
 
 
 async def test_a_cluster_that_was_rebuilt_at_the_same_address_is_found(cluster, settings_for):
-    """The known identity is refused there, so the bootstrap list is asked without one."""
+    """The node there refuses the known ids; the request to the bootstrap address names none."""
     address = await cluster.add(1, {3: (0, 13), 18: (0, 5), 60: (0, 2)})
 
     def check(request, _):
@@ -233,7 +233,7 @@ async def test_a_cluster_that_was_rebuilt_at_the_same_address_is_found(cluster, 
 
 
 async def test_new_nodes_are_picked_up_and_removed_ones_dropped(cluster, settings_for):
-    """At every probe."""
+    """Each probe fetches the broker list anew."""
     address = await cluster.add(1)
     await cluster.add(2)
     known = (await probe_all(settings_for(address), None)).broker_list
@@ -242,25 +242,25 @@ async def test_new_nodes_are_picked_up_and_removed_ones_dropped(cluster, setting
     assert answered(await probe_all(settings_for(address), known)) == [1, 3]
 
 
-async def test_a_node_that_moved_is_asked_where_it_lives_now(cluster, settings_for, closed_port):
-    """The broker list is new at every probe."""
+async def test_a_node_that_moved_is_probed_at_its_new_address(cluster, settings_for, closed_port):
+    """The second probe connects to the new address."""
     address = await cluster.add(1)
     cluster.list(2, closed_port)
     known = (await probe_all(settings_for(address), None)).broker_list
     cluster.listing.pop()
     moved = await cluster.add(2)
-    assert (await probe_all(settings_for(address), known)).heard[1].address == moved
+    assert (await probe_all(settings_for(address), known)).results[1].address == moved
 
 
 async def test_a_silent_bootstrap_node_does_not_hold_up_the_others(cluster, serve, settings_for, silent):
-    """The next is asked half a second later, long before the first has timed out."""
+    """The probe asks the next one after half a second, long before the first has timed out."""
     stuck = await serve(silent)
     address = await cluster.add(1)
     assert answered(await probe_all(settings_for(stuck, address), None)) == [1]
 
 
-async def test_when_nobody_answers_every_cause_is_told(serve, settings_for, silent, closed_port):
-    """One error, with the reason of each."""
+async def test_where_no_node_answers_the_error_holds_every_cause(serve, settings_for, silent, closed_port):
+    """One error carries the failure of each node."""
     stuck = await serve(silent)
     with pytest.raises(DiscoveryError) as caught:
         await probe_all(settings_for(stuck, closed_port, request_timeout=0.1), None)
@@ -269,26 +269,26 @@ async def test_when_nobody_answers_every_cause_is_told(serve, settings_for, sile
     assert isinstance(causes[str(closed_port)], ConnectFailed)
 
 
-async def test_invariant_7_the_total_bounds_finding(serve, settings_for, silent):
-    """Even where each wait would be allowed to be longer."""
+async def test_invariant_7_the_total_timeout_limits_fetching_the_broker_list(serve, settings_for, silent):
+    """It counts although the timeout of one request is longer."""
     stuck = await serve(silent)
-    with pytest.raises(DiscoveryError, match=r"0\.2 s for all of it ran out"):
+    with pytest.raises(DiscoveryError, match=r"the 0\.2 s in total have passed"):
         await probe_all(settings_for(stuck, total_timeout=0.2), None)
 
 
-async def test_invariant_7_the_total_bounds_asking(cluster, settings_for, silent):
-    """Who has not answered by then has failed; who has, counts."""
+async def test_invariant_7_the_total_timeout_limits_the_probe(cluster, settings_for, silent):
+    """A node that has not answered by then has failed; the other answers count."""
     address = await cluster.add(1)
     for node_id in (2, 3):
         await cluster.add(node_id, talk=silent)
-    result = await probe_all(settings_for(address, total_timeout=0.5, concurrency=1), None)
-    assert answered(result) == [1]
-    assert all(isinstance(heard.failure, TimedOut) for heard in result.heard[1:])
-    assert "0.5 s for all brokers ran out" in str(result.heard[2].failure)
+    probe = await probe_all(settings_for(address, total_timeout=0.5, concurrency=1), None)
+    assert answered(probe) == [1]
+    assert all(isinstance(node.failure, TimedOut) for node in probe.results[1:])
+    assert "the 0.5 s for all brokers have passed" in str(probe.results[2].failure)
 
 
-async def test_no_more_nodes_are_asked_at_the_same_time_than_allowed(cluster, settings_for, serve):
-    """A thousand brokers are not a thousand sockets."""
+async def test_concurrency_limits_the_connections(cluster, settings_for, serve):
+    """A probe of a thousand brokers must not open a thousand sockets."""
     address = await cluster.add(1)
     now = most = 0
 
@@ -306,52 +306,52 @@ async def test_no_more_nodes_are_asked_at_the_same_time_than_allowed(cluster, se
 
     for node_id in range(2, 12):
         await cluster.add(node_id, talk=counting(node_id))
-    result = await probe_all(settings_for(address, concurrency=2), None)
-    assert len(answered(result)) == 11
+    probe = await probe_all(settings_for(address, concurrency=2), None)
+    assert len(answered(probe)) == 11
     assert most <= 3  # the listener may notice the end of one after the beginning of the next
 
 
-async def test_a_broker_that_knows_no_brokers_is_starting(cluster, settings_for):
-    """Not a cluster without brokers."""
+async def test_a_broker_with_an_empty_broker_list_is_starting(cluster, settings_for):
+    """No cluster is without brokers."""
     address = await cluster.add(1)
     cluster.listing.clear()
-    with pytest.raises(DiscoveryError, match="it knows of no brokers yet, so it is probably starting"):
+    with pytest.raises(DiscoveryError, match="the broker list is empty, so the node is probably starting"):
         await probe_all(settings_for(address), None)
 
 
-async def test_a_cluster_that_cannot_be_is_refused(cluster, settings_for):
-    """Invariant 7: a lie about the number of brokers costs nothing."""
+async def test_a_broker_list_that_is_too_long_is_refused(cluster, settings_for):
+    """Invariant 7: the probe opens no connection to more nodes than a cluster can have."""
     address = await cluster.add(1)
     cluster.listing = [Node(node_id=node_id, host="h", port=1) for node_id in range(10_001)]
-    with pytest.raises(DiscoveryError, match="10001 nodes are more than any cluster has"):
+    with pytest.raises(DiscoveryError, match="10001 nodes are more than a cluster can have"):
         await probe_all(settings_for(address), None)
 
 
-async def test_a_node_id_that_is_listed_twice_is_asked_once(cluster, settings_for):
-    """Answers are kept by node id."""
+async def test_a_node_id_that_is_listed_twice_is_probed_once(cluster, settings_for):
+    """The results have one entry for each node id."""
     address = await cluster.add(1)
     cluster.list(1, address)
     assert answered(await probe_all(settings_for(address), None)) == [1]
 
 
 async def test_an_answer_counts_for_one_node_at_the_most(cluster, settings_for):
-    """Two nodes that advertise one address cannot be told apart by it, so each is asked."""
+    """Two nodes that advertise one address cannot be told apart by it, so the probe asks both."""
     address = await cluster.add(1)
     cluster.list(2, address)
     await probe_all(settings_for(address), None)
     assert len(asked(cluster.nodes[1], ApiVersionsRequest)) == 3
 
 
-async def test_certificates_that_cannot_be_used_are_nobodys_fault_but_the_settings(settings_for, closed_port, tmp_path):
-    """One error that names the property, before anybody is asked."""
+async def test_certificates_that_cannot_be_used_are_an_error_of_the_configuration(settings_for, closed_port, tmp_path):
+    """The error names the property, and nothing is sent."""
     (tmp_path / "ca.pem").write_text("nonsense")
     config = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")}
     with pytest.raises(ConfigError, match=r"ssl\.ca\.location"):
         await probe_all(settings_for(closed_port, config=config), None)
 
 
-async def test_advertised_addresses_that_lead_nowhere_are_told(cluster, settings_for, closed_port):
-    """The bootstrap address answered, but no broker does where the cluster says that it lives."""
+async def test_advertised_addresses_that_do_not_work_are_reported(cluster, settings_for, closed_port):
+    """The bootstrap address answers, but no broker does at its advertised address."""
     address = await cluster.add(1)
     cluster.listing.clear()
     cluster.list(1, closed_port)
@@ -359,8 +359,8 @@ async def test_advertised_addresses_that_lead_nowhere_are_told(cluster, settings
         await probe_all(settings_for(address), None)
 
 
-async def test_a_controller_in_bootstrap_servers_is_told(cluster, settings_for):
-    """By the APIs that it lists."""
+async def test_a_controller_in_bootstrap_servers_is_refused(cluster, settings_for):
+    """The probe tells it by the APIs that it lists."""
     address = await cluster.add(3000, CONTROLLER_APIS)
     with pytest.raises(DiscoveryError) as caught:
         await probe_all(settings_for(address), None)
@@ -372,8 +372,8 @@ async def test_a_controller_in_bootstrap_servers_is_told(cluster, settings_for):
     )
 
 
-async def test_a_broker_in_bootstrap_controllers_is_told(cluster, settings_for):
-    """The reverse."""
+async def test_a_broker_in_bootstrap_controllers_is_refused(cluster, settings_for):
+    """Brokers list Metadata, and controllers do not."""
     address = await cluster.add(1)
     settings = settings_for(config={"bootstrap.servers": None, "bootstrap.controllers": str(address)})
     with pytest.raises(DiscoveryError, match=r"is a broker: use bootstrap\.servers"):
@@ -381,19 +381,19 @@ async def test_a_broker_in_bootstrap_controllers_is_told(cluster, settings_for):
 
 
 async def test_controllers_are_found_by_describe_cluster(cluster, settings_for):
-    """With endpoint type 2 (KIP-919)."""
+    """The request has endpoint type 2 (KIP-919)."""
     address = await cluster.add(3000, CONTROLLER_APIS)
     await cluster.add(3001, CONTROLLER_APIS)
     settings = settings_for(config={"bootstrap.servers": None, "bootstrap.controllers": str(address)})
-    result = await probe_all(settings, None)
-    assert answered(result) == [3000, 3001]
-    assert {heard.role for heard in result.heard} == {"controller"}
+    probe = await probe_all(settings, None)
+    assert answered(probe) == [3000, 3001]
+    assert {node.role for node in probe.results} == {"controller"}
     (request,) = asked(cluster.nodes[3000], DescribeClusterRequest)
     assert request.endpoint_type == CONTROLLERS
 
 
-async def test_controllers_that_are_too_old_to_be_found_are_told(cluster, settings_for):
-    """Before 3.7 they do not list DescribeCluster."""
+async def test_controllers_without_describe_cluster_are_reported(cluster, settings_for):
+    """Controllers before 3.7 do not list it."""
     address = await cluster.add(3000, {18: (0, 3), 52: (0, 0)})
     settings = settings_for(config={"bootstrap.servers": None, "bootstrap.controllers": str(address)})
     with pytest.raises(DiscoveryError) as caught:
@@ -402,8 +402,8 @@ async def test_controllers_that_are_too_old_to_be_found_are_told(cluster, settin
 
 
 @pytest.mark.parametrize("code", [114, 31])
-async def test_a_broker_that_will_not_describe_its_cluster_is_told(cluster, settings_for, code):
-    """114 is the wrong kind of endpoint; anything else is the broker's own error."""
+async def test_an_error_code_of_describe_cluster_is_the_cause(cluster, settings_for, code):
+    """114 is the wrong type of endpoint; any other code is the broker's own error."""
     address = await cluster.add(1)
     cluster.nodes[1].says[DescribeClusterRequest] = lambda *_: DescribeClusterResponse(error_code=code)
     with pytest.raises(DiscoveryError) as caught:
@@ -415,8 +415,8 @@ SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 CREDENTIALS = {"sasl.username": "app", "sasl.password": "hunter2"}
 
 
-async def test_only_who_tells_the_roster_is_authenticated_to(cluster, settings_for):
-    """ApiVersions is answered before; a hash per broker and poll would be a waste."""
+async def test_the_probe_authenticates_only_where_it_fetches_the_broker_list(cluster, settings_for):
+    """Brokers answer ApiVersions before authentication, so the probe saves a hash for each broker and poll."""
     address = await cluster.add(1)
     await cluster.add(2)
     cluster.nodes[1].says[SaslAuthenticateRequest] = lambda *_: SaslAuthenticateResponse()
@@ -426,7 +426,7 @@ async def test_only_who_tells_the_roster_is_authenticated_to(cluster, settings_f
 
 
 async def test_wrong_credentials_are_the_cause(cluster, settings_for):
-    """Nobody who answered could be asked who belongs to the cluster."""
+    """Without authentication no node gives the broker list."""
     address = await cluster.add(1)
     cluster.nodes[1].says[SaslAuthenticateRequest] = lambda *_: SaslAuthenticateResponse(error_code=58)
     with pytest.raises(DiscoveryError) as caught:
@@ -434,35 +434,35 @@ async def test_wrong_credentials_are_the_cause(cluster, settings_for):
     assert isinstance(caught.value.causes[0][1], AuthenticationFailed)
 
 
-async def test_a_listed_roster_needs_no_credentials(cluster, settings_for, closed_port):
-    """Nothing but ApiVersions is sent; nobody knows the node ids."""
+async def test_a_bootstrap_broker_list_needs_no_credentials(cluster, settings_for, closed_port):
+    """The probe sends ApiVersions alone, and does not know the node ids."""
     addresses = [await cluster.add(node_id) for node_id in (1, 2)]
-    result = await probe_all(settings_for(*addresses, closed_port, broker_list="bootstrap", config=SASL), None)
-    assert [heard.node_id for heard in result.heard] == [None, None, None]
-    assert [heard.failure is None for heard in result.heard] == [True, True, False]
-    assert [heard.address for heard in result.heard] == [*addresses, closed_port]
-    assert result.broker_list.source == "bootstrap"
+    probe = await probe_all(settings_for(*addresses, closed_port, broker_list="bootstrap", config=SASL), None)
+    assert [node.node_id for node in probe.results] == [None, None, None]
+    assert [node.failure is None for node in probe.results] == [True, True, False]
+    assert [node.address for node in probe.results] == [*addresses, closed_port]
+    assert probe.broker_list.source == "bootstrap"
     assert {type(request) for node in cluster.nodes.values() for request, _ in node.asked} <= {
         type(None),
         ApiVersionsRequest,
     }
 
 
-async def test_a_controller_in_a_listed_roster_has_failed(cluster, settings_for):
-    """Its answer means something else."""
+async def test_a_controller_in_a_bootstrap_broker_list_has_failed(cluster, settings_for):
+    """The answer of a controller means something else."""
     addresses = [await cluster.add(1), await cluster.add(3000, CONTROLLER_APIS)]
-    result = await probe_all(settings_for(*addresses, broker_list="bootstrap"), None)
-    assert isinstance(result.heard[1].failure, ConfigError)
+    probe = await probe_all(settings_for(*addresses, broker_list="bootstrap"), None)
+    assert isinstance(probe.results[1].failure, ConfigError)
 
 
-async def test_a_listed_roster_of_which_nobody_answers_is_an_error(settings_for, closed_port):
-    """As always."""
+async def test_a_bootstrap_broker_list_without_an_answer_is_an_error(settings_for, closed_port):
+    """The error is that of any probe without an answer."""
     with pytest.raises(DiscoveryError, match="Connection refused"):
         await probe_all(settings_for(closed_port, broker_list="bootstrap"), None)
 
 
-async def test_cancelling_a_survey_leaves_nothing_behind(cluster, settings_for):
-    """Every connection is closed; unclosed ones would be warnings, and warnings are errors here."""
+async def test_cancelling_a_probe_leaves_nothing_behind(cluster, settings_for):
+    """The probe closes every connection; an open one would be a warning, and warnings are errors here."""
     address = await cluster.add(1)
     reached, gone = asyncio.Event(), asyncio.Event()
 
@@ -482,8 +482,8 @@ async def test_cancelling_a_survey_leaves_nothing_behind(cluster, settings_for):
 
 
 @pytest.mark.parametrize("host", ["a\n2026 ERROR", "\x1b[31m", "a b", "a" * 256])
-async def test_invariant_7_a_host_that_is_none_is_refused(cluster, settings_for, host):
-    """It would reach logs and terminals, and the resolver, which takes seconds for a name of a million letters."""
+async def test_invariant_7_a_host_that_is_not_valid_is_refused(cluster, settings_for, host):
+    """It would reach logs, terminals and the resolver, which takes seconds for a name of a million letters."""
     address = await cluster.add(1)
     cluster.list(2, Address(host, 9092))
     with pytest.raises(DiscoveryError) as caught:
@@ -494,16 +494,16 @@ async def test_invariant_7_a_host_that_is_none_is_refused(cluster, settings_for,
 
 
 @pytest.mark.parametrize("cluster_id", ["a\n2026 ERROR", "a" * 256])
-async def test_invariant_7_a_cluster_id_that_is_none_is_refused(cluster, settings_for, cluster_id):
-    """It is logged when it changes."""
+async def test_invariant_7_a_cluster_id_that_is_not_valid_is_refused(cluster, settings_for, cluster_id):
+    """The cluster id is logged when it changes."""
     address = await cluster.add(1)
     cluster.cluster_id = cluster_id
-    with pytest.raises(DiscoveryError, match="this is no cluster id"):
+    with pytest.raises(DiscoveryError, match="not a valid cluster id"):
         await probe_all(settings_for(address), None)
 
 
-async def test_invariant_7_a_brokers_own_words_fit_on_one_line(cluster, settings_for):
-    """However long they are and whatever is in them."""
+async def test_invariant_7_the_message_of_a_broker_is_cut_to_one_line(cluster, settings_for):
+    """The message may be long and hold control characters."""
     address = await cluster.add(1)
     said = DescribeClusterResponse(error_code=31, error_message="line\nline\x1b[31m" + "x" * 1000)
     cluster.nodes[1].says[DescribeClusterRequest] = lambda *_: said
@@ -513,8 +513,8 @@ async def test_invariant_7_a_brokers_own_words_fit_on_one_line(cluster, settings
     assert len(str(caught.value)) < 500
 
 
-async def test_invariant_7_a_survey_can_be_cancelled_at_any_step(cluster, settings_for, serve, silent):
-    """No task is left, and no connection: that would be a warning, and warnings are errors here."""
+async def test_invariant_7_a_probe_can_be_cancelled_at_any_step(cluster, settings_for, serve, silent):
+    """No task and no connection is left; an open one would be a warning, and warnings are errors here."""
     stuck = await serve(silent)
     addresses = [await cluster.add(node_id) for node_id in (1, 2)]
     settings = settings_for(Address("localhost", addresses[0].port), stuck)

@@ -19,7 +19,7 @@ from featuregate.wire.cluster import (
 )
 from featuregate.wire.frames import FrameReader, RequestHeader, frame, read_request_header, write_response
 from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
-from featuregate.wire.session import Disconnected, Event, Identity, Negotiated, Refused, Reply, Session, Token
+from featuregate.wire.session import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Session, Token
 
 if TYPE_CHECKING:
     from featuregate.wire.message import Request, Response
@@ -88,7 +88,7 @@ class TestNegotiating:
 
     def test_it_names_whom_it_expects(self) -> None:
         """Both ids of the node that we think we talk to."""
-        session = new(identity=Identity("abc", 3))
+        session = new(expected=ExpectedNode("abc", 3))
         session.negotiate()
         [(_, request)] = asked(session)
         assert isinstance(request, ApiVersionsRequest)
@@ -194,7 +194,7 @@ class TestNegotiating:
 
     def test_another_cluster_or_node_is_refused(self) -> None:
         """Error 129 comes with an empty body, and means: find the brokers again."""
-        error = refusal(129, identity=Identity("abc", 3)).error
+        error = refusal(129, expected=ExpectedNode("abc", 3)).error
         assert (error.code, error.name) == (129, "REBOOTSTRAP_REQUIRED")
         assert "this is not node 3 of cluster 'abc'" in str(error)
 
