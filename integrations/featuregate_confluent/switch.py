@@ -22,10 +22,10 @@ from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.latch.models import Model, parse_model
 from featuregate_confluent.member.assigned_partitions import AssignedPartitions, by_partition, ends_of
+from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
 from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, FailureLimits
 from featuregate_confluent.member.group_state import GroupState
-from featuregate_confluent.member.outcomes import Outcomes
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.offsets import identity
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+    from featuregate_confluent.client.latch_topic import Record
     from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.latch.protocol import Partition
 
@@ -130,12 +131,11 @@ class ProducerSwitch:
             emit=self.emit,
             transaction_seconds=transaction_seconds,
         )
-        self._outcomes = Outcomes(
+        self._conclusions = Conclusions(
             assigned=self._assigned,
             producers=self._producers,
             group_state=self._group_state,
             failure_limits=self._failure_limits,
-            latch_topic=self._latch_topic,
             emit=self.emit,
             process=self.process.name,
             rounds=self.rounds,
@@ -175,7 +175,7 @@ class ProducerSwitch:
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
         """
-        self._outcomes.leave_behind()
+        self._conclusions.leave_behind()
         consumer = self._subscribed()
         self.rounds.end(self.aborted)
         try:
@@ -197,7 +197,7 @@ class ProducerSwitch:
                 self._takeover.take(consumer, [], generation)
             self._takeover.look(consumer, generation)
         waiting = self._group_state.commit_blocker() is not None
-        rebalances = assigned.rebalances
+        assignment = assigned.assignment
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -205,7 +205,7 @@ class ProducerSwitch:
         messages = [message for message in found if message.error() is None]
         if len(messages) != len(found):
             self._raise_for_consumer_errors(error for message in found if (error := message.error()) is not None)
-        if waiting or assigned.rebalances != rebalances:
+        if waiting or not assignment.current:
             assigned.rewind(consumer, messages)
             return []
         return messages
@@ -215,28 +215,35 @@ class ProducerSwitch:
         if not messages:
             return
         consumer, group_state = self._subscribed(), self._group_state
-        if self._outcomes.under_way:
+        if self._conclusions.under_way:
             raise SwitchFatal("commits of another round are under way: end the block of its Pipeline first")
         self._assigned.begin(messages)
-        assignment = self._assigned.rebalances  # of now, also for those that come later
-        make = partial(
-            Transaction, keeper=self._outcomes, consumer=consumer, model=group_state.model, assignment=assignment
-        )
-        if group_state.model.per_partition:
+        assignment = self._assigned.assignment  # of now, also for the transactions that come later
+        model, first_v2_generation = group_state.model, group_state.first_v2_generation
+        make = partial(Transaction, keeper=self._conclusions, consumer=consumer, model=model, assignment=assignment)
+        if model.per_partition:
             for key, some in by_partition(messages).items():
-                if assignment != self._assigned.rebalances:
+                if not assignment.current:
                     return  # what is left comes again, to whoever owns it by now (R9)
-                yield make(producer=self._producers.of(key), messages=some, offsets=ends_of(some[-1:]))
+                offsets = self._assigned.offsets(ends_of(some[-1:]), model)
+                yield make(producer=self._producers.of(key), messages=some, offsets=offsets)
             return
         ends = ends_of(messages)
-        if group_state.first_v2_generation is not None:  # the first commit in v2 marks whatever this member owns
+        if first_v2_generation is not None:  # the first commit in v2 marks all partitions of this member
             ends = self._assigned.positions() | ends
         yield make(
             producer=self._producers.of_process,
             messages=messages,
-            offsets=ends,
-            first_v2_generation=group_state.first_v2_generation,
+            offsets=self._assigned.offsets(ends, model),
+            first_v2_generation=first_v2_generation,
+            latch_record=self._latch_record(),
         )
+
+    def _latch_record(self) -> Record | None:
+        """Return what the next commit in v2 writes to the latch topic as well (R11)."""
+        if self._latch_topic is None or self._group_state.latch_in_topic is Model.V2:
+            return None
+        return self._latch_topic.record(Model.V2)
 
     def round_size(self, most: int = 500) -> int:
         """Return how many messages to consume now, so that the round ends well within both limits.
@@ -268,7 +275,7 @@ class ProducerSwitch:
         A static member (``group.instance.id``) keeps its place until its session times out: nobody takes over from it,
         and it comes back to its own partitions. A transaction that is open is aborted when its producer is closed.
         """
-        self._outcomes.leave_behind()
+        self._conclusions.leave_behind()
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
             (close_static_member if self.consumer_config.get("group.instance.id") else leave_group)(consumer)
@@ -284,7 +291,7 @@ class ProducerSwitch:
                 at_end.callback(self._features.close)
             at_end.callback(self.process.release)
             at_end.callback(self._reader.close)
-            at_end.callback(self._outcomes.callers.close)
+            at_end.callback(self._conclusions.callers.close)
             at_end.callback(self._producers.close)
             self.leave()
 
@@ -308,12 +315,12 @@ class ProducerSwitch:
     @property
     def committed(self) -> int:
         """Transactions that were committed."""
-        return self._outcomes.committed
+        return self._conclusions.committed
 
     @property
     def aborted(self) -> int:
         """Transactions that were aborted, or lost with their producer."""
-        return self._outcomes.aborted
+        return self._conclusions.aborted
 
     def health(self) -> dict[str, Any]:
         """Return the state of this member for a periodic health check, as plain JSON-able values.
@@ -346,7 +353,7 @@ class ProducerSwitch:
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._consumer is None:
             return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
-        self._outcomes.leave_behind()
+        self._conclusions.leave_behind()
         if self._assigned.lost is not None:
             return  # another consumer has to be subscribed
         new = _places(partitions)
@@ -359,7 +366,7 @@ class ProducerSwitch:
             self._failure = error
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._outcomes.leave_behind()  # before any of their producers is closed
+        self._conclusions.leave_behind()  # before any of their producers is closed
         self._takeover.give_back(_places(partitions))
 
     def _raise_for_consumer_errors(self, errors: Iterable[KafkaError]) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, cast
 from confluent_kafka import OFFSET_INVALID, KafkaException, TopicPartition
 
 from featuregate_confluent.errors import MustRejoin
+from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.producing.assignment import Assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,8 +50,8 @@ class AssignedPartitions:
 
     def __init__(self) -> None:
         self._owned: dict[Partition, _Owned] = {}
-        self.rebalances = 0
-        """How often anything was taken, dropped or taken back: messages from before the last time are nobody's."""
+        self.assignment = Assignment()
+        """Of now: anything taken, dropped or taken back begins another one."""
         self.lost: str | None = None
         """Why nothing is this member's any more, before it joins again."""
         self._in_hand: Sequence[Message] = ()
@@ -61,6 +63,10 @@ class AssignedPartitions:
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._owned)
 
+    def _begin_assignment(self) -> None:
+        self.assignment.current = False
+        self.assignment = Assignment()
+
     def take(self, consumer: Consumer, found: Mapping[Partition, tuple[int | None, Mark]]) -> None:
         """Own partitions from their committed offsets on; those that were owned before, wherever it is now.
 
@@ -69,7 +75,7 @@ class AssignedPartitions:
         MustRejoin
             Another has moved on in a partition that was owned, and the consumer cannot be moved just now.
         """
-        self.rebalances += 1
+        self._begin_assignment()
         before = dict(self._owned)
         self._owned |= {key: _Owned(position, mark) for key, (position, mark) in found.items()}
         try:
@@ -81,7 +87,7 @@ class AssignedPartitions:
 
     def drop(self, partitions: Iterable[Partition]) -> None:
         """Own these partitions no more."""
-        self.rebalances += 1
+        self._begin_assignment()
         for key in partitions:
             self._owned.pop(key, None)
 
@@ -105,15 +111,17 @@ class AssignedPartitions:
         """Give the next offset of each partition of which it is known."""
         return {key: owned.position for key, owned in self._owned.items() if owned.position is not None}
 
-    def app_metadata(self, partition: Partition) -> str:
-        """Give the app's own text beside the offset of a partition."""
-        return self._owned[partition].mark.app_metadata
+    def offsets(self, ends: Mapping[Partition, int], model: Model) -> list[TopicPartition]:
+        """Return offsets to commit, each with the mark of a model (R7) and the app's own metadata."""
+        return [
+            TopicPartition(*key, end, marks.write(Mark(model, self._owned[key].mark.app_metadata)))
+            for key, end in ends.items()
+        ]
 
-    def advance(self, offsets: Mapping[Partition, int], model: Model) -> None:
-        """Keep what a commit has made true."""
-        for key, offset in offsets.items():
-            owned = self._owned[key]
-            self._owned[key] = _Owned(offset, Mark(model, owned.mark.app_metadata))
+    def advance(self, committed: Iterable[TopicPartition]) -> None:
+        """Go on behind offsets that were committed."""
+        for each in committed:
+            self._owned[each.topic, each.partition] = _Owned(each.offset, marks.read(each.metadata))
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins."""
@@ -134,7 +142,7 @@ class AssignedPartitions:
             As :meth:`rewind`.
         """
         if self._ended < len(self._in_hand):
-            self.rebalances += 1  # nor may a transaction that is open still commit some of it
+            self._begin_assignment()  # nor may a transaction that is open still commit some of it
             self.rewind(consumer, self._in_hand)
         self._in_hand = ()
 

@@ -122,15 +122,16 @@ class Takeover:
         committed while brokers did not check the group yet. Under that id this member would be told so; under that of
         the process nothing tells it but the offset.
         """
-        model = self._group_state.model
-        found = stable_read(
-            consumer, partitions_to_read(before, model, {*self._assigned, *new}, new), self._wait_seconds
-        )
-        self._assigned.take(consumer, found)
-        self._group_state.read({key: mark for key, (_, mark) in found.items()}, generation)
-        if self._group_state.model.per_partition is not model.per_partition:
+        while True:
+            model = self._group_state.model
+            wanted = partitions_to_read(before, model, {*self._assigned, *new}, new)
+            found = stable_read(consumer, wanted, self._wait_seconds)
+            self._assigned.take(consumer, found)
+            self._group_state.read({key: mark for key, (_, mark) in found.items()}, generation)
+            if self._group_state.model.per_partition is model.per_partition:
+                return
             self._producers.open_for_process()
-            self._read(consumer, model, (), generation)
+            before, new = model, ()  # at most once: a model never goes down here
 
 
 def _unread(unread: GroupUnreadable) -> MustRejoin | SwitchFatal:

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchError, SwitchFatal
 from featuregate_confluent.producing.offsets import GRACE_SECONDS, SEND_SECONDS, STOOD_STILL, send_offsets, words
+from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, is_fenced, lost_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Self
 
-    from confluent_kafka import Consumer, KafkaError, Message, Producer
+    from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+    from featuregate_confluent.client.latch_topic import Record
     from featuregate_confluent.latch.models import Model
-    from featuregate_confluent.latch.protocol import Partition
+    from featuregate_confluent.producing.assignment import Assignment
+    from featuregate_confluent.producing.outcome import Outcome
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_librdkafka.calls import Call, Callers, Within
 
@@ -38,39 +41,22 @@ logger = logging.getLogger("featuregate.confluent")
 
 END_SECONDS: Final = 60.0
 _ROOM_SECONDS: Final = 0.05
-_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
 
 class Keeper(Protocol):
-    """Who is told how a transaction ended: the switch."""
+    """What the transactions of a member share."""
 
     transaction_seconds: float
-    """After so long brokers end a transaction (``transaction.timeout.ms``)."""
+    """After so long brokers abort a transaction (``transaction.timeout.ms``)."""
     rounds: Rounds
     """Measures how long the app's code takes."""
     callers: Callers
-    """Make the calls that need a bound of ours, and go on while the app's code does."""
+    """Threads for calls with a bound, which run beside the app's code."""
     under_way: set[Transaction]
-    """Those whose producer is used by a call, or of whose end nothing was concluded yet."""
+    """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
 
-    def metadata_of(self, partition: Partition) -> str:
-        """Give the text that goes with the offset of a partition."""
-        ...
-
-    def before_commit(self, transaction: Transaction) -> None:
-        """Produce what else belongs to it. Raises `CommitRefused` where it may not be committed any more."""
-        ...
-
-    def on_committed(self, transaction: Transaction, generation: int, seconds: float) -> None:
-        """Everything of the transaction counts."""
-        ...
-
-    def on_aborted(self, transaction: Transaction, why: str) -> None:
-        """Nothing of it counts: rewind the consumer."""
-        ...
-
-    def on_lost(self, transaction: Transaction, why: str, *, fenced: bool) -> str:
-        """Drop its producer, which cannot be used any more; return what that means, for people."""
+    def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
+        """Apply an outcome to the member, and return the error for the app; None after a commit."""
         ...
 
 
@@ -98,6 +84,7 @@ class Transaction:
         "_ended",
         "_first_v2_generation",
         "_keeper",
+        "_latch_record",
         "_open",
         "assignment",
         "consumer",
@@ -115,19 +102,21 @@ class Transaction:
         producer: Producer,
         model: Model,
         messages: Sequence[Message],
-        offsets: Mapping[Partition, int],
-        assignment: int,
+        offsets: Sequence[TopicPartition],
+        assignment: Assignment,
         first_v2_generation: int | None = None,
+        latch_record: Record | None = None,
     ) -> None:
         self.messages = messages
         self.producer = producer
         self.model = model
         self.offsets = offsets
+        """The next offset of each partition, with the mark and the app's own metadata."""
         self.assignment = assignment
-        """Which assignment its messages came in: in another one they are another's, or come again (R9)."""
         self._keeper = keeper
         self.consumer = consumer
         self._first_v2_generation = first_v2_generation
+        self._latch_record = latch_record
         self._began = time.monotonic()
         self._ended: float | None = None
         self._call: Call[Any] | None = None
@@ -156,7 +145,8 @@ class Transaction:
                 self.commit()
         elif self._open:
             try:
-                self._abort(f"{type(error).__name__} in the app's code")
+                with suppress(Aborted):
+                    self._abort(RolledBack(why=f"{type(error).__name__} in the app's code"))
             except Exception:
                 if isinstance(error, Exception):
                     raise  # else it is Ctrl-C and the like, which nothing may take the place of
@@ -177,7 +167,7 @@ class Transaction:
         try:
             self.producer.begin_transaction()
         except KafkaException as failure:
-            raise self._lost(failure.args[0]) from failure
+            self._raise(lost_by(failure))
         self._open = True
 
     def produce(
@@ -218,15 +208,26 @@ class Transaction:
                 now = time.monotonic()
                 deadline = deadline or now + END_SECONDS
                 if now > deadline:
-                    self._give_up(ErrorAction.ABORT, f"the producer's queue stayed full for {END_SECONDS:g} s", full)
-                self.producer.poll(_ROOM_SECONDS)
+                    self._abort(RolledBack(why=f"the producer's queue stayed full for {END_SECONDS:g} s", cause=full))
+                self._make_room(topic)
             except KafkaException as failure:
-                error: KafkaError = failure.args[0]
-                action = action_for(error)
-                why = f"a record for topic {topic!r} was not taken: {words(error)}"
-                self._give_up(ErrorAction.ABORT if action is ErrorAction.RETRY else action, why, failure)
+                self._refused(topic, failure)
             else:
                 return
+
+    def _make_room(self, topic: str) -> None:
+        """Wait for the queue, and for the errors that confluent-kafka raises from its callbacks."""
+        try:
+            self.producer.poll(_ROOM_SECONDS)
+        except KafkaException as failure:
+            self._refused(topic, failure)
+
+    def _refused(self, topic: str, failure: KafkaException) -> NoReturn:
+        action = action_for(failure.args[0])
+        why = f"a record for topic {topic!r} was not taken: {words(failure.args[0])}"
+        if action is ErrorAction.REJOIN:
+            self._raise(Lost(why=why, cause=failure, fenced=is_fenced(failure)))
+        self._abort(RolledBack(why=why, cause=failure, fatal=action is ErrorAction.FATAL))
 
     def commit(self) -> None:
         """Send the offsets with the group's metadata of now, and commit.
@@ -254,15 +255,11 @@ class Transaction:
         Aborted, MustRejoin, SwitchFatal
             As :meth:`commit`.
         """
-        try:
-            self._keeper.before_commit(self)
-        except CommitRefused as refused:
-            self._give_up(refused.action, refused.why, refused)
-        sent = [
-            TopicPartition(topic, number, offset, self._keeper.metadata_of((topic, number)))
-            for (topic, number), offset in self.offsets.items()
-        ]
-        self._start(partial(self._settle, sent))
+        if not self.assignment.current:
+            self._abort(RolledBack(why="the consumer was polled within the transaction, whose messages come again"))
+        if self._latch_record is not None:
+            self.produce(self._latch_record.topic, self._latch_record.value, key=self._latch_record.key)
+        self._start(self._send_and_commit)
 
     def finish_commit(self) -> None:
         """Wait for the end of a commit that was started.
@@ -274,76 +271,12 @@ class Transaction:
         """
         if self._call is None:
             raise SwitchFatal("a commit is finished once, after it was started")
-        with self._concluding():
-            try:
-                generation = self._result(self._call)
-            except CommitRefused as refused:
-                undone = partial(self._keeper.on_aborted, self)  # the thread that committed has aborted it
-                self._give_up(refused.action, refused.why, refused, undone)
-            except KafkaException as failure:
-                # Nobody knows how it ended. Whoever takes the id next will, and reads the offset after that.
-                raise self._lost(failure.args[0]) from failure
-            self._keeper.on_committed(self, generation, self.seconds)
+        self._conclude(self._call)
 
     def leave_behind(self) -> None:
         """Have nobody wait any more for what is under way; its producer is used until that comes back."""
         if self._call is not None:
             self._call.give_up()
-
-    def _settle(self, sent: list[TopicPartition], within: Within) -> int:
-        """Have the client send the offsets and commit, or abort where that was refused.
-
-        This runs beside the loop, and draws no conclusions. It aborts by itself because the loop may be long in coming,
-        and brokers wait for the end of a transaction no longer than its timeout.
-        """
-        try:
-            timeout = min(SEND_SECONDS, self._keeper.transaction_seconds)
-            generation = send_offsets(
-                self.producer, self.consumer, sent, timeout=timeout, generation=self._first_v2_generation, within=within
-            )
-            _commit(self.producer, within)
-        except CommitRefused as refused:
-            if refused.action is not ErrorAction.REJOIN:
-                _abort(self.producer, within)
-            raise
-        finally:
-            self._ended = time.monotonic()
-        return generation
-
-    def _start(self, work: Callable[[Within], Any]) -> Call[Any]:
-        if self in self._keeper.under_way:
-            raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
-        # In this order: whatever a signal interrupts here, the producer is taken to be in use.
-        self._leave_open()
-        self._ended = None
-        self._keeper.under_way.add(self)
-        self._call = self._keeper.callers.start(work)
-        return self._call
-
-    def _result(self, call: Call[Any]) -> Any:
-        """Wait for what was started."""
-        try:
-            return call.result()
-        except TimeoutError as standstill:
-            if not call.given_up:
-                raise
-            raise MustRejoin(self._drop(f"{standstill}: {STOOD_STILL}", fenced=False)) from standstill
-        finally:
-            if not call.given_up:
-                self._call = None
-
-    @contextmanager
-    def _concluding(self) -> Iterator[None]:
-        """Keep the transaction under way where the block ends otherwise than it is meant to: by a signal, for one.
-
-        Nobody knows then what became of it, and so whoever consumes next needs another consumer.
-        """
-        try:
-            yield
-        except SwitchError:
-            self._keeper.under_way.discard(self)
-            raise
-        self._keeper.under_way.discard(self)
 
     def abort(self) -> None:
         """Abort the transaction and rewind the consumer to where its messages began.
@@ -353,32 +286,89 @@ class Transaction:
         MustRejoin, SwitchFatal
             As :meth:`commit`.
         """
-        self._abort("the app asked for it")
+        with suppress(Aborted):
+            self._abort(RolledBack(why="the app asked for it"))
 
-    def _abort(self, why: str) -> None:
-        call = self._start(partial(_abort, self.producer))
-        with self._concluding():
-            try:
-                self._result(call)
-            except KafkaException as failure:
-                raise self._lost(failure.args[0]) from failure
-            self._keeper.on_aborted(self, why)
+    # ------------------------------------------------------------------ in a thread beside the loop
 
-    def _give_up(
-        self, action: ErrorAction, why: str, cause: BaseException, undo: Callable[[str], None] | None = None
-    ) -> NoReturn:
-        if action is ErrorAction.REJOIN:
-            raise MustRejoin(self._drop(why, fenced=_is_fenced(cause))) from cause
+    def _send_and_commit(self, within: Within) -> Outcome:
+        """Send the offsets and commit; abort if that is refused.
+
+        The abort does not wait for the loop, because brokers wait no longer than the transaction's timeout.
+        """
         try:
-            (undo or self._abort)(why)
-        except MustRejoin:  # a consumer that is fenced cannot be rewound, for one
-            if action is not ErrorAction.FATAL:
-                raise
-        raise (SwitchFatal if action is ErrorAction.FATAL else Aborted)(why) from cause
+            generation = send_offsets(
+                self.producer,
+                self.consumer,
+                list(self.offsets),
+                timeout=min(SEND_SECONDS, self._keeper.transaction_seconds),
+                generation=self._first_v2_generation,
+                within=within,
+            )
+            _commit(self.producer, within)
+        except CommitRefused as refused:
+            if refused.action is ErrorAction.REJOIN:
+                return Lost(why=refused.why, cause=refused, fenced=is_fenced(refused))
+            fatal = refused.action is ErrorAction.FATAL
+            return self._roll_back(RolledBack(why=refused.why, cause=refused, fatal=fatal), within)
+        except KafkaException as failure:
+            return lost_by(failure)
+        finally:
+            self._ended = time.monotonic()
+        return Committed(generation)
 
-    def _lost(self, error: KafkaError) -> MustRejoin | SwitchFatal:
-        why = self._drop(words(error), fenced=error.name() in _FENCED)
-        return SwitchFatal(why) if action_for(error) is ErrorAction.FATAL else MustRejoin(why)
+    def _roll_back(self, outcome: RolledBack, within: Within) -> Outcome:
+        try:
+            with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
+                _end(self.producer.abort_transaction, within)
+        except KafkaException as failure:
+            return lost_by(failure, fatal=outcome.fatal)
+        return outcome
+
+    # ------------------------------------------------------------------ in the loop
+
+    def _start(self, work: Callable[[Within], Outcome]) -> Call[Outcome]:
+        if self in self._keeper.under_way:
+            raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
+        # In this order: wherever a signal interrupts this, the producer counts as in use.
+        self._leave_open()
+        self._ended = None
+        self._keeper.under_way.add(self)
+        self._call = self._keeper.callers.start(work)
+        return self._call
+
+    def _result(self, call: Call[Outcome]) -> Outcome:
+        """Wait for the outcome."""
+        try:
+            return call.result()
+        except TimeoutError as timeout:
+            if not call.given_up:
+                raise
+            return Lost(why=f"{timeout}: {STOOD_STILL}", cause=timeout)
+        finally:
+            if not call.given_up:
+                self._call = None
+
+    def _conclude(self, call: Call[Outcome]) -> None:
+        """Wait for the outcome, and apply it.
+
+        The transaction stays under way if anything else ends this, such as a signal. Nobody knows its end then, and so
+        the member needs another consumer.
+        """
+        outcome = self._result(call)
+        error = self._keeper.conclude(self, outcome)
+        self._keeper.under_way.discard(self)
+        if error is not None:
+            raise error from error.__cause__ or _cause(outcome)
+
+    def _abort(self, outcome: RolledBack) -> NoReturn:
+        """Abort for this reason. Raises Aborted, or a graver error."""
+        self._conclude(self._start(partial(self._roll_back, outcome)))
+        raise Aborted(outcome.why)
+
+    def _raise(self, outcome: Lost) -> NoReturn:
+        self._leave_open()
+        raise (self._keeper.conclude(self, outcome) or MustRejoin(outcome.why)) from outcome.cause
 
     def _leave_open(self) -> None:
         """Note that the app's code has come to its end."""
@@ -386,9 +376,9 @@ class Transaction:
             self._open = False
             self._keeper.rounds.ran(self)
 
-    def _drop(self, why: str, *, fenced: bool) -> str:
-        self._leave_open()
-        return self._keeper.on_lost(self, why, fenced=fenced)
+
+def _cause(outcome: Outcome) -> BaseException | None:
+    return None if isinstance(outcome, Committed) else outcome.cause
 
 
 def _heard(on_delivery: Delivery) -> Delivery:
@@ -414,12 +404,6 @@ def _commit(producer: Producer, within: Within) -> None:
         raise
 
 
-def _abort(producer: Producer, within: Within) -> None:
-    """Abort. Raises KafkaException where nobody knows how it ended."""
-    with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
-        _end(producer.abort_transaction, within)
-
-
 def _end(end: Callable[[float], None], within: Within) -> None:
     """Commit or abort; retry while the error allows it."""
     deadline = time.monotonic() + END_SECONDS
@@ -432,9 +416,3 @@ def _end(end: Callable[[float], None], within: Within) -> None:
                 raise
         else:
             return
-
-
-def _is_fenced(cause: BaseException | None) -> bool:
-    while cause is not None and not isinstance(cause, KafkaException):
-        cause = cause.__cause__
-    return cause is not None and cause.args[0].name() in _FENCED

@@ -457,7 +457,7 @@ def test_members_join_and_leave_while_the_feed_goes_on(kafka: LocalKafka, group:
         assert [each.failure for each in members] == [None] * 4
         with Running(pipe, name="last", **options) as last:
             balance = ledger.balance()
-        assert last.events[0] == LatchRead(latch=Model.V2, source="all_marks")
+        assert last.events[0] == LatchRead(latch=Model.V2, source="all marks")
     assert balance.exactly_once, balance
     assert not [event for each in members for event in each.events if isinstance(event, Fenced | Rejoining)]
 
@@ -566,7 +566,7 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
         assert (changed.before, changed.after) == (None, Model.BRIDGE)
         assert took.partitions == 1
         assert 0 < took.seconds < BOUND
-        assert latched == LatchRead(latch=Model.BRIDGE, source="committed")
+        assert latched == LatchRead(latch=Model.BRIDGE, source="commit")
         assert (committed.model, committed.messages, committed.generation) == (Model.BRIDGE, 1, took.generation)
         assert stopped == Stopped(committed=1, aborted=0)
 
@@ -601,9 +601,9 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
             "TransactionCommitted",
             "Stopped",
         ]
-        assert moving.events[0] == LatchRead(latch=Model.BRIDGE, source="all_marks")
+        assert moving.events[0] == LatchRead(latch=Model.BRIDGE, source="all marks")
         assert [event.after for event in moving.of(ModelChanged)] == [Model.BRIDGE, Model.V2]
-        assert moving.events[4] == LatchRead(latch=Model.V2, source="committed")
+        assert moving.events[4] == LatchRead(latch=Model.V2, source="commit")
 
         ledger.feed_now(1)
         with Running(pipe) as latched_before:

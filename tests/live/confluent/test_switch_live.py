@@ -516,7 +516,7 @@ def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) 
         ) as app:
             _turn_until(app, "it has joined", lambda: app.switch.generation >= 0)
             assert (app.switch.model, app.switch.latch) == (Model.V2, Model.V2)
-            assert [event.source for event in _of(app, LatchRead)] == ["latch_topic"]
+            assert [event.source for event in _of(app, LatchRead)] == ["latch topic"]
 
 
 @on("4.2.0")

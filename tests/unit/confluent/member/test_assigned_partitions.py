@@ -44,15 +44,15 @@ def test_messages_are_sorted_by_partition_and_stay_in_order(places: list[tuple[i
     }
 
 
-def test_each_change_counts_as_a_rebalance() -> None:
-    """Messages from before the last one are nobody's; a new consumer is a change too, and never counts from 0."""
+def test_each_change_ends_the_assignment() -> None:
+    """Messages from before belong to nobody; a new consumer is a change, too."""
     assigned = owning()
-    assert (assigned.rebalances, list(assigned)) == (1, [A, B])
-    assigned.drop([A])
-    assert (assigned.rebalances, list(assigned)) == (2, [B])
-    assigned.drop([A])  # dropping what another has is no error
-    assigned.clear()
-    assert (assigned.rebalances, len(assigned)) == (4, 0)
+    for change in (lambda: assigned.drop([A]), lambda: assigned.drop([A]), assigned.clear):
+        before = assigned.assignment
+        assert before.current
+        change()
+        assert (before.current, assigned.assignment.current) == (False, True)
+    assert len(assigned) == 0
 
 
 def test_a_consumer_is_assigned_to_where_it_goes_on() -> None:
@@ -65,9 +65,11 @@ def test_a_consumer_is_assigned_to_where_it_goes_on() -> None:
 def test_a_commit_moves_on_and_keeps_the_apps_text() -> None:
     """The position is that of the commit; what the app had beside the offset stays."""
     assigned = owning()
-    assigned.advance({A: 9, B: 1}, Model.V2)
+    committed = assigned.offsets({A: 9, B: 1}, Model.V2)
+    assigned.advance(committed)
     assert assigned.positions() == {A: 9, B: 1}
-    assert (assigned.app_metadata(A), assigned.app_metadata(B)) == ("theirs", "")
+    assert [each.metadata for each in committed] == ["fg1;model=v2|theirs", "fg1;model=v2"]
+    assert assigned.offsets({A: 10}, Model.V2)[0].metadata == "fg1;model=v2|theirs"
 
 
 def test_a_consumer_that_cannot_be_rewound_is_replaced() -> None:
@@ -95,10 +97,10 @@ def test_a_round_that_was_not_run_to_its_end_is_taken_back() -> None:
     with Consumer(NOWHERE, logger=SILENT) as consumer:  # which is assigned to nothing: rewinding it is told
         assigned.begin(round_)
         assigned.end(round_[:2])
-        before = assigned.rebalances
+        before = assigned.assignment
         with pytest.raises(MustRejoin, match="could not be rewound"):
             assigned.take_back(consumer)
-        assert assigned.rebalances == before + 1
+        assert not before.current
 
 
 def test_a_round_that_has_ended_is_let_be() -> None:
@@ -109,10 +111,10 @@ def test_a_round_that_has_ended_is_let_be() -> None:
         assigned.begin(round_)
         assigned.end(round_[:2])
         assigned.end(round_[2:])
-        before = assigned.rebalances
+        before = assigned.assignment
         assigned.take_back(consumer)
         assigned.take_back(consumer)
-        assert assigned.rebalances == before
+        assert before.current
         assigned.begin(round_)
         assigned.clear()
         assigned.take(consumer, OWNED)

@@ -16,8 +16,8 @@ from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, SwitchFa
 from featuregate_confluent.events import Fenced
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.member.assigned_partitions import AssignedPartitions
+from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.failure_limits import LOST_AT_MOST, FailureLimits
-from featuregate_confluent.member.outcomes import Outcomes
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
 
@@ -107,12 +107,11 @@ class Desk:
         self.events: list[object] = []
         self.assigned = AssignedPartitions()
         self.own(partitions, 0)
-        self.outcomes = Outcomes(
+        self.conclusions = Conclusions(
             assigned=self.assigned,
             producers=self.held,
             group_state=Bridge(),
             failure_limits=FailureLimits(),
-            latch_topic=None,
             emit=self.events.append,
             process="one",
             rounds=Rounds(Limits(transaction=10.0, poll=300.0), self.events.append),
@@ -131,26 +130,26 @@ class Desk:
     def another(self, client: Client, partition: int, messages: list[Message]) -> Transaction:
         """Give one more transaction of the round."""
         return Transaction(
-            keeper=self.outcomes,
+            keeper=self.conclusions,
             consumer=self.reader,
             producer=client,
             model=Model.BRIDGE,
             messages=messages,
-            offsets={(TOPIC, partition): len(messages)},
-            assignment=self.assigned.rebalances,
+            offsets=self.assigned.offsets({(TOPIC, partition): len(messages)}, Model.BRIDGE),
+            assignment=self.assigned.assignment,
         )
 
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     found = Desk()
-    with closing(found.outcomes.callers):
+    with closing(found.conclusions.callers):
         yield found
 
 
 def left_behind(desk: Desk) -> bool:
     """Do as whoever consumes next: whether something was under way, so that another consumer is needed."""
-    desk.outcomes.leave_behind()
+    desk.conclusions.leave_behind()
     return desk.assigned.lost is not None
 
 
@@ -184,7 +183,7 @@ def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> N
     with pytest.raises(Aborted):
         transaction.finish_commit()
     assert (desk.reader.seeks, client.asked) == ([0], ["begin", "send", "abort"])
-    assert not desk.outcomes.under_way
+    assert not desk.conclusions.under_way
 
 
 @pytest.mark.parametrize("ends", [{"commit": FENCED}, {"send": REFUSED, "abort": FENCED}, {"send": FENCED}])
@@ -196,7 +195,7 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
         pass
     assert (desk.held.dropped, desk.reader.seeks) == ([client], [])
     assert desk.assigned.lost is not None
-    assert not desk.outcomes.under_way
+    assert not desk.conclusions.under_way
 
 
 def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
@@ -205,7 +204,7 @@ def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk)
     taken = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
     with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
         pass
-    assert not desk.outcomes.under_way
+    assert not desk.conclusions.under_way
 
 
 def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:
@@ -224,7 +223,7 @@ def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Des
     with pytest.raises(MustRejoin):
         run()
     assert len([event for event in desk.events if isinstance(event, Fenced)]) == 1
-    assert (desk.held.dropped, desk.outcomes.committed, desk.assigned.positions()) == (clients, 1, {})
+    assert (desk.held.dropped, desk.conclusions.committed, desk.assigned.positions()) == (clients, 1, {})
 
 
 class Unsettled(set):
@@ -241,13 +240,13 @@ def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
     """The commit went through, and nothing here knows: rewound, its messages would be there twice."""
     client = Client()
     if isinstance(failure, KeyboardInterrupt):
-        desk.outcomes.under_way = Unsettled()
+        desk.conclusions.under_way = Unsettled()
     else:
         client.does["commit"] = raising(failure)
     transaction = desk.transaction(client)
     with pytest.raises(type(failure)), transaction:
         pass
-    desk.outcomes.under_way = set(desk.outcomes.under_way)
+    desk.conclusions.under_way = set(desk.conclusions.under_way)
     assert left_behind(desk)
     assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
 
@@ -258,7 +257,7 @@ def test_an_interrupt_while_a_commit_is_started_aborts_nothing_beside_it(
     """Its thread may have begun: the producer is in use, and Ctrl-C is what the app hears of."""
     client = Client()
     transaction = desk.transaction(client)
-    monkeypatch.setattr(desk.outcomes.callers, "start", lambda _work: raising(KeyboardInterrupt())())
+    monkeypatch.setattr(desk.conclusions.callers, "start", lambda _work: raising(KeyboardInterrupt())())
     with pytest.raises(KeyboardInterrupt), transaction:
         pass
     assert client.asked == ["begin"]
@@ -274,13 +273,13 @@ def test_nothing_takes_the_place_of_an_interrupt(desk: Desk, failure: Callable[[
 
 def test_a_commit_that_was_heard_of_by_nobody_is_not_finished_later(desk: Desk) -> None:
     """Its answer is gone with the signal: trying again must not make it forgotten that another consumer is needed."""
-    desk.outcomes.under_way = Unsettled()
+    desk.conclusions.under_way = Unsettled()
     transaction = desk.transaction(Client())
     transaction.begin()
     transaction.start_commit()
     with pytest.raises(KeyboardInterrupt):
         transaction.finish_commit()
-    desk.outcomes.under_way = set(desk.outcomes.under_way)
+    desk.conclusions.under_way = set(desk.conclusions.under_way)
     with pytest.raises(SwitchFatal, match="finished once"):
         transaction.finish_commit()
     assert left_behind(desk)
@@ -319,7 +318,7 @@ def test_a_transaction_is_left_alone_while_it_is_committed(desk: Desk) -> None:
     transaction.finish_commit()
     with pytest.raises(SwitchFatal, match="finished once"):
         transaction.finish_commit()
-    assert (desk.outcomes.committed, desk.held.dropped) == (1, [])
+    assert (desk.conclusions.committed, desk.held.dropped) == (1, [])
 
 
 def test_what_is_produced_too_late_closes_no_producer_in_use(desk: Desk) -> None:
@@ -349,7 +348,7 @@ def test_a_pipeline_in_a_generator_waits_where_its_loop_is_left(desk: Desk) -> N
     for _ in rounds():
         break
     gc.collect()
-    assert (desk.outcomes.committed, desk.outcomes.under_way) == (1, set())
+    assert (desk.conclusions.committed, desk.conclusions.under_way) == (1, set())
 
 
 def test_a_producer_that_another_commit_uses_is_not_closed(desk: Desk) -> None:

@@ -1,0 +1,155 @@
+"""How transactions end, and what follows from it: for the offsets, the latch, the producers and the failure limits."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
+from featuregate_confluent.events import Fenced, TransactionAborted, TransactionCommitted
+from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
+from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack
+from featuregate_librdkafka.calls import Callers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate_confluent.errors import SwitchError
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.member.assigned_partitions import AssignedPartitions
+    from featuregate_confluent.member.failure_limits import FailureLimits
+    from featuregate_confluent.member.group_state import GroupState
+    from featuregate_confluent.producing.outcome import Outcome
+    from featuregate_confluent.producing.producers import Producers
+    from featuregate_confluent.producing.rounds import Rounds
+    from featuregate_confluent.producing.transaction import Transaction
+
+__all__ = ["Conclusions"]
+
+UNHEARD: Final = "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
+
+
+class Conclusions:
+    """Applies the outcomes of transactions to the member: the :class:`~.transaction.Keeper` of all of them."""
+
+    def __init__(
+        self,
+        *,
+        assigned: AssignedPartitions,
+        producers: Producers,
+        group_state: GroupState,
+        failure_limits: FailureLimits,
+        emit: Callable[[SwitchEvent], None],
+        process: str,
+        rounds: Rounds,
+    ) -> None:
+        self._assigned = assigned
+        self._producers = producers
+        self._group_state = group_state
+        self._failure_limits = failure_limits
+        self._emit = emit
+        self._process = process
+        self.rounds = rounds
+        """Measures how long the app's code takes."""
+        self.transaction_seconds = rounds.limits.transaction
+        """After so long brokers end a transaction (``transaction.timeout.ms``)."""
+        self.callers = Callers()
+        """Make the calls that need a bound of ours, and go on while the app's code does."""
+        self.under_way: set[Transaction] = set()
+        """Those whose producer is used by a call, or of whose end nothing was concluded yet."""
+        self.committed = 0
+        """Transactions that were committed."""
+        self.aborted = 0
+        """Transactions that were aborted, or lost with their producer."""
+
+    def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
+        """Apply the outcome of a transaction to the member, and return the error for the app; None after a commit."""
+        match outcome:
+            case Committed():
+                self._committed(transaction, outcome)
+                return None
+            case RolledBack():
+                return self._rolled_back(transaction, outcome)
+            case Lost():
+                return self._lost(transaction, outcome)
+
+    def leave_behind(self) -> None:
+        """Leave what is under way behind, producers and all: this member then has lost its place."""
+        if self.under_way:
+            self._assigned.lose(UNHEARD)  # first: a signal may come here, too
+        for transaction in tuple(self.under_way):
+            transaction.leave_behind()
+            self._producers.leave_behind(transaction.producer)
+            self.under_way.discard(transaction)
+
+    def _committed(self, transaction: Transaction, outcome: Committed) -> None:
+        self.committed += 1
+        self._failure_limits.committed()
+        if transaction.assignment.current:  # else its partitions are nobody's, or read anew
+            self._assigned.advance(transaction.offsets)
+            self._assigned.end(transaction.messages)
+        self._group_state.committed(transaction.model, outcome.generation)
+        self._emit(
+            TransactionCommitted(
+                model=transaction.model,
+                messages=len(transaction.messages),
+                seconds=transaction.seconds,
+                generation=outcome.generation,
+            )
+        )
+
+    def _rolled_back(self, transaction: Transaction, outcome: RolledBack) -> SwitchError:
+        """Let the messages of the transaction come again."""
+        self.aborted += 1
+        self._emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
+        if self._failure_limits.aborted():
+            self._assigned.lose(outcome.why)
+            error: SwitchError = MustRejoin(
+                f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {outcome.why}"
+            )
+        else:
+            error = self._rewind(transaction) or Aborted(outcome.why)
+        return SwitchFatal(outcome.why) if outcome.fatal else error
+
+    def _rewind(self, transaction: Transaction) -> MustRejoin | None:
+        if not transaction.assignment.current:  # the messages are taken back, or another member's
+            return None
+        try:
+            self._assigned.rewind(transaction.consumer, transaction.messages)
+        except MustRejoin as failed:  # a consumer that is fenced cannot be rewound, for one
+            return failed
+        self._assigned.end(transaction.messages)
+        return None
+
+    def _lost(self, transaction: Transaction, outcome: Lost) -> SwitchError:
+        """Drop the producer, which cannot be used any more.
+
+        Of transactions that run side by side, only the first loss counts: the others fail for the same reason.
+        """
+        self.aborted += 1
+        in_time = transaction.seconds < self.transaction_seconds
+        why = outcome.why if in_time or not outcome.fenced else self._timed_out(transaction, outcome)
+        in_use = transaction.in_use or any(
+            other is not transaction and other.producer is transaction.producer for other in self.under_way
+        )
+        (self._producers.leave_behind if in_use else self._producers.drop)(transaction.producer)
+        error = (SwitchFatal if outcome.fatal else MustRejoin)(why)
+        if self._assigned.lost is not None:
+            return error
+        self._assigned.lose(why)
+        self._emit(Fenced(why=why))
+        if outcome.fenced and in_time and self._failure_limits.taken(time.monotonic()):
+            return SwitchFatal(
+                f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s. "
+                f"Another process has its name {self._process!r}, or another group its app_id: {why}"
+            )
+        if self._failure_limits.lost():
+            return SwitchFatal(f"{LOST_AT_MOST} transactions in a row were lost, the last one so: {why}")
+        return error
+
+    def _timed_out(self, transaction: Transaction, outcome: Lost) -> str:
+        return (
+            f"the transaction took {transaction.seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
+            "(transaction.timeout.ms): consume fewer messages in a round (ProducerSwitch.round_size) or raise it; "
+            f"{outcome.why}"
+        )
