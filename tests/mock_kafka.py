@@ -33,6 +33,7 @@ class MockKafka:
         self._client = ctypes.c_void_p(_lib.rd_kafka_new(0, conf, None, ctypes.c_size_t(0)))
         self._cluster = ctypes.c_void_p(_lib.rd_kafka_mock_cluster_new(self._client, brokers))
         _lib.rd_kafka_mock_start_request_tracking(self._cluster)
+        _lib.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)  # rather than three seconds
         self.bootstrap = _lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
 
     def __enter__(self) -> Self:

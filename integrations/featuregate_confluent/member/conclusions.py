@@ -149,7 +149,7 @@ class Conclusions:
 
     def _timed_out(self, transaction: Transaction, outcome: Lost) -> str:
         return (
-            f"the transaction took {transaction.seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} s "
-            "(transaction.timeout.ms): consume fewer messages in a round (ProducerSwitch.round_size) or raise it; "
+            f"the transaction took {transaction.seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} "
+            "s (transaction.timeout.ms): consume fewer messages in a round (ProducerSwitch.round_size) or raise it; "
             f"{outcome.why}"
         )

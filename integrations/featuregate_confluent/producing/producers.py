@@ -79,9 +79,15 @@ class Producers:
         return self._of_process
 
     def serve(self) -> None:
-        """Let every producer call back and log, also those that have nothing to do: nobody else does."""
+        """Serve callbacks and logs of every producer, also of idle ones.
+
+        confluent-kafka raises a fatal error from here. The producer's next transaction fails with the same error.
+        """
         for producer in (*self._by_partition.values(), *([self._of_process] if self._of_process else ())):
-            producer.poll(0)
+            try:
+                producer.poll(0)
+            except KafkaException as failure:
+                logger.info("a producer has failed: %s", failure.args[0])
 
     def take(self, partitions: Collection[Partition]) -> None:
         """Make the producers of partitions, which stops whoever had their ids before.

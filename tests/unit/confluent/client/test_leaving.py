@@ -1,0 +1,73 @@
+"""How a member leaves its group, with consumers that answer as told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from featuregate_confluent.client.leaving import close_static_member, leave_group
+
+
+class Member:
+    """A consumer that has some things to say before it is quiet, and notes the calls."""
+
+    def __init__(self, *, says: int = 0, failing: str = "") -> None:
+        self.calls: list[str] = []
+        self._says = says
+        self._failing = failing
+
+    def _call(self, name: str) -> None:
+        if self.calls[-1:] != [name]:
+            self.calls.append(name)
+        if name == self._failing:
+            raise KafkaException(KafkaError(KafkaError._FATAL, "fenced", fatal=True))
+
+    def unsubscribe(self) -> None:
+        self._call("unsubscribe")
+
+    def pause(self, _partitions: list[Any]) -> None:
+        self._call("pause")
+
+    def assignment(self) -> list[Any]:
+        return []
+
+    def poll(self, _seconds: float) -> object | None:
+        self._call("poll")
+        self._says -= 1
+        return object() if self._says >= 0 else None
+
+    def close(self) -> None:
+        self._call("close")
+
+
+@pytest.mark.parametrize("says", [0, 5])
+def test_a_member_hears_everything_before_it_closes(says: int) -> None:
+    """``close()`` with two callbacks to run never returns, and the process stands still with all of its threads."""
+    member = Member(says=says)
+    leave_group(member)  # type: ignore[arg-type]
+    assert member.calls == ["unsubscribe", "poll", "close"]
+    assert member._says <= -3
+
+
+def test_a_static_member_does_not_unsubscribe() -> None:
+    """That would give up its place in the group."""
+    member = Member(says=2)
+    close_static_member(member)  # type: ignore[arg-type]
+    assert member.calls == ["pause", "poll", "close"]
+
+
+@pytest.mark.parametrize(("leave", "failing"), [(leave_group, "unsubscribe"), (close_static_member, "poll")])
+def test_a_consumer_that_has_failed_is_closed_all_the_same(leave: Any, failing: str) -> None:
+    """After a fatal error nothing calls back any more."""
+    member = Member(failing=failing)
+    leave(member)
+    assert member.calls[-1] == "close"
+
+
+def test_a_member_that_is_never_quiet_is_closed_in_the_end() -> None:
+    """The wait has a bound."""
+    member = Member(says=10**9)
+    leave_group(member, 0.05)  # type: ignore[arg-type]
+    assert member.calls[-1] == "close"

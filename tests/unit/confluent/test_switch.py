@@ -1,0 +1,130 @@
+"""A member of a group on librdkafka's mock cluster: it takes over, commits, fails, and begins again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
+from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mock_kafka import MockKafka
+
+PRODUCE, END_TXN, TXN_OFFSET_COMMIT = 0, 26, 28
+BOUND = 30.0
+SILENT = logging.getLogger("test.silent")
+MESSAGES = 4
+
+
+class App:
+    """A loop around a switch, which a test turns."""
+
+    def __init__(self, kafka: MockKafka, **options: Any) -> None:
+        base = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
+        self.events: list[object] = []
+        self.values: list[bytes] = []
+        self.switch = ProducerSwitch(
+            consumer={**base, "group.id": "billing", "auto.offset.reset": "earliest"},
+            producer=base,
+            topics=["^orders$"],
+            app_id="billing",
+            features=StaticFeatures(release_view("2.4")),
+            metrics=self.events.append,
+            **options,
+        )
+        self.subscribe()
+
+    def subscribe(self) -> None:
+        self.switch.subscribe(Consumer(self.switch.consumer_config, logger=SILENT))
+
+    def turn_until(self, done: Any) -> None:
+        """Run rounds until something is so."""
+        until = time.monotonic() + BOUND
+        while not done():
+            assert time.monotonic() < until, self.switch.health()
+            for transaction in self.switch.transactions(self.switch.consume(10, 0.1)):
+                with transaction:
+                    for message in transaction.messages:
+                        transaction.produce("bills", message.value())
+                        self.values.append(message.value() or b"")
+
+    def seen(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@contextmanager
+def app_on(kafka: MockKafka, **options: Any) -> Iterator[App]:
+    kafka.create_topic("orders", 2)
+    kafka.create_topic("bills")
+    feeder = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    for number in range(MESSAGES):
+        feeder.produce("orders", b"%d" % number, partition=number % 2)
+    assert feeder.flush(BOUND) == 0
+    app = App(kafka, **options)
+    try:
+        yield app
+    finally:
+        app.switch.close()
+
+
+def test_a_member_takes_over_and_commits_each_partition_by_itself(kafka: MockKafka) -> None:
+    """The cluster is too old for v2: the model is legacy, with a producer for each partition."""
+    with app_on(kafka) as app:
+        app.turn_until(lambda: app.switch.committed == 2)
+        assert (app.switch.model, app.switch.latch) == (Model.LEGACY, Model.LEGACY)
+        assert sorted(app.values) == [b"0", b"1", b"2", b"3"]
+        assert [event.partitions for event in app.seen(PartitionsTakenOver)] == [2]
+        health = app.switch.health()
+        assert (health["partitions"], health["producers"], health["waiting"]) == (2, 2, False)
+
+
+def test_offsets_that_are_refused_are_rolled_back_and_their_messages_come_again(kafka: MockKafka) -> None:
+    """The generation had moved on; the producer stays."""
+    kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.ILLEGAL_GENERATION])
+    with app_on(kafka) as app:
+        app.turn_until(lambda: app.switch.committed == 2)
+        assert len(app.seen(TransactionAborted)) == app.switch.aborted == 1
+        assert len(app.values) == MESSAGES + 2
+        assert app.switch.health()["producers"] == 2
+
+
+def test_a_fenced_producer_costs_the_member_its_place(kafka: MockKafka) -> None:
+    """It owns nothing until another consumer is subscribed, and begins at what is committed."""
+    kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
+    with app_on(kafka) as app:
+        with pytest.raises(MustRejoin):
+            app.turn_until(lambda: app.switch.committed == 2)
+        assert len(app.seen(Fenced)) == 1
+        assert app.switch.health()["partitions"] == 0
+        with pytest.raises(MustRejoin, match="another consumer has to be subscribed"):
+            app.switch.consume()
+        app.subscribe()
+        assert app.switch.consume() == [], "it is on its way into the group again"
+
+
+def test_a_missing_right_ends_the_member(kafka: MockKafka) -> None:
+    """Joining again would not help."""
+    kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.TOPIC_AUTHORIZATION_FAILED])
+    with app_on(kafka) as app, pytest.raises(SwitchFatal, match="right"):
+        app.turn_until(lambda: app.switch.committed == 2)
+
+
+def test_a_member_that_has_left_needs_another_consumer(kafka: MockKafka) -> None:
+    """Its producers are closed when that one subscribes: whatever stood in their way may be gone."""
+    with app_on(kafka) as app:
+        app.turn_until(lambda: app.switch.health()["partitions"] == 2)
+        app.switch.leave()
+        with pytest.raises(SwitchFatal, match="no consumer"):
+            app.switch.consume()
+        app.subscribe()
+        assert (app.switch.health()["partitions"], app.switch.health()["producers"]) == (0, 0)
+        assert app.switch.consume() == []
