@@ -1,6 +1,6 @@
 """featuregate for PySpark: decisions that hold for a micro-batch, survive a restart, and travel to executors as values.
 
-Names load at their first use, so that executors pay for what they need.
+All names but the errors load at their first use, so that executors load only what they need.
 """
 
 from __future__ import annotations
@@ -8,22 +8,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from featuregate_spark.errors import (
+    FeatureSparkError,
+    NotReplayable,
+    OffsetCorrupt,
+    PinCorrupt,
+    PinError,
+    ProgressLost,
+    SinkError,
+    TransactionTimedOut,
+    WriteFailed,
+    WrongCheckpoint,
+    WrongColumns,
+    WrongPython,
+    WrongSession,
+)
+
 if TYPE_CHECKING:
-    from featuregate_spark.errors import (
-        FeatureSparkError,
-        NotReplayable,
-        OffsetCorrupt,
-        PinCorrupt,
-        PinError,
-        ProgressLost,
-        SinkError,
-        TransactionTimedOut,
-        WriteFailed,
-        WrongCheckpoint,
-        WrongColumns,
-        WrongPython,
-        WrongSession,
-    )
     from featuregate_spark.failures import cause_of
     from featuregate_spark.listener import FeatureListener
     from featuregate_spark.options.advice import OptionAdvice, OptionState, kafka_options, with_kafka_options
@@ -58,31 +59,18 @@ __all__ = [
     "with_kafka_options",
 ]
 
-_ROOMS = {
-    "errors": (
-        "FeatureSparkError",
-        "ProgressLost",
-        "NotReplayable",
-        "OffsetCorrupt",
-        "PinCorrupt",
-        "PinError",
-        "SinkError",
-        "TransactionTimedOut",
-        "WriteFailed",
-        "WrongCheckpoint",
-        "WrongColumns",
-        "WrongPython",
-        "WrongSession",
-    ),
-    "failures": ("cause_of",),
-    "listener": ("FeatureListener",),
-    "options.advice": ("OptionAdvice", "OptionState", "kafka_options", "with_kafka_options"),
-    "session": ("FeatureSession",),
-    "snapshot": ("Snapshot",),
-    "source.data_source": ("KafkaFeatures",),
-    "stop_signals": ("StopSignals",),
+_HOMES = {
+    "FeatureListener": "listener",
+    "FeatureSession": "session",
+    "KafkaFeatures": "source.data_source",
+    "OptionAdvice": "options.advice",
+    "OptionState": "options.advice",
+    "Snapshot": "snapshot",
+    "StopSignals": "stop_signals",
+    "cause_of": "failures",
+    "kafka_options": "options.advice",
+    "with_kafka_options": "options.advice",
 }
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.job import columns_to_write, require_replayable, write_batch
-from featuregate_spark.sink.progress_reader import Clients, partitions_of
+from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
 from featuregate_spark.sink.startup import sharding_at_start
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class KafkaSink:
         *,
         watch: Watch,
         emit: Callable[[SparkEvent], None],
-        clients: Clients = Clients(),  # noqa: B008 - frozen
+        clients: Clients = KAFKA_CLIENTS,
     ) -> None:
         self._spark: SparkSession | None = spark
         self._options = options

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch
 
 __all__ = [
+    "KAFKA_CLIENTS",
     "POLL_SECONDS",
     "QUICK_READ_SECONDS",
     "QUIET",
@@ -58,6 +59,9 @@ class Clients(NamedTuple):
     producer: Callable[[dict[str, Any]], Any] = Producer
 
 
+KAFKA_CLIENTS: Final = Clients()
+
+
 class ProgressUnavailable(WriteFailed):
     """The group's coordinator did not answer in time: it moves, or an open transaction holds the offsets."""
 
@@ -65,7 +69,7 @@ class ProgressUnavailable(WriteFailed):
 class ProgressReader:
     """Reads the progress of shards, and gives transactions the group's metadata. It never joins the group."""
 
-    def __init__(self, batch: Batch, clients: Clients = Clients()) -> None:  # noqa: B008 - frozen
+    def __init__(self, batch: Batch, clients: Clients = KAFKA_CLIENTS) -> None:
         self._batch = batch
         self._consumer = clients.consumer(
             {
@@ -143,12 +147,7 @@ class ProgressReader:
                 return found
 
 
-def partitions_of(
-    connection: Mapping[str, Any],
-    topic: str,
-    timeout: float,
-    clients: Clients = Clients(),  # noqa: B008 - frozen
-) -> int:
+def partitions_of(connection: Mapping[str, Any], topic: str, timeout: float, clients: Clients = KAFKA_CLIENTS) -> int:
     """Return the number of partitions of a topic. A consumer asks, so that no topic is created.
 
     Raises

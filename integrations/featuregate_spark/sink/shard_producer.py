@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from featuregate_librdkafka.calls import call_within
 from featuregate_librdkafka.closing import close_producer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
-from featuregate_spark.sink.progress_reader import QUIET, Clients, description_of
+from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUIET, Clients, description_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class ShardProducer:
         Another attempt has fenced this producer.
     """
 
-    def __init__(self, shard: Shard, clients: Clients = Clients()) -> None:  # noqa: B008 - frozen
+    def __init__(self, shard: Shard, clients: Clients = KAFKA_CLIENTS) -> None:
         self._shard = shard
         self._delivery_error: str | None = None
         self._began: float | None = None

@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 
 from featuregate_spark.errors import NotReplayable, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress import is_committed, is_committed_with
-from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS, Clients, ProgressReader
+from featuregate_spark.sink.progress_reader import (
+    KAFKA_CLIENTS,
+    POLL_SECONDS,
+    QUICK_READ_SECONDS,
+    Clients,
+    ProgressReader,
+)
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 from featuregate_spark.sink.shards import Shard
 
@@ -69,7 +75,7 @@ class ShardTask:
         )
 
 
-def write_shard(shard: Shard, rows: Iterator[pa.RecordBatch], clients: Clients = Clients()) -> Committed:  # noqa: B008 - frozen
+def write_shard(shard: Shard, rows: Iterator[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> Committed:
     """Write the rows of a shard, unless another attempt has committed them.
 
     Raises

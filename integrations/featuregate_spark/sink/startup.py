@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import PreviousBatchIncomplete, sharding_of_batch
 from featuregate_spark.sink.progress_reader import (
+    KAFKA_CLIENTS,
     POLL_SECONDS,
     QUICK_READ_SECONDS,
     Clients,
@@ -35,12 +36,7 @@ _VISIBLE_SECONDS: Final = 15.0
 """Brokers finish a transaction after they have answered its commit: so long the previous batch may look incomplete."""
 
 
-def sharding_at_start(
-    batch: Batch,
-    partitions: int,
-    first_batch: int,
-    clients: Clients = Clients(),  # noqa: B008 - frozen
-) -> Sharding:
+def sharding_at_start(batch: Batch, partitions: int, first_batch: int, clients: Clients = KAFKA_CLIENTS) -> Sharding:
     """Return the sharding of a batch that this driver has not seen begin: that of its first run, if there was one.
 
     Raises
@@ -60,9 +56,7 @@ def sharding_at_start(
 
 
 def progress_at_start(
-    batch: Batch,
-    shards: Iterable[int],
-    clients: Clients = Clients(),  # noqa: B008 - frozen
+    batch: Batch, shards: Iterable[int], clients: Clients = KAFKA_CLIENTS
 ) -> dict[int, Progress | None]:
     """Read the progress of shards so that it is certain whether the batch has begun, and in which sharding (P8).
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import featuregate_spark as door
+from featuregate_spark import errors
 
 PURE = (
     "errors",
@@ -49,10 +50,9 @@ def modules_after(code: str) -> set[str]:
 
 def test_every_name_is_there_and_is_that_of_its_room() -> None:
     """``from featuregate_spark import *`` gives what ``__all__`` says, and dir() shows it."""
-    for room, names in door._ROOMS.items():
-        for name in names:
-            assert getattr(door, name) is getattr(importlib.import_module(f"featuregate_spark.{room}"), name)
-    assert sorted(door._HOMES) == sorted(door.__all__)
+    for name, room in door._HOMES.items():
+        assert getattr(door, name) is getattr(importlib.import_module(f"featuregate_spark.{room}"), name)
+    assert {*door._HOMES, *errors.__all__} == set(door.__all__)
     assert set(door.__all__) <= set(dir(door))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = door.Nothing  # type: ignore[attr-defined]
