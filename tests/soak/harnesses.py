@@ -48,7 +48,7 @@ HARNESSES = (
     ),
     Harness(
         name="Spark sink",
-        test="tests/live/spark/test_sink_faults.py::test_each_row_is_there_once_whatever_happens",
+        test="tests/live/spark/test_sink_faults.py::test_each_row_is_written_once_under_all_faults",
         bound=4500,
         settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
         libraries=SPARK,
@@ -56,7 +56,7 @@ HARNESSES = (
     Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=4500, settings=LONG),
     Harness(
         name="Spark sink, speculation",
-        test="tests/live/spark/test_sink_speculation.py::test_a_task_and_its_twin_write_each_row_once",
+        test="tests/live/spark/test_sink_speculation.py::test_a_task_and_its_copy_write_each_row_once",
         bound=1800,
         settings={"SINK_TWINS": "6", **PATIENT},
         libraries=SPARK,

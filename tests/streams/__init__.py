@@ -1,1 +1,1 @@
-"""What tests of the PySpark side share: Spark sessions that begin and end, and streams that are counted."""
+"""Spark sessions, jobs and streams for the tests of the PySpark side."""

@@ -1,4 +1,4 @@
-"""A Spark Connect server of its own for a test, in the JVM that this process begins; and its client."""
+"""A Spark Connect server for a test, in a JVM of this process; and its client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEFT_BEHIND = ("SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_CONNECT_MODE_ENABLED",
 
 @contextmanager
 def connect_spark(master: str = "local[2]") -> Iterator[SparkSession]:
-    """Begin a server and a session of it; at the end stop both, and the JVM that the server ran in."""
+    """Start a server and a session of it; at the end stop both, and the JVM of the server."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the machine's own Python has none of what is tested
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.remote(master)

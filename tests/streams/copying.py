@@ -1,4 +1,4 @@
-"""A query that copies one topic into another, and says in headers where each record came from."""
+"""A query that copies one topic into another, and records in headers where each record came from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["copying", "inputs"]
 
 
 def inputs(spark: SparkSession, pipe: Pipe, **options: Any) -> DataFrame:
-    """Read a pipe's source as a stream of what its sink shall hold."""
+    """Read a pipe's source as a stream of the rows for its sink."""
     reading = spark.readStream.format("kafka").option("kafka.bootstrap.servers", pipe.bootstrap)
     reading = reading.option("subscribe", pipe.source).option("startingOffsets", "earliest")
     rows = reading.options(**options).load()
@@ -33,6 +33,6 @@ def inputs(spark: SparkSession, pipe: Pipe, **options: Any) -> DataFrame:
 def copying(
     spark: SparkSession, pipe: Pipe, checkpoint: Path, write: Callable[[DataFrame, int], object], **options: Any
 ) -> DataStreamWriter:
-    """Give the writer of a query that copies, with its checkpoint; the test says when it triggers."""
+    """Return the writer of a copying query, with its checkpoint but without a trigger."""
     rows = inputs(spark, pipe, **options)
     return rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))

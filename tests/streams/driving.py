@@ -1,4 +1,4 @@
-"""A job over all its lives: started, harmed in all the ways that a cluster knows, and started again."""
+"""A job that is started, harmed, and started again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TESTS = JOB.parent.parent
 
 
 class Driving:
-    """The job, its orders, and its processes; all of them end with this.
+    """The job, its orders and its processes, which end with it.
 
     ``starters`` are processes other than the driver that start executors.
     """
@@ -69,7 +69,7 @@ class Driving:
         self._processes.close()
 
     def start(self, **options: object) -> None:
-        """Begin a life."""
+        """Start the driver."""
         self.terms = replace(self.terms, **options)  # type: ignore[arg-type]
         self.lives += 1
         command = ["env", f"PYTHONPATH={TESTS}", sys.executable, str(JOB), self.terms.to_json()]
@@ -81,12 +81,12 @@ class Driving:
         return self._child is not None and self._child.exit_code is None
 
     def see(self) -> None:
-        """Start it again where it has ended by itself, as a supervisor does: a batch that failed ends its query."""
+        """Restart the driver if it has ended, as a supervisor does: a failed batch ends its query."""
         if not self.alive:
             self.start()
 
     def kill(self) -> None:
-        """End the driver at once, Python and JVM; its executors are left to notice."""
+        """Kill the driver, Python and JVM; its executors notice that by themselves."""
         assert self._child is not None
         self.processes()
         for process in self._known.values():
@@ -96,7 +96,7 @@ class Driving:
         self._child.kill()
 
     def processes(self) -> list[psutil.Process]:
-        """Give all processes below the driver, and below what else starts executors."""
+        """Return all processes below the driver, and below other processes that start executors."""
         found: list[psutil.Process] = []
         assert self._child is not None
         for pid in (*([self._child.pid] if self.alive else []), *self._starters):
@@ -107,16 +107,16 @@ class Driving:
         return found
 
     def executors(self) -> list[psutil.Process]:
-        """Give the JVMs of executors, on a cluster of processes."""
+        """Return the JVMs of executors, on a cluster of processes."""
         return [one for one in self.processes() if _runs(one, "CoarseGrainedExecutorBackend")]
 
     def workers(self) -> list[psutil.Process]:
-        """Give the Python processes in which tasks run: what their daemons forked."""
+        """Return the Python processes in which tasks run, which daemons have forked."""
         daemons = {one.pid for one in self.processes() if _runs(one, "pyspark.daemon")}
         return [one for one in self.processes() if _parent(one) in daemons]
 
     def busy_worker(self, timeout: float = BOUND) -> psutil.Process:
-        """Wait until a worker has connections to Kafka, so that it writes, and give it."""
+        """Wait until a worker has connections to Kafka, and so writes; return it."""
         return _eventually(self._one_that_writes, "a worker writes", timeout)
 
     def _one_that_writes(self) -> psutil.Process | None:
@@ -128,7 +128,7 @@ class Driving:
         return None
 
     def last_lines(self, count: int) -> str:
-        """Give the end of what it printed."""
+        """Return the last lines of its output."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:]) if self.log.exists() else ""
 
 

@@ -1,4 +1,4 @@
-"""A Spark cluster on hosts of its own: the loopback addresses of this machine, which Spark takes for as many hosts."""
+"""A Spark cluster on several hosts: loopback addresses of this machine, which Spark takes for hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGISTERED = "Successfully registered with master"
 
 
 class Hosts:
-    """Spark's own master, and a worker with one core at each address; all of them end with this."""
+    """Spark's own master, and a worker with one core at each address, which end with it."""
 
     def __init__(self, *addresses: str) -> None:
         self._processes = ProcessGroup("spark-hosts")

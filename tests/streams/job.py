@@ -1,6 +1,6 @@
-"""A driver of its own: it copies a pipe by a streaming query, and does itself the harm that it finds ordered.
+"""A driver that copies a pipe by a streaming query, and causes the faults that it finds ordered.
 
-An order is a file in the folder of orders; who takes it away carries it out. ``python job.py JSON`` runs it.
+An order is a file in a folder; the process that removes it carries it out. ``python job.py JSON`` runs the driver.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STOP = "task-stops"
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What a job is told."""
+    """The parameters of a job."""
 
     bootstrap: str
     source: str
@@ -71,15 +71,15 @@ class Orders:
         self.folder = Path(folder)
 
     def give(self, order: str) -> None:
-        """Order some harm."""
+        """Order a fault."""
         (self.folder / order).touch()
 
     def is_open(self, order: str) -> bool:
-        """Say whether nobody has taken it yet."""
+        """Return whether the order is not taken yet."""
         return (self.folder / order).exists()
 
     def take(self, order: str) -> bool:
-        """Take an order away; of two that try, one does."""
+        """Take an order; of two processes only one succeeds."""
         try:
             (self.folder / order).unlink()
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class Orders:
 
 
 def die() -> None:
-    """End this driver as a machine that loses its power does: Python and the JVM at once."""
+    """Kill this driver, Python and the JVM at once."""
     gateway = SparkContext._gateway
     assert gateway is not None
     os.kill(gateway.proc.pid, signal.SIGKILL)
@@ -96,7 +96,7 @@ def die() -> None:
 
 
 def built_in(terms: Terms) -> Callable[[DataFrame, int], None]:
-    """Give Spark's own Kafka sink, which sends each row at once: what a task had sent before it failed is there."""
+    """Return Spark's own Kafka sink, which sends each row at once, so that a failed task leaves rows behind."""
 
     def write(df: DataFrame, _batch_id: int) -> None:
         writing = df.write.format("kafka").option("kafka.bootstrap.servers", terms.bootstrap)
@@ -106,7 +106,7 @@ def built_in(terms: Terms) -> Callable[[DataFrame, int], None]:
 
 
 def stumbling(orders: Orders) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give what hands rows on, and fails or stands still where that was ordered."""
+    """Return a function that passes rows on, and fails or pauses if ordered."""
 
     def hand_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -124,7 +124,7 @@ def stumbling(orders: Orders) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
 
 
 def harmed(write: Callable[[DataFrame, int], object], orders: Orders) -> Callable[[DataFrame, int], None]:
-    """Write as ordered."""
+    """Return a batch function that carries out orders."""
 
     def batch(df: DataFrame, batch_id: int) -> None:
         if orders.take(BEFORE):
@@ -138,7 +138,7 @@ def harmed(write: Callable[[DataFrame, int], object], orders: Orders) -> Callabl
 
 
 def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
-    """Copy until somebody ends this process."""
+    """Copy until this process is killed."""
     orders = Orders(terms.orders)
     write: Any = built_in(terms)
     if terms.kind == "featuregate":

@@ -1,4 +1,4 @@
-"""A place where tasks in other processes wait until the test has changed something."""
+"""Lets tasks in other processes wait until the test has changed something."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOUND = 60.0
 
 
 def meet(address: tuple[str, int], *, first: bool) -> None:
-    """Wait until the change was made; the one who comes first lets it be made."""
+    """Wait until the change is made; the first caller triggers it."""
     with socket.create_connection(address, timeout=BOUND) as connection:
         connection.sendall(b"1" if first else b"0")
         connection.recv(1)
@@ -24,7 +24,7 @@ def meet(address: tuple[str, int], *, first: bool) -> None:
 
 @contextmanager
 def change_amid(change: Callable[[], None]) -> Iterator[tuple[str, int]]:
-    """Give the address to meet at. The change is made once, when the first has come; then all go on."""
+    """Return the address of the meeting. The change is made once, when the first task has come; then all continue."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_host, args=(server, change), daemon=True)
         thread.start()

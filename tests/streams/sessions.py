@@ -1,4 +1,4 @@
-"""A Spark of its own for a test: begun with what the test sets, and ended with its JVM."""
+"""A Spark session for a test, with the test's settings and a JVM of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = {
 
 @contextmanager
 def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSession]:
-    """Begin a Spark with its Kafka connector; at the end stop it, and the JVM that it ran in.
+    """Start a Spark with its Kafka connector; at the end stop it, and its JVM.
 
     A setting may be spelled with underscores for dots: ``spark_python_worker_reuse="false"``.
     """
@@ -58,7 +58,7 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
 
 @contextmanager
 def own_jvm(begin: Callable[[], SparkSession]) -> Iterator[SparkSession]:
-    """Begin a session with a JVM of its own, and leave nothing of either behind."""
+    """Start a session with a JVM of its own, and leave nothing of either behind."""
     interrupted = signal.getsignal(signal.SIGINT)  # PySpark takes it, and never gives it back
     with TemporaryDirectory() as folder:
         with chdir(folder):  # the JVM leaves folders wherever it was begun
@@ -73,7 +73,7 @@ def own_jvm(begin: Callable[[], SparkSession]) -> Iterator[SparkSession]:
 
 
 def _end_jvm() -> None:
-    """End the JVM, which PySpark would keep for the next session, with the settings that it was begun with."""
+    """End the JVM, which PySpark would keep for the next session, with its first settings."""
     gateway = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
     SparkSession.builder._options.clear()

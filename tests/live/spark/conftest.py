@@ -1,4 +1,4 @@
-"""A Spark for the tests of one module."""
+"""A Spark session for the tests of one module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let PySpark leave its sockets behind, in the tests of this folder."""
+    """Allow PySpark to leave sockets behind, in the tests of this folder."""
     for item in items:
         if "/live/spark/" in item.path.as_posix():
             item.add_marker(UNCLOSED)
@@ -26,13 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_left_to_others() -> Iterator[None]:
-    """Collect what PySpark left behind while nobody minds."""
+    """Collect what PySpark has left behind before the next test."""
     yield
     gc.collect()
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """Give a Spark with two cores, which ends with the module."""
+    """Start a Spark with two cores, which ends with the module."""
     with local_spark() as session:
         yield session

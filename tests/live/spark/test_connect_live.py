@@ -1,4 +1,4 @@
-"""Spark Connect: no JVM at hand, and the functions of batches in another process."""
+"""Spark Connect: no JVM, and the functions of batches in another process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], Non
 
 
 def test_a_snapshot_travels_in_a_closure_and_a_broadcast_does_not(spark: SparkSession) -> None:
-    """The error says what to do in its place."""
+    """The error says what to do instead."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
         snapshot = features.snapshot()
 
@@ -72,7 +72,7 @@ def test_a_snapshot_travels_in_a_closure_and_a_broadcast_does_not(spark: SparkSe
 
 
 def test_a_guarded_function_takes_the_same_path_again_after_its_worker_died(spark: SparkSession) -> None:
-    """It was chosen when the plan was built; the task is tried again in another worker."""
+    """It was chosen when the plan was built; the task is retried in another worker."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
 
         def old_path(_number: int) -> str:
@@ -97,8 +97,8 @@ def test_a_live_session_in_a_closure_fails_with_what_to_send(spark: SparkSession
             spark.range(4).select(live("id")).collect()
 
 
-def test_a_replayed_batch_is_given_the_same_pin_in_a_new_process(spark: SparkSession, tmp_path: Path) -> None:
-    """The function runs beside the server, where it sees nothing of the driver's; the pin is beside the checkpoint.
+def test_a_replayed_batch_gets_the_same_pin_in_a_new_process(spark: SparkSession, tmp_path: Path) -> None:
+    """The function runs in a process of the server, which shares nothing with the driver but the checkpoint.
 
     The first run dies after its side effects; then an operator lowers the level, and the batch runs again.
     """
@@ -146,7 +146,7 @@ def test_a_replayed_batch_is_given_the_same_pin_in_a_new_process(spark: SparkSes
 
 
 def test_a_pin_that_was_half_written_is_written_again(spark: SparkSession, tmp_path: Path) -> None:
-    """A driver that died left a folder without a text; what is there with a text stays as it is."""
+    """A driver that died left an empty folder; a complete pin stays as it is."""
     files = DataFrameFiles(spark, str(tmp_path))
     half = tmp_path / "featuregate" / "pin-7" / "_temporary" / "0"
     half.mkdir(parents=True)
@@ -159,7 +159,7 @@ def test_a_pin_that_was_half_written_is_written_again(spark: SparkSession, tmp_p
     assert (files.exists("featuregate/pin-7"), files.exists("featuregate/pin-8")) == (True, False)
 
 
-def test_it_ends_with_its_spark(spark: SparkSession) -> None:
+def test_a_session_ends_with_its_spark(spark: SparkSession) -> None:
     """Within a poll. This is the module's last test: it stops the session that all of them share."""
     with FakeCluster() as kafka:
         features = FeatureSession(spark, kafka.bootstrap, interval=0.2)

@@ -1,4 +1,4 @@
-"""The example of an exactly-once Spark job, driven from outside as an operator drives it."""
+"""The example of an exactly-once Spark job, run as an operator runs it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 def settings() -> dict[str, str]:
-    """Give Spark two cores, and its Kafka connector."""
+    """Return the settings of a Spark with two cores and the Kafka connector."""
     return {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -48,7 +48,7 @@ def settings() -> dict[str, str]:
 
 
 def command(*arguments: str, workers: str = sys.executable) -> list[str]:
-    """Run the job as a script, which begins a JVM of its own."""
+    """Run the job as a script, which starts a JVM of its own."""
     options = " ".join(f"--conf '{name}={value}'" for name, value in settings().items())
     environment = {
         "PYSPARK_PYTHON": workers,
@@ -76,7 +76,7 @@ def end_at_once(job: ChildProcess) -> None:
     psutil.wait_procs(everybody, BOUND)
 
 
-def test_the_job_goes_on_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tmp_path: Path) -> None:
+def test_the_job_continues_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tmp_path: Path) -> None:
     """Killed in the middle of its work, started again, and stopped: each record is there once, the exit code is 0."""
     pipe = Pipe.on(kafka, "job", partitions=3)
     arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
@@ -107,7 +107,7 @@ def processes_of(job: ChildProcess, whom: str) -> list[psutil.Process]:
 
 
 def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka, tmp_path: Path) -> None:
-    """At the JVM, as from Kubernetes; at the driver; at all processes, as from systemd. The next one goes on."""
+    """At the JVM, as from Kubernetes; at the driver; at all processes, as from systemd. The next run continues."""
     pipe = Pipe.on(kafka, "submitted", partitions=2)
     arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
     arguments += ["--checkpoint", str(tmp_path / "checkpoint"), "--query", pipe.group, "--max-per-batch", "500"]
@@ -134,15 +134,15 @@ def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka
 
 
 def told_in_a_line(job: ChildProcess) -> str:
-    """Wait until a job has given up; return what it said."""
+    """Wait until a job has failed; return its message."""
     assert job.wait(4 * BOUND), job.last_lines(40)
     assert job.exit_code == 1, job.last_lines(40)
     (line,) = (line for line in job.log.read_text().splitlines() if line.startswith("exactly_once: "))
     return line
 
 
-def test_what_is_wrong_is_told_in_a_line(tmp_path: Path, kafka: LocalKafka) -> None:
-    """A topic that is not there; the exit code is 1."""
+def test_an_error_is_one_line(tmp_path: Path, kafka: LocalKafka) -> None:
+    """A topic that does not exist; the exit code is 1."""
     pipe = Pipe.on(kafka, "nowhere")
     family = ProcessGroup("job")
     try:
@@ -158,7 +158,7 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path: Path, kafka: LocalKafka) -> N
 
 @pytest.fixture
 def without_featuregate(tmp_path: Path) -> Path:
-    """Make a Python that has all that is installed here, except for featuregate."""
+    """Make a Python with all packages of this one but featuregate."""
     venv.create(tmp_path / "venv", symlinks=True)
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     for each in Path(sysconfig.get_path("purelib")).iterdir():
@@ -173,9 +173,7 @@ def without_featuregate(tmp_path: Path) -> Path:
     return tmp_path / "venv" / "bin" / "python"
 
 
-def test_workers_without_featuregate_are_told_in_a_line(
-    tmp_path: Path, kafka: LocalKafka, without_featuregate: Path
-) -> None:
+def test_workers_without_featuregate_are_one_line(tmp_path: Path, kafka: LocalKafka, without_featuregate: Path) -> None:
     """Which Python they run, what it lacks, and which variable names it."""
     pipe = Pipe.on(kafka, "other-python")
     family = ProcessGroup("job")

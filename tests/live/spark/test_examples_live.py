@@ -1,4 +1,4 @@
-"""The examples of Spark jobs, as users run them: a script, ``spark-submit``, and featuregate in a wheel beside it."""
+"""The examples of Spark jobs, as users run them: a script, ``spark-submit``, and featuregate in a wheel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ QUIET.propagate = False
 
 
 class Submit(NamedTuple):
-    """A Python that has all that a Spark job needs but featuregate, and featuregate as a zip."""
+    """A Python with all that a Spark job needs but featuregate, and featuregate as a zip."""
 
     python: Path
     packages: Path
@@ -81,7 +81,7 @@ class Submit(NamedTuple):
 
 @pytest.fixture(scope="module")
 def submit(tmp_path_factory: pytest.TempPathFactory) -> Submit:
-    """Make a virtual environment with links to what is installed here, except for featuregate."""
+    """Make a virtual environment with links to all packages of this one but featuregate."""
     pytest.importorskip("hatchling")
     folder = tmp_path_factory.mktemp("submit")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -147,10 +147,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(kafka, data)
 
 
-def test_the_gated_stream_goes_on_as_it_began_though_the_level_is_lowered(
+def test_the_gated_stream_keeps_its_format_when_the_level_is_lowered(
     submit: Submit, place: Place, tmp_path: Path
 ) -> None:
-    """Submitted twice with featuregate in a zip: the second run finds the first one's latch beside the checkpoint."""
+    """Submitted twice with featuregate in a zip: the second run finds the latch of the first in the checkpoint."""
     place.topics("orders", "out")
     checkpoint = tmp_path / "checkpoint"
     where = ["--bootstrap", place.kafka.bootstrap, "--input", "orders", "--output", "out", "--once"]
@@ -167,10 +167,10 @@ def test_the_gated_stream_goes_on_as_it_began_though_the_level_is_lowered(
     assert [pin["batch_id"] for pin in pins] == [0, 1]
 
 
-def test_the_gated_stream_stays_with_the_old_format_where_the_cluster_lacks_the_new(
+def test_the_gated_stream_keeps_the_old_format_without_the_new_feature(
     submit: Submit, place: Place, tmp_path: Path
 ) -> None:
-    """By a requirement that no cluster of today has."""
+    """By a requirement that no cluster fulfils."""
     place.topics("orders-old", "out-old")
     where = ["--bootstrap", place.kafka.bootstrap, "--input", "orders-old", "--output", "out-old", "--once"]
     place.send("orders-old", "one")
@@ -185,7 +185,7 @@ def test_the_gated_stream_stays_with_the_old_format_where_the_cluster_lacks_the_
 
 @pytest.mark.parametrize(("level", "path"), [(2, "new"), (1, "old")])
 def test_the_guarded_functions_take_one_path(submit: Submit, level: int, path: str) -> None:
-    """Each form of them the same."""
+    """In each form."""
     with FakeCluster() as kafka:
         kafka.finalize({"transaction.version": level})
         told = submit.run(EXAMPLES / "guarded_functions.py", "--bootstrap", kafka.bootstrap)
@@ -210,7 +210,7 @@ spark.stop()
 
 
 def test_executors_import_featuregate_from_the_zip(submit: Submit, tmp_path: Path) -> None:
-    """An executor with a JVM of its own: what it reads a snapshot with came with the job. Without the zip it fails."""
+    """An executor with a JVM of its own; without the zip it fails."""
     script = tmp_path / "where.py"
     script.write_text(EXECUTOR)
     cluster = ("--master", "local-cluster[1,1,512]", "--conf", "spark.executor.memory=512m")

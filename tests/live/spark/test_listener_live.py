@@ -1,4 +1,4 @@
-"""The listener beside a real query: each batch with the gates of its pin, and the end with its error."""
+"""The listener of a real query: each batch with the gates of its pin, and the end with its error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOUND = 60.0
 
 
 class Told:
-    """Remembers events, and lets a test wait for one."""
+    """Keeps events, and lets a test wait for one."""
 
     def __init__(self) -> None:
         self.events: list[object] = []
@@ -55,8 +55,10 @@ def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], Non
         query.stop()
 
 
-def test_each_batch_is_told_with_its_own_pin_and_the_end_with_its_error(spark: SparkSession, tmp_path: Path) -> None:
-    """The level is lowered amid the second batch: its pin, and so what is told of it, is that of before."""
+def test_each_batch_is_reported_with_its_own_pin_and_the_end_with_its_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The level is lowered during the second batch: its pin, and so its event, has the level of before."""
     (tmp_path / "inputs").mkdir()
     for number in range(3):
         (tmp_path / "inputs" / f"{number}.txt").write_text("a\nb\n")

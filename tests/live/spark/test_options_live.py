@@ -1,4 +1,4 @@
-"""Advice on Spark's own Kafka options, against real clusters: what is advised works, and what is warned of does not."""
+"""Advice on Spark's own Kafka options, with real clusters: advised options work, and the others do not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LEGACY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 class Place(NamedTuple):
-    """A cluster of one broker, and what is seen of it."""
+    """A cluster of one broker, and its view."""
 
     version: str
     kafka: LocalKafka
@@ -76,7 +76,7 @@ def place(
 
 @pytest.fixture
 def topic(place: Place, request: pytest.FixtureRequest) -> str:
-    """Make a topic of one partition that is this test's own."""
+    """Make a topic of one partition for this test."""
     name = f"topic-{crc32(request.node.name.encode())}"
     for made in place.admin.create_topics([NewTopic(name, 1, 1)]).values():
         made.result(BOUND)
@@ -84,7 +84,7 @@ def topic(place: Place, request: pytest.FixtureRequest) -> str:
 
 
 def first_batch(place: Place, topic: str) -> tuple[int, int]:
-    """Return the codec and the producer id of the first batch that the broker has on its disk."""
+    """Return the codec and the producer id of the first batch on the broker's disk."""
     (segment,) = place.data.glob(f"{topic}-0/*.log")
     head = segment.read_bytes()[:61]
     (attributes,) = struct.unpack_from(">h", head, 21)
@@ -104,7 +104,7 @@ def abort(place: Place, topic: str) -> None:
 
 
 def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: str) -> None:
-    """The broker's own file says so; acks and idempotence are on by default, as the advice says."""
+    """The broker's file shows it; acks and idempotence are on by default, as the advice says."""
     options = with_kafka_options({}, role="writer", features=place.features)
     assert options == {"kafka.compression.type": "zstd"}
     place.write(topic, **options)
@@ -112,8 +112,8 @@ def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: 
     assert (codec, producer_id != NOBODY) == (ZSTD, True)
 
 
-def test_all_that_is_advised_is_taken_in_so_many_words(place: Place, topic: str) -> None:
-    """Also what would be on without it."""
+def test_all_advised_options_are_accepted(place: Place, topic: str) -> None:
+    """Also options that are on by default."""
     for role in ("reader", "writer"):
         advised = [each for each in kafka_options(place.features.view, role) if each.used_by_spark]
         assert {each.state for each in advised} <= {OptionState.ON, OptionState.MAY}
@@ -128,10 +128,10 @@ def test_all_that_is_advised_is_taken_in_so_many_words(place: Place, topic: str)
     [{"kafka.acks": "1"}, {"kafka.retries": "0"}, {"kafka.max.in.flight.requests.per.connection": "6"}],
     ids=str,
 )
-def test_what_excludes_idempotence_does_so_in_silence_or_fails_loudly(
+def test_options_that_exclude_idempotence_disable_it_or_fail_the_task(
     place: Place, topic: str, options: dict[str, str]
 ) -> None:
-    """Kafka's client gives idempotence up, or, where it was asked for, the task fails. The advice knows both."""
+    """Kafka's client disables idempotence, or the task fails if the app has set it. The advice knows both."""
 
     def advice(**more: str) -> tuple[OptionState, bool]:
         found = {each.name: each for each in kafka_options(place.features.view, "writer", {**options, **more})}
@@ -145,8 +145,8 @@ def test_what_excludes_idempotence_does_so_in_silence_or_fails_loudly(
         place.write(topic, **options, **{"kafka.enable.idempotence": "true"})
 
 
-def test_a_reader_with_advice_does_not_see_what_was_aborted(place: Place, topic: str) -> None:
-    """Without it, it does."""
+def test_a_reader_with_advice_does_not_see_aborted_records(place: Place, topic: str) -> None:
+    """A reader without advice does."""
     place.write(topic, values=5)
     abort(place, topic)
     assert place.read(topic) == 8
@@ -172,14 +172,14 @@ def wrong(role: SparkRole, *, fails: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("option", wrong("reader", fails=True))
-def test_what_is_said_to_fail_a_reader_does(place: Place, topic: str, option: str) -> None:
-    """Spark refuses it by name, before it asks any broker."""
+def test_options_that_fail_a_reader_do_so(place: Place, topic: str, option: str) -> None:
+    """Spark rejects it by name, before it asks any broker."""
     with pytest.raises(Exception, match=rf"Kafka option '{option.removeprefix('kafka.')}' is not supported"):
         place.read(topic, **as_set(option))
 
 
 @pytest.mark.parametrize("option", wrong("writer", fails=True))
-def test_what_is_said_to_fail_a_writer_does(place: Place, topic: str, option: str) -> None:
+def test_options_that_fail_a_writer_do_so(place: Place, topic: str, option: str) -> None:
     """Serializers are refused by name; with a transactional id the task fails, as nobody begins a transaction.
 
     It fails once the delivery timeout is over, of two minutes by default.
@@ -192,8 +192,8 @@ def test_what_is_said_to_fail_a_writer_does(place: Place, topic: str, option: st
 
 
 @pytest.mark.parametrize("option", wrong("reader", fails=False))
-def test_what_is_said_to_have_no_effect_on_a_reader_has_none(place: Place, topic: str, option: str) -> None:
-    """The same rows are read, and no group was joined: also where the cluster has no such protocol at all."""
+def test_options_without_effect_on_a_reader_have_none(place: Place, topic: str, option: str) -> None:
+    """The same rows are read, and no group is joined, also on a cluster without this protocol."""
     place.write(topic)
     before = place.groups()
     assert place.read(topic, **as_set(option)) == 5
@@ -201,14 +201,14 @@ def test_what_is_said_to_have_no_effect_on_a_reader_has_none(place: Place, topic
 
 
 @pytest.mark.parametrize("option", wrong("writer", fails=False))
-def test_what_is_said_to_have_no_effect_on_a_writer_has_none(place: Place, topic: str, option: str) -> None:
+def test_options_without_effect_on_a_writer_have_none(place: Place, topic: str, option: str) -> None:
     """The rows are written, outside of any transaction."""
     place.write(topic, **as_set(option))
     assert place.read(topic) == 5
 
 
 def test_the_new_group_protocol_fails_where_the_driver_joins_a_group(place: Place, topic: str) -> None:
-    """By the older way of fetching offsets, on any cluster, as the advice says."""
+    """With the older way of fetching offsets, on any cluster, as the advice says."""
     place.write(topic)
     place.spark.conf.set(LEGACY, "true")
     try:

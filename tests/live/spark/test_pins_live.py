@@ -1,4 +1,4 @@
-"""The pin of a micro-batch: written before its effects, the same in each replay, and never below the latch."""
+"""The pins of real queries: written before the batch has effects, the same in each replay, never below the latch."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TV2 = "transaction.version>=2"
 
 
 class Crash(Exception):
-    """What an app's function raises after its side effects."""
+    """Raised by an app's function after its side effects."""
 
 
 class Query:
-    """A query over files, one batch for each, with a function that notes what it was given."""
+    """A query over files, one batch for each, whose function records its pins."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -54,7 +54,7 @@ class Query:
             raise Crash
 
     def run(self, batch: Callable[[DataFrame, int], None], files: int = 1) -> None:
-        """Feed so many files, and process each as a batch of its own."""
+        """Feed so many files, each of which is a batch."""
         for _ in range(files):
             (self.inputs / f"{self._files}.txt").write_text(f"line {self._files}\n")
             self._files += 1
@@ -72,7 +72,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Query:
     return Query(spark, tmp_path)
 
 
-def test_a_replay_is_given_the_same_pin_though_the_cluster_has_changed(spark: SparkSession, query: Query) -> None:
+def test_a_replay_gets_the_same_pin_though_the_cluster_has_changed(spark: SparkSession, query: Query) -> None:
     """A crash after the side effects, and a feature that an operator lowers meanwhile."""
     with FakeCluster() as kafka:
         with FeatureSession(spark, kafka.bootstrap) as features:
@@ -111,7 +111,7 @@ def test_the_latch_is_there_after_a_restart(spark: SparkSession, query: Query) -
 
 
 def test_listed_brokers_keep_the_latch_by_the_name_of_their_cluster(spark: SparkSession, query: Query) -> None:
-    """They tell no cluster id, so the session names it; without a name no query begins."""
+    """They report no cluster id, so that the session names it; without a name no query starts."""
     with FakeCluster() as kafka:
         for level in (2, 1):
             kafka.finalize({"transaction.version": level})
@@ -124,8 +124,8 @@ def test_listed_brokers_keep_the_latch_by_the_name_of_their_cluster(spark: Spark
     assert query.seen == [(0, True), (1, True)]
 
 
-def test_a_query_whose_cluster_is_silent_goes_on_as_before(spark: SparkSession, query: Query) -> None:
-    """Silence is no news: what was open stays open, and what was never decided is closed."""
+def test_a_query_whose_cluster_does_not_answer_keeps_its_gates(spark: SparkSession, query: Query) -> None:
+    """An open gate stays open, and a gate that was never decided stays closed."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
         query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
     with FeatureSession(spark, "127.0.0.1:1", wait=0.1, gates={"tv2": TV2}) as features:
@@ -138,8 +138,8 @@ def test_a_query_whose_cluster_is_silent_goes_on_as_before(spark: SparkSession, 
     assert {gate["gate"]: gate["open"] for gate in gates} == {"tv2": True, "new": False}
 
 
-def test_pins_go_with_sparks_own_retention(spark: SparkSession, query: Query) -> None:
-    """The newest stay, and hold what the deleted ones had latched."""
+def test_pins_are_deleted_with_sparks_own_retention(spark: SparkSession, query: Query) -> None:
+    """The newest stay, and hold the latches of those that are deleted."""
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
     try:
         with FakeCluster() as kafka:
@@ -155,7 +155,7 @@ def test_pins_go_with_sparks_own_retention(spark: SparkSession, query: Query) ->
 
 
 def test_another_folder_than_the_querys_checkpoint_is_refused(spark: SparkSession, query: Query) -> None:
-    """Its pins would belong to no batch; the error says what to give."""
+    """Its pins would belong to no batch; the error says what to pass."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap) as features:
         batch = features.foreach_batch(query.function, checkpoint=str(query.inputs))
         with pytest.raises(Exception, match=WrongCheckpoint.__name__) as raised:
@@ -164,7 +164,7 @@ def test_another_folder_than_the_querys_checkpoint_is_refused(spark: SparkSessio
     assert query.seen == []
 
 
-def test_a_damaged_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, query: Query) -> None:
+def test_a_corrupt_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, query: Query) -> None:
     """Nothing is processed by a guess."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
         query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
@@ -179,7 +179,7 @@ def test_a_damaged_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, q
 
 
 def test_two_drivers_that_race_for_a_pin_read_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    """Eight threads write one file, each something else: one wins, and all are told what it wrote."""
+    """Eight threads write one file with different texts: one wins, and all read its text."""
 
     def write(number: int) -> str:
         return HadoopFiles(spark, str(tmp_path)).write("featuregate/pin-7", f"by {number}")

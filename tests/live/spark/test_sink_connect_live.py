@@ -1,4 +1,4 @@
-"""The Kafka sink on Spark Connect: its function runs in a process of the server, and knows nothing of the driver's."""
+"""The Kafka sink on Spark Connect: its function runs in a process of the server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 class Copying:
-    """A query that copies lines of files to a topic; each run is a life of its own."""
+    """A query that copies lines of files to a topic, in several runs."""
 
     def __init__(self, spark: SparkSession, folder: Path, features: FeatureSession, topic: str) -> None:
         self._spark = spark
@@ -58,7 +58,7 @@ class Copying:
 
 
 def values_in(kafka: LocalKafka, topic: str) -> list[str]:
-    """Read what is committed."""
+    """Read the committed records."""
     config = {"group.id": "values", "isolation.level": "read_committed", "enable.partition.eof": True}
     found, ends = [], 0
     with Consumer(kafka.client_config({**config, "auto.offset.reset": "earliest"})) as consumer:

@@ -1,4 +1,4 @@
-"""The Kafka sink under all the harm that a Spark cluster and its brokers know, and Spark's own sink beside it.
+"""The Kafka sink under all faults of a Spark cluster and its brokers, and Spark's own sink in comparison.
 
 ``SINK_FAULTS=24 pytest tests/live/spark/test_sink_faults.py --log-cli-level=INFO`` is the long run: every kind of
 harm three times. On other days there are a few, chosen by the seed of the test run, which its first lines tell.
@@ -58,7 +58,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 class Harm:
-    """What is done to a job and its brokers: chosen by a seed, written down, and survived before the next."""
+    """The faults of a job and its brokers: chosen by a seed, recorded, and survived before the next."""
 
     def __init__(self, kafka: LocalKafka, ledger: Ledger, job: Driving, seed: int) -> None:
         self.kafka = kafka
@@ -79,7 +79,7 @@ class Harm:
         }
 
     def strike(self, faults: int) -> None:
-        """Do harm so many times: all kinds in any order, and then all again."""
+        """Cause so many faults: all kinds in random order, and then all again."""
         rounds = (self.chance.sample(list(self.kinds), len(self.kinds)) for _ in itertools.count())
         for kind in itertools.islice(itertools.chain.from_iterable(rounds), faults):
             began = time.monotonic()
@@ -91,13 +91,13 @@ class Harm:
             logger.info("%d: %s: survived in %.1f s", len(self.done), kind, time.monotonic() - began)
 
     def go_on(self) -> None:
-        """Wait until more has come out; a supervisor starts the driver again where it ended."""
+        """Wait until more rows are written; a driver that has ended is restarted."""
         goal = self.ledger.different + PROGRESS
         self.until(lambda: self.ledger.different >= goal, "more comes out")
         self.counts.went_on()
 
     def until(self, done: Callable[[], bool], what: str, timeout: float = 3 * BOUND) -> None:
-        """Wait for something, and see that the job runs meanwhile."""
+        """Wait for a condition, and restart the job meanwhile if it has ended."""
         end = time.monotonic() + timeout
         while not done():
             self.job.see()
@@ -105,12 +105,12 @@ class Harm:
             time.sleep(0.1)
 
     def task(self) -> None:
-        """Let a task fail half way through its rows."""
+        """Make a task fail after half of its rows."""
         self.job.orders.give(TASK)
         self.until(lambda: not self.job.orders.is_open(TASK), "a task took the order")
 
     def order(self, order: str) -> None:
-        """Let the driver die by its own hand."""
+        """Make the driver kill itself."""
         self.job.orders.give(order)
         self.until(lambda: not self.job.orders.is_open(order), "the driver took the order")
 
@@ -120,7 +120,7 @@ class Harm:
         self.job.kill()
 
     def zombie(self) -> None:
-        """Pause an executor with its workers, one of which writes; let them go on when others have done its work."""
+        """Pause an executor whose worker writes; resume it when others have done its work."""
         worker = self.job.busy_worker()
         executor = next(one for one in worker.parents() if one.pid in {each.pid for each in self.job.executors()})
         paused = [executor, *executor.children(recursive=True)]
@@ -146,8 +146,8 @@ class Harm:
         self.kafka.start(node)
 
 
-def test_each_row_is_there_once_whatever_happens(pytestconfig: pytest.Config, kafka: LocalKafka) -> None:
-    """Tasks that fail, workers, executors, drivers and brokers that die, and workers that stand still for a while."""
+def test_each_row_is_written_once_under_all_faults(pytestconfig: pytest.Config, kafka: LocalKafka) -> None:
+    """Tasks that fail, workers, executors, drivers and brokers that die, and workers that are paused."""
     seed = int(pytestconfig.option.hypothesis_seed)
     pipe = Pipe.on(kafka, "sink", partitions=4)
     with (
@@ -170,7 +170,7 @@ def test_each_row_is_there_once_whatever_happens(pytestconfig: pytest.Config, ka
 
 
 def test_sparks_own_sink_doubles_rows_in_the_same_harness(kafka: LocalKafka) -> None:
-    """So that the test above can fail: a task that is tried again writes rows once more."""
+    """So that the test above can fail: a task that is retried writes rows again."""
     pipe = Pipe.on(kafka, "built-in", partitions=4)
     with Ledger(pipe) as ledger, Driving(pipe, kind="built-in", per_batch=3000) as job:
         ledger.feed_now(9000)

@@ -1,4 +1,4 @@
-"""The Kafka sink at work: columns, shards, replays and refusals, by real Spark and Kafka."""
+"""The Kafka sink with real Spark and Kafka: columns, shards, replays and errors."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def outputs(kafka: LocalKafka, topic: str, partitions: int = 1) -> list[tuple[An
 
 
 def compression(kafka: LocalKafka, topic: str) -> bytes:
-    """Read the log of a topic's first partition, as it is on the disk."""
+    """Read the log of a topic's first partition from the broker's disk."""
     log = kafka.node(kafka.nodes[0]).log.parent.rglob(f"{topic}-0/*.log")
     return b"".join(each.read_bytes() for each in log)
 
 
-def test_it_takes_the_columns_of_sparks_own_sink(
+def test_the_sink_takes_the_columns_of_sparks_own_sink(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """Text or bytes; topic, partition and headers where they are there; the option topic wins over the column."""
+    """Text or bytes; optionally topic, partition and headers; the option topic wins over the column."""
     here, there = Pipe.on(kafka, "columns", partitions=2), Pipe.on(kafka, "columns-else", partitions=2)
     rows = spark.createDataFrame(
         [("k", "a", here.sink, 1, [("h", bytearray(b"1")), ("h", None)]), (None, "b", there.sink, None, None)],
@@ -96,10 +96,10 @@ def test_it_takes_the_columns_of_sparks_own_sink(
         ("value string, partition long", "column 'partition' is bigint, and must be int"),
     ],
 )
-def test_wrong_columns_are_told_before_anything_is_written(
+def test_wrong_columns_are_an_error_before_anything_is_written(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, columns: str, said: str
 ) -> None:
-    """In a line that names the column."""
+    """The error names the column."""
     pipe = Pipe.on(kafka, "wrong-columns")
     with pytest.raises(WrongColumns, match=said):
         features.kafka_sink("wrong-columns", pipe.sink)(spark.createDataFrame([], columns), 0)
@@ -109,10 +109,10 @@ def test_wrong_columns_are_told_before_anything_is_written(
         features.kafka_sink("no-by", pipe.sink, shard_by=["region"])(spark.createDataFrame([], "value string"), 0)
 
 
-def test_a_replay_writes_nothing_twice_and_an_empty_batch_is_remembered(
+def test_a_replay_writes_nothing_twice_and_an_empty_batch_makes_progress(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
 ) -> None:
-    """Each shard commits in each batch, also where no row is its own: else the next batch would look like a loss."""
+    """Each shard commits each batch, also without rows: otherwise the next batch would find lost progress."""
     pipe = Pipe.on(kafka, "replays", partitions=3)
     rows = spark.range(100).select(f.col("id").cast("string").alias("value"))
     empty = rows.where("value = 'none'")
@@ -128,7 +128,7 @@ def test_a_replay_writes_nothing_twice_and_an_empty_batch_is_remembered(
 def test_a_replay_has_the_shards_of_the_first_run(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
 ) -> None:
-    """A part of a batch was written by three shards; the query comes back with two, and then changes to two."""
+    """One of three shards failed; the query restarts with two shards, and uses them from the next batch on."""
     pipe = Pipe.on(kafka, "other-shards", partitions=3)
     values = spark.range(90).select(f.col("id").cast("string").alias("value"))
     shard = f.pmod(f.hash(f.col("value").cast("binary")), f.lit(3))
@@ -155,7 +155,7 @@ def test_a_replay_has_the_shards_of_the_first_run(
 def test_lost_progress_and_older_checkpoints_are_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """Nothing is written by a guess; the error says what to do."""
+    """Nothing is written; the error says what to do."""
     pipe = Pipe.on(kafka, "progress", partitions=2)
     rows = spark.createDataFrame([("a",)], "value string")
     features.kafka_sink("progress", pipe.sink, first_batch=5)(rows, 5)
@@ -169,10 +169,10 @@ def test_lost_progress_and_older_checkpoints_are_refused(
     assert len(outputs(kafka, pipe.sink, 2)) == 2
 
 
-def test_rows_that_a_replay_would_make_anew_are_refused(
+def test_a_query_that_is_not_deterministic_is_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, tmp_path: Path
 ) -> None:
-    """A key that is drawn by lot leads a row to another shard each time; columns that stay may be named instead."""
+    """A random key leads a row to another shard each time; shard_by names columns that do not change."""
     pipe = Pipe.on(kafka, "lots", partitions=2)
 
     def drawn(write: Any, checkpoint: Path) -> None:
@@ -200,7 +200,7 @@ def test_rows_that_a_replay_would_make_anew_are_refused(
 def test_zstd_is_used_once_every_broker_knows_it(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """Unless the app has chosen; the log on the broker's disk tells."""
+    """Unless the app has set a compression; the log on the broker's disk shows it."""
     zstd, plain = Pipe.on(kafka, "zstd"), Pipe.on(kafka, "plain")
     rows = spark.createDataFrame([("abcdefgh" * 1000,)], "value string")
     features.kafka_sink("zstd", zstd.sink)(rows, 0)
@@ -213,7 +213,7 @@ def test_zstd_is_used_once_every_broker_knows_it(
 def test_an_error_of_a_task_reaches_the_driver(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """As the error that it is, and nothing is written."""
+    """With its own class, and nothing is written."""
     pipe = Pipe.on(kafka, "mistakes", partitions=2)
     large = spark.createDataFrame([("x" * 2_000_000,)], "value string")
     with pytest.raises(WriteFailed, match=r"a record of 2,000,000 bytes .* was not accepted: MSG_SIZE_TOO_LARGE"):
@@ -221,8 +221,8 @@ def test_an_error_of_a_task_reaches_the_driver(
     assert not outputs(kafka, pipe.sink, 2)
 
 
-def test_order_within_a_key_stays(spark: SparkSession, kafka: LocalKafka, features: FeatureSession) -> None:
-    """Rows of one key have one shard, and come out as they stood."""
+def test_rows_of_a_key_keep_their_order(spark: SparkSession, kafka: LocalKafka, features: FeatureSession) -> None:
+    """Rows of one key share a shard, and keep their order."""
     pipe = Pipe.on(kafka, "order", partitions=2)
     rows = spark.range(0, 5000, numPartitions=1).select(
         (f.col("id") % 7).cast("string").alias("key"), f.col("id").cast("string").alias("value")
@@ -238,8 +238,8 @@ def test_order_within_a_key_stays(spark: SparkSession, kafka: LocalKafka, featur
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "3.9.2"])
-def test_older_brokers_are_written_as_well(spark: SparkSession, tmp_path: Path, version: str) -> None:
-    """Also those that do not hold back offsets of open transactions: there the memory is read until it stays."""
+def test_the_sink_writes_to_older_brokers(spark: SparkSession, tmp_path: Path, version: str) -> None:
+    """Also brokers without stable offsets: there the progress is read until two reads agree."""
     told: list[Any] = []
     with LocalKafka(version) as kafka, FeatureSession(spark, kafka.bootstrap, metrics=told.append) as features:
         pipe = Pipe.on(kafka, "older", partitions=2)

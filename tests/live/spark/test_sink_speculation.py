@@ -1,6 +1,6 @@
-"""Speculative execution: Spark starts a twin of a task that stands still, on another host, and both write the shard.
+"""Speculative execution: Spark starts a copy of a paused task on another host, and both write the shard.
 
-``SINK_TWINS`` says for how many tasks, one after the other.
+``SINK_TWINS`` is the number of such tasks, one after the other.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[Hosts]:
-    """Two hosts, for Spark never starts a twin where the task itself runs."""
+    """Two hosts: Spark never starts a copy on the host of the task itself."""
     try:
         for address in ADDRESSES:
             with socket.create_server((address, 0)):
@@ -69,7 +69,7 @@ def hosts() -> Iterator[Hosts]:
 
 
 def until(job: Driving, done: Callable[[], bool], what: str) -> None:
-    """Wait for something, while the driver runs its first life."""
+    """Wait for a condition, while the driver must not end."""
     end = time.monotonic() + 5 * BOUND
     while not done():
         assert job.alive, "the driver has ended by itself"
@@ -81,8 +81,8 @@ def is_stopped(worker: Process) -> bool:
     return bool(worker.status() == "stopped")
 
 
-def test_a_task_and_its_twin_write_each_row_once(kafka: LocalKafka, hosts: Hosts) -> None:
-    """A worker is stopped amid its transaction: its twin's counts, and what the worker goes on with never does."""
+def test_a_task_and_its_copy_write_each_row_once(kafka: LocalKafka, hosts: Hosts) -> None:
+    """A worker is paused in its transaction: the rows of the copy count, and those of the worker never do."""
     pipe = Pipe.on(kafka, "speculative", partitions=4)
     with (
         Ledger(pipe) as ledger,
@@ -109,8 +109,8 @@ def test_a_task_and_its_twin_write_each_row_once(kafka: LocalKafka, hosts: Hosts
     assert balance.exactly_once, balance
 
 
-def test_sparks_own_sink_doubles_the_rows_of_a_task_with_a_twin(kafka: LocalKafka, hosts: Hosts) -> None:
-    """So that the test above can fail: the stopped task had sent half of its rows."""
+def test_sparks_own_sink_doubles_the_rows_of_a_task_with_a_copy(kafka: LocalKafka, hosts: Hosts) -> None:
+    """So that the test above can fail: the paused task has sent half of its rows."""
     pipe = Pipe.on(kafka, "speculative-built-in", partitions=4)
     with (
         Ledger(pipe) as ledger,

@@ -1,4 +1,4 @@
-"""``kafka_features`` on Spark Connect, where the server plans, and so asks."""
+"""``kafka_features`` on Spark Connect, where the server plans, and so asks the brokers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 def test_a_table_and_its_plan_are_as_without_connect(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """Levels come over, and secrets stay out of what is shown."""
+    """Levels arrive, and secrets are not shown."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         options = {"kafka.bootstrap.servers": cluster.bootstrap, "kafka.sasl.password": "hush"}
         table = spark.read.format("kafka_features").options(**options).load()
@@ -41,8 +41,8 @@ def test_a_table_and_its_plan_are_as_without_connect(spark: SparkSession, capsys
     assert "hush" not in shown
 
 
-def test_a_stream_goes_on_latched(spark: SparkSession, tmp_path: Path) -> None:
-    """Over restarts too: its latch is in Spark's own log."""
+def test_a_stream_stays_latched(spark: SparkSession, tmp_path: Path) -> None:
+    """Over restarts too: its latch is in Spark's offset log."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         for level in (2, 1, 1):
             cluster.finalize({TV: level})

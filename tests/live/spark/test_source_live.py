@@ -1,4 +1,4 @@
-"""``kafka_features`` in real Spark: tables of real brokers, and a stream whose levels stay and whose replays hold."""
+"""``kafka_features`` in real Spark: a table of real brokers, and a stream with latched levels and stable replays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def registered(spark: SparkSession) -> None:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    """Give three real brokers."""
+    """Start three real brokers."""
     with LocalKafka("4.2.0", nodes=3) as cluster:
         yield cluster
 
@@ -63,7 +63,7 @@ def features(spark: SparkSession, bootstrap: str, **options: str) -> DataFrame:
 
 
 class Query:
-    """A stream of features, whose batches a function notes."""
+    """A stream of features, whose batches a function records."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, folder: Path) -> None:
         self.spark = spark
@@ -96,7 +96,7 @@ class Query:
         assert there, running.exception() or self.batches
 
     def run(self, **options: str) -> dict[int, list[Row]]:
-        """Begin, or go on after a restart, and process what is new; give the batches of this run."""
+        """Start or restart, and process what is new; return the batches of this run."""
         self.batches = {}
         query = self.start(once=True, **options)
         try:
@@ -114,7 +114,7 @@ def levels(rows: list[Row]) -> list[tuple[int | None, int | None]]:
 
 
 def test_a_table_shows_what_every_real_broker_can_do(spark: SparkSession, kafka: LocalKafka) -> None:
-    """Ranges as served, levels as finalized, one cluster row beside one for each broker."""
+    """Served ranges and finalized levels, one row for the cluster and one for each broker."""
     found = features(spark, kafka.bootstrap, feature=f"Produce,{TV}").collect()
     assert {row.cluster_id for row in found} == {kafka.cluster_id}
     assert {(row.scope, row.broker) for row in found} == {
@@ -130,7 +130,7 @@ def test_a_table_shows_what_every_real_broker_can_do(spark: SparkSession, kafka:
 
 
 def test_every_statement_of_the_page_runs(spark: SparkSession, kafka: LocalKafka) -> None:
-    """What users copy works, in the order in which the page shows it."""
+    """In the order of the page."""
     statements = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(statements) >= 4
     for statement in statements:
@@ -155,7 +155,7 @@ def test_apps_that_may_switch_are_a_join_with_a_topic(
 
 
 def test_one_old_broker_closes_a_gate_in_sql(spark: SparkSession) -> None:
-    """As KIP-447 needs it of every broker: 2.4 serves TxnOffsetCommit up to version 2."""
+    """KIP-447 needs every broker: 2.4 serves TxnOffsetCommit up to version 2."""
     with FakeCluster(brokers=3, release="3.9") as cluster:
         features(spark, cluster.bootstrap).createOrReplaceTempView("features")
         assert spark.sql(EOS_V2).collect()[0][0]
@@ -167,7 +167,7 @@ def test_one_old_broker_closes_a_gate_in_sql(spark: SparkSession) -> None:
 
 
 def test_brokers_are_asked_once_when_a_query_is_planned(spark: SparkSession) -> None:
-    """Neither loading nor explaining asks, and tasks do not either, so they cannot disagree."""
+    """Loading, explaining and tasks ask no broker, so that tasks cannot disagree."""
     with FakeCluster() as cluster:
         table = features(spark, cluster.broker(1).address)
         table.explain(extended=True)
@@ -206,8 +206,8 @@ def test_a_wrong_option_is_one_clear_line_when_the_table_is_loaded(
         assert says in str(raised.value)
 
 
-def test_a_silent_cluster_is_an_error_that_names_each_broker(spark: SparkSession) -> None:
-    """Once, while the query is planned: no task is tried four times for it."""
+def test_a_cluster_that_does_not_answer_is_an_error_that_names_each_broker(spark: SparkSession) -> None:
+    """Once, while the query is planned: no task is retried for it."""
     with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
         features(spark, "127.0.0.1:1,127.0.0.1:2", timeout="3").collect()
     says = "DiscoveryError: no broker answered: 127.0.0.1:1, 127.0.0.1:2: failed while connecting"
@@ -215,7 +215,7 @@ def test_a_silent_cluster_is_an_error_that_names_each_broker(spark: SparkSession
 
 
 def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_path: Path) -> None:
-    """With a password that is right, and with one that is wrong. The user has no rights but that it may log in."""
+    """With a right and with a wrong password. The user has no rights but to log in."""
     authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
@@ -251,7 +251,7 @@ def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_pat
 def test_a_real_downgrade_is_seen_and_levels_stay(
     spark: SparkSession, kafka: LocalKafka, tmp_path: Path, example: Callable[[str], Any]
 ) -> None:
-    """While the stream runs, and after a restart; the audit trail of the example begins with what is so then."""
+    """While the stream runs, and after a restart; the audit trail of the example starts with the first state."""
     query = Query(spark, kafka.bootstrap, tmp_path)
     running = query.start(interval="0.5")
     try:
@@ -277,7 +277,7 @@ def levels_of_trail(spark: SparkSession, table: Path) -> list[tuple[int, int]]:
 
 
 def test_a_restart_gives_no_row_and_keeps_the_latch(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's own log of offsets is what is gone on from."""
+    """The stream continues from Spark's own offset log."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         query = Query(spark, cluster.bootstrap, tmp_path)
         assert [levels(rows) for rows in query.run().values()] == [[(2, 2)]]
@@ -291,7 +291,7 @@ def test_a_restart_gives_no_row_and_keeps_the_latch(spark: SparkSession, tmp_pat
 
 
 def test_the_latest_levels_follow_the_cluster_down(spark: SparkSession, tmp_path: Path) -> None:
-    """For who asks for it."""
+    """With the option for it."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         query = Query(spark, cluster.bootstrap, tmp_path)
         query.run(levels="latest")
@@ -300,7 +300,7 @@ def test_the_latest_levels_follow_the_cluster_down(spark: SparkSession, tmp_path
 
 
 def test_a_replay_after_a_crash_gives_exactly_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """Though the cluster has changed meanwhile; that is the next batch, of the next run."""
+    """Though the cluster has changed meanwhile; the change is the next batch."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         query = Query(spark, cluster.bootstrap, tmp_path)
         query.run()
@@ -319,8 +319,8 @@ def test_a_replay_after_a_crash_gives_exactly_the_same_rows(spark: SparkSession,
     assert [row.broker for row in after[2] if row.kind == "error"] == [2]
 
 
-def test_a_stream_outlives_a_cluster_that_is_silent(spark: SparkSession, tmp_path: Path) -> None:
-    """No row and no failure while nobody answers; what is new comes when somebody does."""
+def test_a_stream_outlives_an_outage(spark: SparkSession, tmp_path: Path) -> None:
+    """No row and no failure while no broker answers; changes follow when one does."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         query = Query(spark, cluster.bootstrap, tmp_path)
         running = query.start(interval="0.1", timeout="1")
@@ -339,8 +339,8 @@ def test_a_stream_outlives_a_cluster_that_is_silent(spark: SparkSession, tmp_pat
             running.stop()
 
 
-def test_a_stopped_broker_is_a_row_that_says_why(spark: SparkSession, kafka: LocalKafka) -> None:
-    """The cluster still knows it, as fenced; what the others serve is there."""
+def test_a_stopped_broker_is_a_row_with_its_error(spark: SparkSession, kafka: LocalKafka) -> None:
+    """The cluster still lists it, as fenced; the rows of the others are there."""
     kafka.kill(3)
     try:
         found = features(spark, kafka.bootstrap, feature="Fetch").collect()

@@ -1,4 +1,4 @@
-"""What goes wrong in workers without a snapshot, and what goes right with one; workers reused, and not."""
+"""Decisions in workers, without a snapshot and with one; with workers reused, and not."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FORMS = ("udf", "pandas_udf", "mapInPandas", "mapInArrow")
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["reused", "not_reused"])
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """Give a Spark of two cores, which tries a failed task again."""
+    """Start a Spark of two cores, which retries a failed task."""
     cloudpickle.register_pickle_by_value(meeting)  # workers cannot import what tests share
     with local_spark("local[2,4]", spark_python_worker_reuse=request.param) as session:
         yield session
@@ -74,7 +74,7 @@ def features(spark: SparkSession, kafka: FakeCluster) -> Iterator[FeatureSession
 
 @pytest.fixture
 def appflags(spark: SparkSession, tmp_path: Path, reused: bool) -> Iterator[ModuleType]:  # noqa: FBT001 - pytest gives it
-    """Give a module of the app's, which Spark ships to the workers."""
+    """Return a module of the app, which Spark ships to the workers."""
     name = f"appflags_{'reused' if reused else 'fresh'}"
     (tmp_path / f"{name}.py").write_text("EOS = False\nSEEN = None\n")
     spark.sparkContext.addPyFile(str(tmp_path / f"{name}.py"))
@@ -84,14 +84,14 @@ def appflags(spark: SparkSession, tmp_path: Path, reused: bool) -> Iterator[Modu
 
 
 def lower(kafka: FakeCluster, features: FeatureSession) -> None:
-    """Let an operator lower the level, and the driver see it."""
+    """Lower the level, and wait until the driver sees it."""
     kafka.finalize({"transaction.version": 1})
     features._watch.features.refresh()
     assert not features.snapshot()["tv2"].open
 
 
 def run(spark: SparkSession, form: str, path: Callable[[int], str]) -> list[str]:
-    """Return what each of four tasks says, in the order of the tasks, by a function of this form."""
+    """Return the results of four tasks, in their order, of a function of this form."""
     frame = spark.range(TASKS, numPartitions=TASKS)
     return [str(row[0]) for row in shaped(frame, form, path).collect()]
 
@@ -117,7 +117,7 @@ def shaped(frame: DataFrame, form: str, path: Callable[[int], str]) -> DataFrame
 def test_a_flag_that_the_driver_sets_in_a_module_is_its_default_in_workers(
     spark: SparkSession, features: FeatureSession, appflags: ModuleType
 ) -> None:
-    """The trap, and the snapshot beside it in the same task."""
+    """The trap, and the snapshot in the same task."""
     appflags.EOS = features.snapshot()["tv2"].open
     snapshot = features.snapshot()
 
@@ -128,14 +128,14 @@ def test_a_flag_that_the_driver_sets_in_a_module_is_its_default_in_workers(
     assert run(spark, "udf", path) == ["flag=False snapshot=True"] * TASKS
 
 
-def test_what_a_worker_keeps_in_a_module_is_stale_while_it_is_reused(
+def test_a_flag_that_a_worker_caches_is_stale_while_the_worker_is_reused(
     spark: SparkSession,
     kafka: FakeCluster,
     features: FeatureSession,
     appflags: ModuleType,
     reused: bool,  # noqa: FBT001 - pytest gives it
 ) -> None:
-    """The trap: the second job is told what the first was. Each plan's snapshot is its own."""
+    """The trap: the second job gets the flag of the first. Each plan has its own snapshot."""
 
     def job() -> set[str]:
         snapshot = features.snapshot()
@@ -165,7 +165,7 @@ def test_what_a_worker_keeps_in_a_module_is_stale_while_it_is_reused(
         ("discoverer", r"send the View instead"),
     ],
 )
-def test_what_is_live_fails_in_a_closure_with_what_to_send(
+def test_a_live_object_in_a_closure_fails_with_what_to_send(
     spark: SparkSession, features: FeatureSession, what: str, instead: str
 ) -> None:
     """At once, on the driver: no task has run."""
@@ -176,7 +176,7 @@ def test_what_is_live_fails_in_a_closure_with_what_to_send(
 
 
 def test_a_session_is_refused_in_a_task(spark: SparkSession, kafka: FakeCluster) -> None:
-    """Tasks that ask brokers by themselves disagree; the error says where to make it."""
+    """Tasks that ask brokers themselves disagree; the error says where to make it."""
     bootstrap = kafka.bootstrap
 
     def path(_number: int) -> str:
@@ -195,7 +195,7 @@ def test_a_session_is_refused_in_a_task(spark: SparkSession, kafka: FakeCluster)
 # ---------------------------------------------------------------------- all tasks of a job
 
 
-def test_tasks_that_ask_by_themselves_disagree(
+def test_tasks_that_ask_brokers_themselves_disagree(
     spark: SparkSession, kafka: FakeCluster, features: FeatureSession
 ) -> None:
     """The trap: the level is lowered after the first task has asked, and before the others do."""
@@ -214,10 +214,10 @@ def test_tasks_that_ask_by_themselves_disagree(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_tasks_agree_though_the_level_is_lowered_amid_them(
+def test_all_tasks_agree_though_the_level_is_lowered_meanwhile(
     spark: SparkSession, kafka: FakeCluster, features: FeatureSession, form: str
 ) -> None:
-    """The guard chose when the plan was built. A function keeps its snapshot, and a new plan takes another."""
+    """The guard chose when the plan was built. A function keeps its snapshot, and a new plan takes a new one."""
     with change_amid(lambda: lower(kafka, features)) as place:
 
         def old_path(_number: int) -> str:
@@ -238,7 +238,7 @@ def test_all_tasks_agree_though_the_level_is_lowered_amid_them(
 def test_a_broadcast_is_the_same_in_all_tasks(
     spark: SparkSession, kafka: FakeCluster, features: FeatureSession
 ) -> None:
-    """It is a value: a later change is in a later broadcast."""
+    """A later change is in a later broadcast."""
 
     def opened(sent: object) -> set[str]:
         return {*run(spark, "udf", lambda _number: str(sent.value["tv2"].open))}  # type: ignore[attr-defined]
@@ -252,7 +252,7 @@ def test_a_broadcast_is_the_same_in_all_tasks(
 def test_a_task_whose_worker_died_decides_the_same_again(
     spark: SparkSession, kafka: FakeCluster, features: FeatureSession, tmp_path: Path
 ) -> None:
-    """Killed after the level was lowered; the trap beside it, in the same task, is told something else than before."""
+    """It was killed after the level was lowered; the trap in the same task gets another answer than before."""
     bootstrap, notes = kafka.bootstrap, tmp_path
 
     def told(snapshot: Snapshot) -> str:
@@ -278,7 +278,7 @@ def test_a_task_whose_worker_died_decides_the_same_again(
 # ---------------------------------------------------------------------- the end
 
 
-def test_it_ends_with_its_spark(spark: SparkSession, kafka: FakeCluster) -> None:
+def test_a_session_ends_with_its_spark(spark: SparkSession, kafka: FakeCluster) -> None:
     """Within a poll. This is the module's last test: it stops the session that all of them share."""
     features = FeatureSession(spark, kafka.bootstrap, interval=0.2)
     (thread,) = (each for each in threading.enumerate() if each.name == "featuregate-poll")

@@ -1,4 +1,4 @@
-"""What the PySpark side tells: to the log, to the hook, and to the listener that asks for a pin."""
+"""The events of the PySpark side: in the log, to the hook, and as pins for the listener."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_an_event_goes_to_the_log_and_to_the_hook(caplog: pytest.LogCaptureFixtu
     )
 
 
-def test_a_hook_that_raises_is_logged_and_the_query_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """What counts must not stop what is counted."""
+def test_a_hook_that_raises_is_logged_and_the_query_continues(caplog: pytest.LogCaptureFixture) -> None:
+    """Metrics must not stop a query."""
 
     def hook(_event: object) -> None:
         raise RuntimeError("the counter is full")
@@ -44,8 +44,8 @@ def test_a_hook_that_raises_is_logged_and_the_query_goes_on(caplog: pytest.LogCa
     assert "the counter is full" in caplog.text
 
 
-def test_the_hook_stays_behind_where_a_batch_is_sent_to_another_process() -> None:
-    """What it counts with could not travel, and would count nothing there."""
+def test_a_pickled_emitter_has_no_hook() -> None:
+    """Its counters cannot be pickled, and belong to the driver."""
     lock = threading.Lock()
 
     def hook(_event: object) -> None:
@@ -57,8 +57,8 @@ def test_the_hook_stays_behind_where_a_batch_is_sent_to_another_process() -> Non
     assert sent.pin_of("q", 3) == pinned(3)
 
 
-def test_the_newest_pins_are_remembered() -> None:
-    """By query and batch, some of them, so that nothing grows where no listener asks."""
+def test_the_newest_pins_are_kept() -> None:
+    """By query and batch, up to a limit, so that nothing grows without a listener."""
     emit = EventEmitter(None)
     for batch_id in range(PINS + 1):
         emit(pinned(batch_id))

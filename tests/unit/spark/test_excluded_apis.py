@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_the_gates_of_a_session_do_not_count_them(fake_kafka: FakeCluster) -> None:
-    """So that its snapshots and pins, which hold what gates say, do not either."""
+    """Nor do its snapshots and pins, which hold the gates' decisions."""
     with closing(Watch(config=fake_kafka.bootstrap, interval=60, wait=30, exclude_apis="Produce=9-")) as watch:
         gate = watch.gate("produce", "Produce>=9", "live")
         assert watch.observe().view is not None

@@ -1,4 +1,4 @@
-"""What ended a job, found in the text that Spark makes of it."""
+"""The error that ended a job, found in Spark's text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Traceback (most recent call last):
     ],
 )
 def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: type[FeatureSparkError]) -> None:
-    """As what it was when it was raised; the last one where one is the cause of another."""
+    """With its class; the last one if one causes another."""
     line = f"featuregate_spark.{name}: shard 3 of 4 of query 'copies', batch 7: no answer"
     found = cause_of(RuntimeError(text.format(line=line)), SPARK)
     assert type(found) is kind
@@ -74,7 +74,7 @@ def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: t
     ],
 )
 def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, said: str) -> None:
-    """With the variable that chose it, and what to set it to."""
+    """With the variable that names it, and what to set it to."""
     found = cause_of(RuntimeError(WORKER.format(line=line)), SPARK)
     assert isinstance(found, WrongPython)
     words = str(found)
@@ -85,8 +85,8 @@ def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, sa
 
 
 @pytest.mark.parametrize("text", ["", "No module named 'pandas'", WORKER.format(line="ValueError: x")])
-def test_what_is_not_ours_is_left_to_spark(text: str) -> None:
-    """An app's own error is no business of ours; nor is a module that the driver lacks."""
+def test_any_other_error_has_no_cause_of_ours(text: str) -> None:
+    """An app's own error, and a module that the driver lacks."""
     assert cause_of(ValueError(text), SPARK) is None
 
 

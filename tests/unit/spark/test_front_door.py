@@ -48,7 +48,7 @@ def modules_after(code: str) -> set[str]:
     return set(json.loads(run(f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))")))
 
 
-def test_every_name_is_there_and_is_that_of_its_room() -> None:
+def test_every_public_name_is_that_of_its_room() -> None:
     """``from featuregate_spark import *`` gives what ``__all__`` says, and dir() shows it."""
     for name, room in door._HOMES.items():
         assert getattr(door, name) is getattr(importlib.import_module(f"featuregate_spark.{room}"), name)
@@ -59,20 +59,20 @@ def test_every_name_is_there_and_is_that_of_its_room() -> None:
 
 
 def test_the_door_and_the_pure_rooms_import_no_spark() -> None:
-    """An executor that unpickles a snapshot pays for the snapshot alone; the probe sees what is heavy."""
+    """An executor that unpickles a snapshot loads only that. The last line shows that the check sees PySpark."""
     rooms = "\n".join(f"import featuregate_spark.{room}" for room in PURE)
     assert not modules_after(f"import featuregate_spark\n{rooms}") & FRAMEWORKS
     assert "pyspark" in modules_after("from featuregate_spark import FeatureListener")
 
 
 def test_an_executor_that_reads_a_snapshot_loads_no_discoverer() -> None:
-    """No poll loop, no sockets, no TLS: what travels is a value."""
+    """No poll loop, no sockets, no TLS."""
     found = modules_after("from featuregate_spark import Snapshot\nSnapshot.from_json(Snapshot().to_json())")
     assert not found & {*FRAMEWORKS, "featuregate.polling.discoverer", "featuregate.net", "ssl", "asyncio"}
 
 
 def test_without_pyspark_the_extra_is_named() -> None:
-    """And what does not need it works."""
+    """Names that do not need it work."""
     code = """
 print(featuregate_spark.Snapshot().epoch)
 try:

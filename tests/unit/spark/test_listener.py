@@ -1,4 +1,4 @@
-"""The listener: what it tells beside Spark's progress, and that it raises nothing into Spark."""
+"""The listener: what it reports beside Spark's progress, and that it raises nothing into Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEW = release_view("4.2")
 
 
 def now() -> Snapshot:
-    """Look at a cluster whose one gate is open."""
+    """Return a snapshot with one open gate."""
     gate = StaticFeatures(NEW).gate("tv2", "transaction.version>=2")
     return Snapshot.of(NEW, {"tv2": gate.decision})
 
@@ -33,7 +33,7 @@ def began(name: str | None = "orders") -> QueryStartedEvent:
 
 
 def progressed(batch_id: int, name: str | None = "orders") -> QueryProgressEvent:
-    """Give an event as Spark writes it down."""
+    """Return an event as Spark writes it."""
     progress = {
         "id": str(ID),
         "runId": str(ID),
@@ -59,7 +59,7 @@ def ended(error: str | None) -> QueryTerminatedEvent:
 
 
 def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | SparkEvent]:
-    """Return what a listener tells of these."""
+    """Return the events that a listener emits for these."""
     told: list[Event | SparkEvent] = []
     emit = EventEmitter(told.append)
     for pin in pins:
@@ -76,8 +76,8 @@ def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | Spar
     return told[len(pins) :]
 
 
-def test_a_batch_is_told_with_the_gates_of_its_pin() -> None:
-    """Not with those of now: the cluster may have changed since."""
+def test_a_batch_is_reported_with_the_gates_of_its_pin() -> None:
+    """Not with those of now: the cluster may have changed."""
     pin = Pinned(
         query_id=str(ID),
         batch_id=3,
@@ -102,22 +102,22 @@ def test_a_batch_is_told_with_the_gates_of_its_pin() -> None:
     )
 
 
-def test_a_batch_without_a_pin_is_told_with_the_gates_of_now() -> None:
-    """And says so: of a query without foreach_batch, or on Spark Connect."""
+def test_a_batch_without_a_pin_is_reported_with_the_gates_of_now() -> None:
+    """With pinned=False: a query without foreach_batch, or on Spark Connect."""
     (told,) = told_by(progressed(3))
     assert isinstance(told, StreamProgressed)
     assert (told.gates, told.pinned, told.epoch) == ({"tv2": True}, False, NEW.epoch)
 
 
-def test_the_end_is_told_with_the_name_that_spark_leaves_out() -> None:
-    """From the start, or from the progress, of a query; and with what ended it."""
+def test_the_end_is_reported_with_the_name_that_spark_omits() -> None:
+    """The name comes from the start or the progress of the query."""
     assert told_by(began(), ended(None)) == [StreamEnded(query_id=str(ID), name="orders", error=None)]
     assert told_by(progressed(1), ended("boom"))[1:] == [StreamEnded(query_id=str(ID), name="orders", error="boom")]
     assert told_by(ended(None)) == [StreamEnded(query_id=str(ID), name=None, error=None)]
 
 
-def test_a_session_that_has_ended_knows_no_gates() -> None:
-    """Progress is told all the same."""
+def test_a_closed_session_has_no_gates() -> None:
+    """The progress is still reported."""
 
     def closed() -> Snapshot:
         raise ClosedError("it is over")
@@ -130,7 +130,7 @@ def test_a_session_that_has_ended_knows_no_gates() -> None:
 
 
 def test_nothing_is_raised_into_spark(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever goes wrong is logged: other listeners wait in the same thread."""
+    """Errors are logged: other listeners run in the same thread."""
 
     def broken() -> Snapshot:
         raise RuntimeError("out of order")

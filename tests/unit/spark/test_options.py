@@ -41,7 +41,7 @@ def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[st
 
 
 def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
-    """What Java's producer does by default is on already; what Spark makes no use of is said to be so."""
+    """Defaults of the Java producer are on; options that Spark does not use have no effect."""
     assert {name: each.state for name, each in told(NEW).items()} == {
         "read-committed": OptionState.MAY,
         "group-protocol": OptionState.NO_EFFECT,
@@ -53,8 +53,8 @@ def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
     }
 
 
-def test_what_the_cluster_lacks_is_not_yet() -> None:
-    """The reason names the broker; what is on by default all the same says so."""
+def test_an_option_that_the_cluster_lacks_is_not_yet_possible() -> None:
+    """The reason names the broker; an option that is on by default says so."""
     assert told(OLD)["zstd"].state is OptionState.NOT_YET
     assert "broker 1" in told(OLD)["zstd"].reason
     assert told(ANCIENT)["read-committed"].state is OptionState.NOT_YET
@@ -62,14 +62,14 @@ def test_what_the_cluster_lacks_is_not_yet() -> None:
 
 
 @pytest.mark.parametrize("view", [None, release_view("4.2", "4.2", silent=(2,)), release_view("4.2", "0.10.0")])
-def test_a_broker_that_is_silent_or_too_old_holds_everything_back(view: View | None) -> None:
-    """And so does a cluster of which nobody has answered yet."""
+def test_one_broker_that_is_old_or_does_not_answer_prevents_all(view: View | None) -> None:
+    """So does a cluster of which no broker has answered."""
     assert not any(each.applies for each in told(view).values())
     assert told(view)["zstd"].state is OptionState.NOT_YET
 
 
-def test_what_has_no_effect_still_says_what_the_cluster_has() -> None:
-    """That is what would tempt one to set it."""
+def test_an_option_without_effect_still_has_the_cluster_s_decision() -> None:
+    """A user might set it because the cluster supports it."""
     protocol = told(NEW)["group-protocol"]
     assert protocol.decision is not None
     assert (protocol.decision.open, protocol.used_by_spark, protocol.applies) == (True, False, False)
@@ -79,7 +79,7 @@ def test_what_has_no_effect_still_says_what_the_cluster_has() -> None:
 
 
 @pytest.mark.parametrize(("role", "option"), [(role, option) for role in ROLES for option in REFUSED[role]])
-def test_what_spark_refuses_is_named_with_what_to_do(role: SparkRole, option: str) -> None:
+def test_a_rejected_option_is_named_with_what_to_remove(role: SparkRole, option: str) -> None:
     """In any spelling: Spark ignores the case of an option's name."""
     (found,) = (each for each in kafka_options(NEW, role, {option.upper(): "x"}) if each.option == option)
     assert (found.state, found.conflicts, found.applies) == (OptionState.FAILS, (option.upper(),), False)
@@ -97,7 +97,7 @@ def test_what_spark_refuses_is_named_with_what_to_do(role: SparkRole, option: st
         ({"kafka.max.in.flight.requests.per.connection": 5}, "idempotence"),
     ],
 )
-def test_what_is_on_is_seen(options: dict[str, object], name: str) -> None:
+def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> None:
     """By the app's own option, in each spelling that Kafka's Java client takes."""
     found = told(NEW, options)[name]
     assert (found.state, found.conflicts, found.applies) == (OptionState.ON, (), False)
@@ -116,20 +116,20 @@ def test_what_is_on_is_seen(options: dict[str, object], name: str) -> None:
         ({"Kafka.Max.In.Flight.Requests.Per.Connection": "6"}, "idempotence"),
     ],
 )
-def test_the_app_s_own_choice_stands_in_the_way(options: dict[str, object], name: str) -> None:
-    """It is named as it was spelled, and never overridden."""
+def test_the_app_s_own_value_is_a_conflict(options: dict[str, object], name: str) -> None:
+    """It is named as the app spelled it, and never overridden."""
     found = told(NEW, options)[name]
     assert (found.state, found.conflicts, found.applies) == (OptionState.MAY, (*options,), False)
 
 
 def test_idempotence_beside_what_excludes_it_fails() -> None:
-    """Asked for in so many words, Kafka's client does not give it up in silence: the task fails."""
+    """Kafka's client does not silently disable what the app has set: the task fails."""
     found = told(NEW, {"kafka.enable.idempotence": "true", "kafka.acks": "1"})["idempotence"]
     assert (found.state, found.conflicts) == (OptionState.FAILS, ("kafka.acks",))
 
 
-def test_what_may_be_set_is() -> None:
-    """In a new dict, with all that the app had in it."""
+def test_all_that_may_be_set_is_set() -> None:
+    """In a new dict, with the app's own options."""
     options = {"subscribe": "t", "kafka.acks": "1"}
     features = StaticFeatures(NEW)
     assert with_kafka_options(options, role="reader", features=features) == {
@@ -143,14 +143,14 @@ def test_what_may_be_set_is() -> None:
     assert options == {"subscribe": "t", "kafka.acks": "1"}
 
 
-def test_nothing_is_set_before_anybody_has_answered() -> None:
+def test_nothing_is_set_before_a_broker_has_answered() -> None:
     """A gate without a view is closed."""
     for role in ROLES:
         assert with_kafka_options({}, role=role, features=StaticFeatures()) == {}
 
 
-def test_a_silent_broker_does_not_make_a_reader_read_what_was_aborted() -> None:
-    """What was set once stays set: its gate is sticky. The plain advice of that moment says otherwise."""
+def test_a_reader_keeps_its_options_while_a_broker_does_not_answer() -> None:
+    """An option that was set once stays set, as its gate is sticky; kafka_options() shows the state of now."""
     features = StaticFeatures(NEW)
     first = with_kafka_options({}, role="reader", features=features)
     features.show(release_view("4.2", "4.2", silent=(2,), epoch=NEW.epoch + 1))
@@ -161,7 +161,7 @@ def test_a_silent_broker_does_not_make_a_reader_read_what_was_aborted() -> None:
 
 
 def test_only_what_may_be_set_has_a_gate() -> None:
-    """So that pins of a query carry no gates of what has no effect; and an app can hold one closed in its tests."""
+    """Pins carry no gates of options without effect; an app can close a gate in its tests."""
     features = StaticFeatures(NEW)
     features.force_closed("option-zstd")
     gates = [features.gate(f"option-{each.name}", each.requirement) for each in USABLE_OPTIONS if each.role == "writer"]
@@ -169,8 +169,8 @@ def test_only_what_may_be_set_has_a_gate() -> None:
     assert features.health()["gates"] == {gate.name: gate.open for gate in gates}
 
 
-def test_what_was_set_in_vain_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    """And each other step is told."""
+def test_an_option_without_effect_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The other advice is logged as information."""
     with caplog.at_level(logging.INFO, logger="featuregate.spark"):
         with_kafka_options({"kafka.group.protocol": "consumer"}, role="reader", features=StaticFeatures(NEW))
     told = {record.getMessage().partition(":")[0]: record.levelno for record in caplog.records}
@@ -181,7 +181,7 @@ def test_what_was_set_in_vain_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_there_are_two_roles() -> None:
-    """Anything else is a slip of the pen."""
+    """Any other role is an error."""
     with pytest.raises(ConfigError, match="role: must be reader or writer, not 'consumer'"):
         kafka_options(NEW, "consumer")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="role"):
@@ -204,8 +204,8 @@ VALUES = st.one_of(
     st.sampled_from(ROLES),
     st.sampled_from([None, ANCIENT, OLD, NEW]),
 )
-def test_nothing_of_the_app_s_is_ever_changed(options: dict[str, Any], role: SparkRole, view: View | None) -> None:
-    """Whatever it sets: only options are added that it has in no spelling, and each advice crosses process borders."""
+def test_the_app_s_own_options_never_change(options: dict[str, Any], role: SparkRole, view: View | None) -> None:
+    """Only options are added that the app has in no spelling; each advice is picklable."""
     features = StaticFeatures() if view is None else StaticFeatures(view)
     found = with_kafka_options(options, role=role, features=features)
     assert {key: found[key] for key in options} == options

@@ -1,4 +1,4 @@
-"""The pin of a micro-batch: what it decides by, and what never goes back over the batches of a query."""
+"""The pin of a micro-batch: how it is decided, and what stays latched over the batches of a query."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ OTHER = release_view("4.2", finalized={"transaction.version": 1}, cluster_id="an
 
 
 def seen(view: View | None, policy: Policy = "sticky", requirement: str = TV2) -> list[Gate]:
-    """Give the gate of a process that has just begun, and that sees this."""
+    """Return the gate of a process that has just started with this view."""
     return [StaticFeatures(view).gate("tv2", requirement, policy=policy)]
 
 
 def after(*views: View | None, policy: Policy = "sticky") -> BatchPin:
-    """Give the newest pin of a query that saw these, one in each batch, restarted before each."""
+    """Return the newest pin of a query that saw these views, one in each batch, with a restart before each."""
     pin = None
     for batch_id, view in enumerate(views):
         written = next_pin(pin, batch_id, view, seen(view, policy), at=100.0 + batch_id)
@@ -48,12 +48,12 @@ def after(*views: View | None, policy: Policy = "sticky") -> BatchPin:
 
 
 def watching(bootstrap: str, **more: Any) -> Watch:
-    """Give what a session watches by, before it has begun."""
+    """Return the watch of a session that has not started."""
     return Watch(config=bootstrap, interval=60.0, wait=BOUND, **more)
 
 
-def test_the_first_pin_is_what_is_seen() -> None:
-    """And carries the latch, so that the next process finds it."""
+def test_the_first_pin_has_the_decisions_of_now() -> None:
+    """It carries the latch to the next process."""
     pin = after(HIGH)
     assert (pin.batch_id, pin.snapshot.opened, pin.snapshot.held) == (0, {"tv2": True}, ())
     kept = pin.kept[HIGH.cluster_id or ""]
@@ -61,13 +61,13 @@ def test_the_first_pin_is_what_is_seen() -> None:
     assert kept.levels["transaction.version"] == 2
 
 
-def test_what_was_never_open_is_closed() -> None:
-    """A latch is made by a proof alone."""
+def test_a_gate_that_was_never_open_is_closed() -> None:
+    """Only an open gate makes a latch."""
     assert after(LOW, LOW).snapshot.opened == {"tv2": False}
 
 
 def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
-    """Each pin carries what the pins before it had latched, whatever the process forgot; it says what holds it."""
+    """Each pin carries the latches of earlier pins, though the process is new; its decision says that it is held."""
     pin = after(HIGH, LOW, LOW)
     assert pin.snapshot.opened == {"tv2": True}
     assert pin.snapshot.held == ("tv2",)
@@ -75,7 +75,7 @@ def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
     assert pin.kept[HIGH.cluster_id or ""].gates[LatchKey("tv2", TV2)].opened_at == 100.0
 
 
-def test_a_live_gate_says_what_is_so() -> None:
+def test_a_live_gate_follows_the_view() -> None:
     """It is pinned for its batch, and latches nothing."""
     pin = after(HIGH, LOW, policy="live")
     assert (pin.snapshot.opened, pin.snapshot.held) == ({"tv2": False}, ())
@@ -83,7 +83,7 @@ def test_a_live_gate_says_what_is_so() -> None:
 
 
 def test_a_live_gate_of_a_stale_view_stays_closed() -> None:
-    """The process knows that its view is old; the view alone does not show it."""
+    """The process knows the age of its view; the view itself does not."""
     features = StaticFeatures(HIGH)
     gate = features.gate("tv2", TV2, policy="live")
     features.force_closed("tv2")
@@ -91,7 +91,7 @@ def test_a_live_gate_of_a_stale_view_stays_closed() -> None:
 
 
 def test_another_cluster_begins_afresh_and_the_first_is_not_forgotten() -> None:
-    """A query that was led to another cluster by its bootstrap servers, and back again."""
+    """The bootstrap servers of a query were changed to another cluster, and back."""
     assert after(HIGH, OTHER).snapshot.opened == {"tv2": False}
     back = after(HIGH, OTHER, LOW)
     assert back.snapshot.opened == {"tv2": True}
@@ -99,13 +99,13 @@ def test_another_cluster_begins_afresh_and_the_first_is_not_forgotten() -> None:
 
 
 def test_a_cluster_without_an_id_is_refused() -> None:
-    """Its latch would hold for any cluster, and without one a restart would go back; the error names what to give."""
+    """Its latch would hold for any cluster; the error names what to pass."""
     with pytest.raises(ConfigError, match=r"^cluster_id: is missing: .* FeatureSession\(\.\.\., cluster_id=\.\.\.\)"):
         after(release_view("4.2", cluster_id=None))
 
 
 def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
-    """Over a restart and a downgrade, as those that tell an id."""
+    """Over a restart and a downgrade, as with a cluster id."""
     pin = None
     with FakeCluster() as kafka:
         for batch_id, level in enumerate((2, 1)):
@@ -121,7 +121,7 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
 
 
 def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
-    """It is told before a query begins."""
+    """The error comes before a query starts."""
     with pytest.raises(ConfigError, match=r"^cluster_id: is missing: listed brokers tell no cluster id"):
         watching("127.0.0.1:1", broker_list="bootstrap").require_cluster_id()
     watching("127.0.0.1:1", broker_list="bootstrap", cluster_id="orders").require_cluster_id()
@@ -130,7 +130,7 @@ def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
 
 @pytest.fixture
 def day_old() -> Iterator[Discoverer]:
-    """Give a discoverer whose brokers have all been silent for a day."""
+    """Return a discoverer whose brokers have not answered for a day."""
     now = [0.0]
     with FakeCluster(finalized={"transaction.version": 2}) as kafka:
         features = Discoverer(kafka.bootstrap, interval=3600, stale_after=10, clock=lambda: now[0])
@@ -141,8 +141,8 @@ def day_old() -> Iterator[Discoverer]:
 
 
 @pytest.mark.parametrize("policy", ["sticky", "live"])
-def test_a_batch_by_an_old_view_opens_nothing_new(day_old: Discoverer, policy: Policy) -> None:
-    """The app makes a gate when nobody has answered for a day: the view proves nothing any more."""
+def test_an_old_view_opens_no_new_gate(day_old: Discoverer, policy: Policy) -> None:
+    """The app makes a gate when no broker has answered for a day: the view is too old to open it."""
     view = day_old.view
     assert view is not None
     pin = next_pin(None, 0, view, [day_old.gate("tv2", TV2, policy=policy)], at=1.0)
@@ -151,8 +151,8 @@ def test_a_batch_by_an_old_view_opens_nothing_new(day_old: Discoverer, policy: P
     assert pin.kept[str(view.cluster_id)].gates == {}
 
 
-def test_what_the_query_latched_is_held_and_not_proved_by_an_old_view(day_old: Discoverer) -> None:
-    """The process has latched nothing, because its gate is new; the query has."""
+def test_an_old_view_holds_a_latch_of_the_query_open(day_old: Discoverer) -> None:
+    """The gate is new in the process, and latched by the query."""
     view = day_old.view
     before = next_pin(None, 0, view, seen(view), at=1.0)
     pin = next_pin(before, 1, view, [day_old.gate("tv2", TV2)], at=1.0)
@@ -162,7 +162,7 @@ def test_what_the_query_latched_is_held_and_not_proved_by_an_old_view(day_old: D
 
 
 def test_a_batch_of_a_closed_session_is_refused() -> None:
-    """Nothing is asked any more, and what was seen last may be of yesterday."""
+    """It polls no longer, and its last view may be old."""
     with FakeCluster() as kafka:
         watch = watching(kafka.bootstrap)
         watch.observe()
@@ -171,14 +171,14 @@ def test_a_batch_of_a_closed_session_is_refused() -> None:
             watch.observe()
 
 
-def test_the_same_name_with_another_requirement_is_another_promise() -> None:
-    """The app was deployed anew, and asks for more."""
+def test_a_latch_belongs_to_the_requirement_too() -> None:
+    """A new version of the app requires more."""
     more = next_pin(after(HIGH), 1, HIGH, seen(HIGH, requirement="transaction.version>=3"), at=1.0)
     assert more.snapshot.opened == {"tv2": False}
 
 
-def test_before_anybody_has_answered_it_goes_on_as_before() -> None:
-    """Silence is no news: for a sticky gate of the same requirement, and for nothing else."""
+def test_before_a_broker_has_answered_gates_stay_as_they_were() -> None:
+    """This holds for a sticky gate of the same requirement, and for no other."""
     before = after(HIGH)
     assert next_pin(before, 1, None, seen(None), at=1.0).snapshot["tv2"] == before.snapshot["tv2"]
     assert after(HIGH, None, None).snapshot.opened == {"tv2": True}
@@ -189,21 +189,21 @@ def test_before_anybody_has_answered_it_goes_on_as_before() -> None:
     assert after(None).snapshot.opened == {"tv2": False}
 
 
-def test_a_latch_outlives_silence_and_a_downgrade_in_a_row() -> None:
-    """The order of what goes wrong does not matter."""
+def test_a_latch_outlives_an_outage_and_a_downgrade() -> None:
+    """In either order."""
     assert after(HIGH, None, LOW, None).snapshot.opened == {"tv2": True}
     assert after(None, HIGH, LOW).snapshot.opened == {"tv2": True}
 
 
 def test_a_gate_that_the_app_dropped_is_in_no_later_pin() -> None:
-    """Its latch is: the app may take it up again."""
+    """Its latch is kept: the app may make the gate again."""
     without = next_pin(after(HIGH), 1, LOW, [], at=1.0)
     assert without.snapshot.opened == {}
     assert next_pin(without, 2, LOW, seen(LOW), at=1.0).snapshot.opened == {"tv2": True}
 
 
 class Sight(NamedTuple):
-    """What a batch may meet."""
+    """What a batch may find."""
 
     view: View | None
     forgets: bool
@@ -221,7 +221,7 @@ LEVELS = [
 
 @given(st.lists(st.builds(Sight, st.sampled_from([None, *LEVELS]), st.booleans(), st.booleans()), max_size=12))
 def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(sights: list[Sight]) -> None:
-    """Over any sequence of levels, silences, restarts, clusters and views too old to prove anything (P5)."""
+    """For any sequence of levels, outages, restarts, clusters and views too old to open a gate (P5)."""
     pin, opened = None, set()
     features = StaticFeatures()
     for batch_id, sight in zip(count(), sights, strict=False):
@@ -259,22 +259,22 @@ def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(
         '{"schema_version": 1}',
     ],
 )
-def test_what_is_no_pin_is_damaged(text: str) -> None:
-    """One error for whatever a disk may give back."""
+def test_a_pin_that_does_not_parse_is_corrupt(text: str) -> None:
+    """Always with PinCorrupt."""
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(text)
 
 
 @given(st.data())
-def test_half_a_pin_is_damaged(data: st.DataObject) -> None:
-    """Wherever it is cut off, but for the end of its last line."""
+def test_half_a_pin_is_corrupt(data: st.DataObject) -> None:
+    """Wherever it is cut, except for its last newline."""
     whole = after(HIGH).to_json()
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(whole[: data.draw(st.integers(0, len(whole) - 2))])
 
 
-def test_a_latch_without_a_cluster_is_damage() -> None:
-    """It would belong to any cluster."""
+def test_a_latch_without_a_cluster_is_corrupt() -> None:
+    """It would hold for any cluster."""
     document = json.loads(after(HIGH).to_json())
     document["kept"][0]["cluster_id"] = None
     with pytest.raises(PinCorrupt):
@@ -282,7 +282,7 @@ def test_a_latch_without_a_cluster_is_damage() -> None:
 
 
 def test_a_pin_says_what_it_is() -> None:
-    """For the operator who finds it."""
+    """For an operator who finds the file."""
     document = json.loads(after(HIGH).to_json())
     assert "delete this file only with the whole checkpoint" in document["about"]
     assert document["snapshot"]["gates"][0]["open"] is True

@@ -1,4 +1,4 @@
-"""A snapshot: what gates say at one moment, as a value that travels."""
+"""A snapshot: the decisions of gates at one moment, as a value that travels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW = release_view("4.2")
 
 
 def taken(features: StaticFeatures, **gates: str) -> Snapshot:
-    """Take what gates of these names and requirements say."""
+    """Return a snapshot of gates with these names and requirements."""
     made = {name: features.gate(name, requirement) for name, requirement in gates.items()}
     return Snapshot.of(features.view, {name: gate.decision for name, gate in made.items()})
 
@@ -56,16 +56,16 @@ snapshots = st.builds(
 
 
 @given(snapshots)
-def test_it_is_the_same_after_json_and_after_pickle(snapshot: Snapshot) -> None:
-    """As a file beside a checkpoint, and in a closure."""
+def test_a_snapshot_survives_json_and_pickle(snapshot: Snapshot) -> None:
+    """In a file, and in a closure."""
     assert Snapshot.from_json(snapshot.to_json()) == snapshot
     assert pickle.loads(pickle.dumps(snapshot)) == snapshot
     assert "\n" not in snapshot.to_json()
 
 
 @given(snapshots, st.data())
-def test_what_is_cut_off_is_damaged_and_nothing_else(snapshot: Snapshot, data: st.DataObject) -> None:
-    """Half a file is never half a snapshot."""
+def test_a_truncated_snapshot_is_corrupt(snapshot: Snapshot, data: st.DataObject) -> None:
+    """Half a file is an error."""
     whole = snapshot.to_json()
     with pytest.raises(PinCorrupt):
         Snapshot.from_json(whole[: data.draw(st.integers(0, len(whole) - 1))])
@@ -83,14 +83,14 @@ def test_what_is_cut_off_is_damaged_and_nothing_else(snapshot: Snapshot, data: s
         ("gates", None),
     ],
 )
-def test_what_has_another_shape_is_damaged(key: str, value: object) -> None:
-    """A newer schema among it: the text says what to do."""
+def test_a_snapshot_of_another_shape_is_corrupt(key: str, value: object) -> None:
+    """For a newer schema the text says what to do."""
     document = {**json.loads(Snapshot().to_json()), key: value}
     with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "is no snapshot"):
         Snapshot.from_json(json.dumps(document))
 
 
-def test_what_was_never_seen_is_unknown_and_not_absent() -> None:
+def test_a_level_is_unknown_before_the_first_answer() -> None:
     """Before the first answer a level is None; after it, a feature that is not finalized has level 0."""
     assert Snapshot().level("transaction.version") is None
     seen = Snapshot.of(NEW, {})
@@ -98,7 +98,7 @@ def test_what_was_never_seen_is_unknown_and_not_absent() -> None:
     assert seen.cluster_id == NEW.cluster_id
 
 
-def test_an_api_is_asked_for_by_name_or_key() -> None:
+def test_an_api_has_a_name_and_a_key() -> None:
     """As of a view."""
     seen = Snapshot.of(NEW, {})
     assert seen.api("Fetch") == seen.api(1) == NEW.api_ranges[1]
@@ -108,8 +108,8 @@ def test_an_api_is_asked_for_by_name_or_key() -> None:
         seen.api("Fetsch")
 
 
-def test_a_gate_that_is_not_there_is_named_with_those_that_are() -> None:
-    """A slip of the pen is seen where the plan is built."""
+def test_an_unknown_gate_is_named_with_the_known_ones() -> None:
+    """A typing error shows where the plan is built."""
     snapshot = taken(StaticFeatures(NEW), tv2=TV2, zstd="Produce>=7")
     with pytest.raises(KeyError, match="there is no gate 'tv'; this snapshot has: tv2, zstd"):
         _ = snapshot["tv"]
@@ -117,8 +117,8 @@ def test_a_gate_that_is_not_there_is_named_with_those_that_are() -> None:
         snapshot.guard("tv")
 
 
-def test_it_tells_what_is_open_and_what_only_a_latch_holds() -> None:
-    """The listener and the pin's event say the same."""
+def test_a_snapshot_shows_open_and_held_gates() -> None:
+    """As the listener and the pin's event do."""
     features = StaticFeatures(NEW)
     gate = features.gate("tv2", TV2)
     features.show(release_view("4.2", finalized={"transaction.version": 1}, epoch=NEW.epoch + 1))
@@ -127,7 +127,7 @@ def test_it_tells_what_is_open_and_what_only_a_latch_holds() -> None:
     assert snapshot.held == ("tv2",)
 
 
-def test_of_many_reasons_the_weightiest_travel() -> None:
+def test_the_most_important_reasons_travel() -> None:
     """A hundred brokers give a hundred reasons, and a closure stays small."""
     old = release_view(*["2.4"] * 20)
     snapshot = taken(StaticFeatures(old), tv2=TV2, all="TxnOffsetCommit>=4")
@@ -144,21 +144,21 @@ def same(number: int) -> int:
 
 
 def test_the_guard_chooses_when_it_decorates() -> None:
-    """What travels is the function itself, so that a row costs what it cost before."""
+    """The chosen function itself travels, so that a row costs no more."""
     snapshot = taken(StaticFeatures(NEW), tv2=TV2, no="Fetch>=99")
     assert snapshot.guard("tv2", fallback=same)(double) is double
     assert snapshot.guard("no", fallback=same)(double) is same
 
 
 def test_a_guard_without_a_fallback_raises_where_the_plan_is_built() -> None:
-    """Not in a task, an hour later; the error is that of any gate."""
+    """Not in a task an hour later."""
     snapshot = taken(StaticFeatures(NEW), no="Fetch>=99")
     with pytest.raises(GateClosed, match="no"):
         snapshot.guard("no")(double)
 
 
-def test_it_does_not_change_when_the_cluster_does() -> None:
-    """A live gate beside it does, and refuses to travel."""
+def test_a_snapshot_does_not_change_with_the_cluster() -> None:
+    """A live gate does, and cannot be pickled."""
     features = StaticFeatures(NEW)
     gate = features.gate("tv2", TV2, policy="live")
     snapshot = Snapshot.of(features.view, {"tv2": gate.decision})

@@ -1,4 +1,4 @@
-"""The data source without Spark's JVM: options, one look, and the stream's offsets against brokers that answer."""
+"""The data source without Spark's JVM: its options, its reader and the offsets of its stream, with fake brokers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Clock:
 
 
 class Stream:
-    """What Spark does with a stream's reader: ask for the latest offset, and plan and read what is new."""
+    """Calls a stream's reader as Spark does: asks for the latest offset, then plans and reads what is new."""
 
     def __init__(self, options: dict[str, str], goes_on_from: dict[str, Any] | None = None) -> None:
         self.clock = Clock()
@@ -52,7 +52,7 @@ class Stream:
             assert self.reader.partitions(goes_on_from, goes_on_from) == []
 
     def next(self) -> list[FeatureRow]:
-        """Poll after the interval, and give the rows of the batch, none if nothing is new."""
+        """Poll after the interval; return the rows of the batch, none if nothing is new."""
         self.clock.now += 30
         end = json.loads(json.dumps(self.reader.latestOffset()))
         start, self.at = self.at, end
@@ -87,7 +87,7 @@ def levels(rows: list[FeatureRow]) -> list[tuple[int | None, int | None]]:
     ids=str,
 )
 def test_an_option_that_cannot_be_used_is_one_line_that_names_it(options, says):
-    """Before any broker is asked: where the columns are wanted first."""
+    """Before any broker is asked, when Spark asks for the columns."""
     with pytest.raises(ConfigError) as raised:
         KafkaFeatures(options).schema()
     assert str(raised.value).startswith(says)
@@ -103,7 +103,7 @@ def test_a_misspelled_secret_is_not_shown():
 
 
 def test_what_the_options_say_does_not_show_secrets():
-    """Not even where somebody prints it."""
+    """Not even in a repr."""
     assert "hush" not in repr(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
 
 
@@ -117,8 +117,8 @@ def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
 # ---------------------------------------------------------------------- one look
 
 
-def test_a_batch_is_asked_for_once_and_read_as_often_as_it_takes(kafka: FakeCluster):
-    """A task that is tried again gives the same rows, though the cluster has changed."""
+def test_a_batch_asks_brokers_once_and_may_be_read_again(kafka: FakeCluster):
+    """A task that is retried gives the same rows, though the cluster has changed."""
     reader = FeatureReader(ReaderOptions.parse({BOOTSTRAP: kafka.bootstrap}))
     (part,) = reader.partitions()
     first = list(reader.read(part))
@@ -143,7 +143,7 @@ def test_options_narrow_the_rows(kafka: FakeCluster):
     ]
 
 
-def test_a_silent_broker_is_a_row_and_a_silent_cluster_an_error(kafka: FakeCluster):
+def test_a_broker_that_does_not_answer_is_a_row_and_a_whole_cluster_an_error(kafka: FakeCluster):
     """The error names each broker."""
     options = {BOOTSTRAP: kafka.bootstrap, "kind": "error", "timeout": "5"}
     addresses = kafka.bootstrap.split(",")
@@ -181,7 +181,7 @@ def test_only_the_reader_that_was_asked_for_takes_filters_over():
 
 
 def test_only_a_change_of_content_is_a_new_offset(kafka: FakeCluster):
-    """An epoch that moves is none."""
+    """A new epoch alone is no change."""
     stream = Stream({BOOTSTRAP: kafka.bootstrap})
     assert levels(stream.next()) == [(2, 2)]
     first = stream.at
@@ -191,7 +191,7 @@ def test_only_a_change_of_content_is_a_new_offset(kafka: FakeCluster):
 
 
 def test_levels_are_latched_unless_the_latest_are_wanted(kafka: FakeCluster):
-    """An operator's downgrade is seen either way."""
+    """Either way an operator's downgrade is visible."""
     latched = Stream({BOOTSTRAP: kafka.bootstrap})
     latest = Stream({BOOTSTRAP: kafka.bootstrap, "levels": "latest"})
     latched.next()
@@ -201,8 +201,8 @@ def test_levels_are_latched_unless_the_latest_are_wanted(kafka: FakeCluster):
     assert levels(latest.next()) == [(1, 1)]
 
 
-def test_a_restart_goes_on_from_the_offset(kafka: FakeCluster):
-    """No row where nothing changed, the number goes on, and levels are still latched."""
+def test_a_restart_continues_from_the_offset(kafka: FakeCluster):
+    """No row if nothing changed; the number continues, and levels stay latched."""
     stream = Stream({BOOTSTRAP: kafka.bootstrap})
     stream.next()
     kafka.finalize({TV: 1})
@@ -214,8 +214,8 @@ def test_a_restart_goes_on_from_the_offset(kafka: FakeCluster):
     assert again.at["n"] == 3
 
 
-def test_a_replay_gives_the_same_rows_and_asks_nobody(kafka: FakeCluster):
-    """The offset holds what they are made of."""
+def test_a_replay_gives_the_same_rows_and_asks_no_broker(kafka: FakeCluster):
+    """The offset holds their content."""
     stream = Stream({BOOTSTRAP: kafka.bootstrap})
     start = stream.at
     rows = stream.next()
@@ -240,7 +240,7 @@ def test_a_stale_broker_that_answers_alone_moves_no_level(kafka: FakeCluster):
 
 
 def test_brokers_are_asked_once_in_an_interval(kafka: FakeCluster):
-    """Spark may want the latest offset a hundred times a second."""
+    """Spark may ask for the latest offset a hundred times a second."""
     stream = Stream({BOOTSTRAP: kafka.bootstrap, "interval": "60"})
     stream.next()
     asked = len(kafka.requests)
@@ -250,8 +250,10 @@ def test_brokers_are_asked_once_in_an_interval(kafka: FakeCluster):
     assert len(kafka.requests) > asked
 
 
-def test_a_silent_cluster_is_a_line_in_the_log_and_no_news(kafka: FakeCluster, caplog: pytest.LogCaptureFixture):
-    """The stream goes on, at its beginning and later."""
+def test_a_cluster_that_does_not_answer_is_logged_and_changes_nothing(
+    kafka: FakeCluster, caplog: pytest.LogCaptureFixture
+):
+    """The stream continues, at its start and later."""
     with caplog.at_level(logging.WARNING, "featuregate.spark"):
         stream = Stream(SILENT)
         assert stream.next() == []

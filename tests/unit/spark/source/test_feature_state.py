@@ -1,4 +1,4 @@
-"""What a stream of features goes on from: what counts as news, what stays latched, and what its offset holds."""
+"""The state of a stream of features: what counts as a change, what stays latched, and what its offset holds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def through_json(step: FeatureState) -> FeatureState:
     return state_from(json.loads(json.dumps(document_of(step))))
 
 
-def test_an_epoch_that_moves_is_no_news():
+def test_a_new_epoch_alone_is_no_change():
     """KRaft's epoch rises twice a second while nothing changes."""
     first = next_state(None, view(broker(1, epoch=10, transaction_version=1)))
     later = next_state(first, view(broker(1, epoch=99, transaction_version=1)))
@@ -47,14 +47,14 @@ def test_an_epoch_that_moves_is_no_news():
     ],
     ids=["a level", "a silent broker", "an upgraded broker"],
 )
-def test_what_changes_is_news(seen):
-    """A level, a broker that falls silent, a broker that serves more."""
+def test_a_change_of_content_is_a_change(seen):
+    """A level, a broker that stops answering, a broker that serves more."""
     first = next_state(None, view(broker(1, transaction_version=1), broker(2, transaction_version=1)))
     assert next_state(first, seen).number == 2
 
 
-def test_a_level_that_falls_is_seen_and_stays_latched():
-    """Both are there: the operator's downgrade, and what the stream had shown."""
+def test_a_level_that_falls_is_visible_and_stays_latched():
+    """The row shows the operator's downgrade and the latched level."""
     first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
     fallen = next_state(first, view(broker(1, epoch=11, transaction_version=1)))
     assert latched_levels(fallen)[TV] == 2
@@ -62,7 +62,7 @@ def test_a_level_that_falls_is_seen_and_stays_latched():
 
 
 def test_a_feature_that_goes_away_stays_latched():
-    """Its rows do not vanish with it."""
+    """Its rows stay."""
     first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
     gone = next_state(first, view(broker(1, epoch=11)))
     assert latched_levels(gone) == {TV: 2}
@@ -70,7 +70,7 @@ def test_a_feature_that_goes_away_stays_latched():
 
 
 def test_a_stale_broker_that_answers_alone_moves_no_level():
-    """Its epoch is lower than what was seen before, so it is not news of the cluster."""
+    """Its epoch is lower than an earlier one, so that it is no change of the cluster."""
     first = next_state(
         None, view(broker(1, epoch=20, transaction_version=2), broker(2, epoch=20, transaction_version=2))
     )
@@ -78,22 +78,22 @@ def test_a_stale_broker_that_answers_alone_moves_no_level():
     assert seen_levels(stale) == latched_levels(stale) == {TV: 2}
 
 
-def test_what_was_seen_at_a_restart_still_outvotes_a_stale_broker():
+def test_the_state_of_a_restart_outvotes_a_stale_broker():
     """The epoch is in the offset."""
     first = through_json(next_state(None, view(broker(1, epoch=20, transaction_version=2))))
     assert seen_levels(next_state(first, view(broker(1, epoch=10, transaction_version=1)))) == {TV: 2}
 
 
 def test_another_cluster_starts_afresh():
-    """What one cluster has shown says nothing of another."""
+    """The levels of one cluster say nothing about another."""
     first = next_state(None, view(broker(1, epoch=20, transaction_version=2)))
     other = next_state(first, view(broker(1, epoch=5, transaction_version=1), cluster_id="another"))
     assert (other.number, latched_levels(other)) == (2, {TV: 1})
 
 
 @given(st.lists(views(), min_size=1, max_size=4), st.sampled_from([seen_levels, latched_levels]))
-def test_an_offset_gives_the_same_rows_ever_after(several, levels):
-    """Whatever brokers say, what is read from the document is what went into it."""
+def test_an_offset_always_gives_the_same_rows(several, levels):
+    """For any answers of brokers."""
     step = None
     for seen in several:
         step = next_state(step, seen)
@@ -103,8 +103,8 @@ def test_an_offset_gives_the_same_rows_ever_after(several, levels):
 
 
 @given(views())
-def test_what_is_read_from_an_offset_is_not_news(seen):
-    """A restart that finds the cluster as it was gives no row."""
+def test_the_state_of_an_offset_is_no_change(seen):
+    """A restart that finds an unchanged cluster gives no row."""
     step = next_state(None, seen)
     assert next_state(through_json(step), seen).number == step.number
 
@@ -119,7 +119,7 @@ looks = st.builds(
 
 @given(st.lists(st.tuples(looks, st.booleans()), min_size=1, max_size=30))
 def test_latched_levels_never_fall_over_any_history(history):
-    """Upgrades, downgrades, stale and silent brokers, and restarts, in any order."""
+    """Upgrades, downgrades, stale and unreachable brokers, and restarts, in any order."""
     step, highest = None, 0
     for answer, restarts in history:
         step = next_state(through_json(step) if restarts and step else step, view(answer, broker(2, epoch=-1)))
@@ -128,7 +128,7 @@ def test_latched_levels_never_fall_over_any_history(history):
         highest = level
 
 
-def test_brokers_that_say_the_same_share_it_in_the_offset():
+def test_equal_answers_are_stored_once_in_the_offset():
     """Spark writes the offset to its log with each batch: 100 brokers cost some bytes each, not 75 APIs each."""
     of_three, of_hundred = (
         len(json.dumps(document_of(next_state(None, release_view(*["4.2"] * n))))) for n in (3, 100)
@@ -139,21 +139,21 @@ def test_brokers_that_say_the_same_share_it_in_the_offset():
 
 
 def test_an_error_of_any_length_keeps_the_offset_small():
-    """The text is cut; the kind is whole."""
+    """The text is cut, the kind is not."""
     long = BrokerAnswer(node_id=1, host="b1", port=9092, failure=Failure("TimedOut", "x" * 5_000))
     again = through_json(next_state(None, view(broker(2), long)))
     assert again.view.missing[0].failure == Failure("TimedOut", "x" * 300)
 
 
 @pytest.mark.parametrize("document", [None, {}, [], {"v": 1}, {"v": 1, "answers": 3}], ids=repr)
-def test_what_is_no_offset_is_refused(document):
-    """Whatever it is, with the one error of ours."""
+def test_an_offset_that_does_not_parse_is_refused(document):
+    """Always with OffsetCorrupt."""
     with pytest.raises(OffsetCorrupt, match="this is not an offset of kafka_features"):
         state_from(document)
 
 
 def test_an_offset_of_a_newer_release_says_what_to_do():
-    """After a roll back of the app."""
+    """The app was rolled back."""
     newer = {**document_of(next_state(None, view(broker(1)))), "v": 2}
     with pytest.raises(OffsetCorrupt, match="version 2 is unknown: upgrade featuregate"):
         state_from(newer)

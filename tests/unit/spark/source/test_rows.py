@@ -1,4 +1,4 @@
-"""A view as rows: what is truth, what is lacking, what is unknown, and which rows are asked for."""
+"""A view as rows: what is known, missing or unknown, and the filters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_the_cluster_serves_is_what_all_brokers_serve():
 
 
 def test_an_api_that_one_broker_lacks_is_a_row_without_versions():
-    """Both the broker and the cluster show that it is missing, rather than nothing at all."""
+    """Both the broker and the cluster show that it is missing, instead of having no row."""
     found = rows(view(broker(1, txn=3), broker(2, txn=None)), kind={"api"})
     assert [(row.scope, row.broker, row.min, row.max) for row in found] == [
         ("cluster", None, None, None),
@@ -55,14 +55,14 @@ def test_versions_are_those_that_are_really_served():
     assert [row.min for row in found] == [3, 3]
 
 
-def test_a_silent_broker_is_a_row_that_says_why():
-    """Its kind is for programs, its text for people; it has no rows of other kinds."""
+def test_a_broker_that_does_not_answer_is_a_row_with_its_error():
+    """The kind is for programs, the text for people; the broker has no other rows."""
     found = rows(view(broker(1), deaf(2)), broker={2})
     assert [(row.kind, row.scope, row.host, row.error, row.text) for row in found] == [("error", "broker", "b2", *DEAF)]
 
 
-def test_an_absent_level_is_told_from_an_unknown_one():
-    """Absent is 0 where an epoch is known; without any epoch nothing is known."""
+def test_an_absent_level_differs_from_an_unknown_one():
+    """An absent level is 0 if an epoch is known; without an epoch it is unknown."""
     supports = {"supported": {TV: SupportedRange(0, 2)}}
     absent = rows(view(replace(broker(1, epoch=10), **supports)), feature={TV})
     unknown = rows(view(replace(broker(1, epoch=-1), **supports)), feature={TV})
@@ -71,7 +71,7 @@ def test_an_absent_level_is_told_from_an_unknown_one():
 
 
 def test_a_broker_that_lags_shows_its_own_level_beside_that_of_the_cluster():
-    """The level to go by is one for all rows of a feature."""
+    """All rows of a feature have the same level."""
     found = rows(view(broker(1, epoch=20, transaction_version=2), broker(2, epoch=10, transaction_version=1)))
     assert [(row.broker, row.level, row.reported_level, row.epoch) for row in found if row.feature == TV] == [
         (None, 2, 2, 20),
@@ -80,14 +80,14 @@ def test_a_broker_that_lags_shows_its_own_level_beside_that_of_the_cluster():
     ]
 
 
-def test_the_level_to_go_by_is_the_one_that_is_given():
-    """A stream gives latched ones; what is reported stays beside it."""
+def test_the_level_is_the_one_that_is_passed():
+    """A stream passes latched levels; the reported level is in another column."""
     found = rows(view(broker(1, transaction_version=1)), {TV: 2}, feature={TV})
     assert [(row.level, row.reported_level) for row in found] == [(2, 1), (2, 1)]
 
 
-def test_every_row_tells_the_cluster_and_the_time():
-    """So that rows of several clusters and steps may lie in one table."""
+def test_every_row_has_the_cluster_and_the_time():
+    """So that one table can hold rows of several clusters and times."""
     found = rows(view(broker(1), deaf(2)))
     assert {(row.cluster_id, row.role, row.seen_at) for row in found} == {
         ("c", "broker", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
@@ -95,14 +95,14 @@ def test_every_row_tells_the_cluster_and_the_time():
 
 
 def test_an_api_that_is_newer_than_the_catalog_has_a_printable_name():
-    """No row is lost because a name is not known yet."""
+    """No row is lost because its name is unknown."""
     found = rows(view(replace(broker(1), api_ranges={999: ApiRange(0, 1)})), scope={"broker"})
     assert [(row.feature, row.api_key) for row in found] == [("api:999", 999)]
 
 
 @given(views())
 def test_each_broker_has_an_error_or_as_many_rows_as_the_cluster(seen):
-    """Whatever brokers say: none is left out, and none has gaps."""
+    """For any answers of brokers."""
     found = rows(seen)
     whole = sum(row.scope == "cluster" for row in found)
     for each in seen.brokers:
@@ -111,8 +111,8 @@ def test_each_broker_has_an_error_or_as_many_rows_as_the_cluster(seen):
 
 
 @given(views())
-def test_what_is_asked_for_is_a_part_of_all(seen):
-    """Filtering early gives what filtering late gives."""
+def test_filtered_rows_are_a_part_of_all(seen):
+    """Filtering early gives the same rows as filtering late."""
     late = [row for row in rows(seen) if row.kind == "feature" and row.broker in {1, 2}]
     assert rows(seen, kind={"feature"}, broker={1, 2}) == late
 
@@ -143,7 +143,7 @@ class Not:
 
 
 def test_filters_narrow_what_the_options_left():
-    """All of them hold at once."""
+    """All filters apply together."""
     filters = [EqualTo(("kind",), "api"), In(("broker",), (2, 3, None))]
     only, rest = pushed({"broker": frozenset({1, 2})}, filters)
     assert only == {"kind": {"api"}, "broker": {2}}
@@ -161,7 +161,7 @@ def test_filters_narrow_what_the_options_left():
     ids=repr,
 )
 def test_a_filter_that_is_not_handled_is_left_to_spark(each):
-    """It comes back as the very object, and changes nothing."""
+    """It is returned unchanged."""
     only, rest = pushed({"kind": frozenset({"api"})}, [each])
     assert only == {"kind": {"api"}}
     assert rest[0] is each
