@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.cli.arguments import build_parser, every_plugin
+from featuregate.cli.arguments.parser import all_plugins, build_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,6 +182,6 @@ def options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def test_no_option_of_the_command_line_holds_a_replaced_word() -> None:
     """What operators type has the same words."""
-    found = list(options(build_parser(every_plugin())))
+    found = list(options(build_parser(all_plugins())))
     assert "bootstrap-server" in found
     assert comebacks("featuregate_confluent", iter(found)) == set()
