@@ -8,6 +8,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
+from waiting import eventually
+
 from eos.counts import Counts
 from eos.pipes import BOUND
 
@@ -36,10 +38,7 @@ NAMES: dict[Kind, str] = {
 
 def until(what: str, condition: Callable[[], bool], timeout: float = BOUND) -> None:
     """Wait until a condition that asks brokers or files holds."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f"within {timeout:.0f} s it did not come true that {what}"
-        time.sleep(0.1)
+    eventually(condition, what, timeout)
 
 
 class Line:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer
 
-from eos.naive import CLASSIC
+from eos.naive import SHORT_LIVED
 from eos.pipes import BOUND, SILENT, provenance
 from featuregate_confluent import Aborted, MustRejoin, ProducerSwitch
 
@@ -38,6 +38,9 @@ class StalledProducer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._producer, name)
+
+    def __len__(self) -> int:
+        return len(self._producer)
 
     def commit_transaction(self, timeout: float) -> None:
         """Wait, then commit."""
@@ -74,7 +77,7 @@ class GatedApp:
             "fetch.wait.max.ms": 50,
         }
         if (consumer or {}).get("group.protocol") != "consumer":
-            config |= CLASSIC
+            config |= SHORT_LIVED
         self.switch = ProducerSwitch(
             consumer=config | dict(consumer or {}),
             producer={**pipe.client, "transaction.timeout.ms": 30_000, "linger.ms": 0},

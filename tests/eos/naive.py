@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from eos.pipes import Pipe
 
-__all__ = ["COMMITTED", "Model", "NaiveApp", "Outcome", "Stall", "late_heir"]
+__all__ = ["COMMITTED", "PATIENT", "SHORT_LIVED", "Model", "NaiveApp", "Outcome", "Stall", "late_heir"]
 
 Model = Literal["legacy", "bridge", "v2"]
 """``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""
@@ -30,7 +30,10 @@ Model = Literal["legacy", "bridge", "v2"]
 Stall = Literal["before send_offsets", "after send_offsets"]
 """Where in its transaction a member stalls."""
 
-CLASSIC = {"session.timeout.ms": 1500, "heartbeat.interval.ms": 300, "max.poll.interval.ms": 1500}
+SHORT_LIVED = {"session.timeout.ms": 4000, "heartbeat.interval.ms": 300, "max.poll.interval.ms": 4000}
+"""A member with these is out of its group soon after it has stalled, and is no zombie by mistake on a busy machine."""
+PATIENT = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300, "max.poll.interval.ms": 60_000}
+"""An heir waits for a zombie's offsets, also within its rebalance callback, where it does not poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class NaiveApp:
             "fetch.wait.max.ms": 50,
         }
         if (consumer or {}).get("group.protocol") != "consumer":
-            config |= CLASSIC
+            config |= SHORT_LIVED
         self._unsubscribed = Consumer({**pipe.client, "group.id": pipe.group})
         self._consumer = Consumer({**config, **(consumer or {})})
         if model == "v2":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import BOUND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from featuregate.testing import LocalKafka
 
 __all__ = ["BOUND", "QUIET", "SHORT_GROUPS", "Input", "Pipe", "came_from", "provenance"]
-
-BOUND = float(os.environ.get("EOS_BOUND", "60"))
-"""Seconds that anything may take which usually takes less than one; a busy machine may need more."""
 
 SILENT = logging.getLogger("eos.silent")
 SILENT.addHandler(logging.NullHandler())

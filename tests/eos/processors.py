@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from waiting import eventually
+
 from eos.pipes import BOUND, provenance
 from featuregate_confluent import ExactlyOnceProcessor, Record
 
@@ -19,20 +21,11 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.processor import Transform
 
-__all__ = ["Copier", "Running", "eventually", "processor"]
+__all__ = ["Copier", "Running", "processor"]
 
 
 WHOLE_BATCH = 500
 """The default of ``batch_size``."""
-
-
-def eventually(met: Callable[[], object], what: str, timeout: float = BOUND) -> None:
-    """Wait until it is so."""
-    until = time.monotonic() + timeout
-    gap = threading.Event()
-    while not met():
-        assert time.monotonic() < until, f"{what}: not within {timeout:g} s"
-        gap.wait(0.02)
 
 
 class Copier:

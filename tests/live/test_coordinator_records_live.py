@@ -41,14 +41,13 @@ from featuregate.testing import LocalKafka
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
     from kafka import KafkaAdminClient
+from waiting import BOUND, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-BOUND = 60.0
-"""Seconds that anything may take which usually takes less than one."""
 TOPIC = "orders"
 PARTITIONS = 3
 PREVIEW = {"group.coordinator.rebalance.protocols": "classic,consumer"}
@@ -119,13 +118,6 @@ class Cluster:
         """Ask the admin client for the committed offsets of a group."""
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(BOUND)
         return {(each.topic, each.partition): (each.offset, each.metadata or "") for each in asked.topic_partitions}
-
-
-def eventually(holds: Callable[[], object], what: str) -> None:
-    """Poll until something holds."""
-    until = time.monotonic() + BOUND
-    while not holds():
-        assert time.monotonic() < until, what
 
 
 def joined(stack: contextlib.ExitStack, config: dict[str, Any], topic: str) -> Consumer:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import BOUND, eventually
 
 from featuregate.records import (
     CONSUMER_OFFSETS,
@@ -21,13 +22,8 @@ from featuregate.records import (
 from featuregate.records.releases import coordinator
 from featuregate.testing import LocalKafka
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-BOUND = 60.0
-"""Seconds that anything may take which usually takes less than one."""
 TOPIC = "orders"
 MAY_WRITE = {"client.id": "__admin_client", "log_level": 0}
 """The name that brokers let write to internal topics."""
@@ -46,14 +42,6 @@ def group_in(partition: int, prefix: str) -> str:
         if (code & 0x7FFF_FFFF) % 2 == partition:
             return name
     raise AssertionError("a hash that never changes")
-
-
-def eventually(holds: Callable[[], Any], what: str) -> Any:
-    """Poll until something holds, and give it."""
-    until = time.monotonic() + BOUND
-    while not (held := holds()):
-        assert time.monotonic() < until, what
-    return held
 
 
 def offset_of(kafka: LocalKafka, group: str) -> int | str:

@@ -6,13 +6,14 @@ which stands in the header of the run (``--hypothesis-seed``) and in the name of
 
 from __future__ import annotations
 
+import functools
 import random
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from asking import ask
 from held_plans import answers_of, held_to, request_of
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.admin.plans import plan
@@ -53,26 +54,17 @@ def one_of(rng: random.Random, name: str, current: int) -> Update:
 def poll(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
     """Ask brokers and controllers, the latter where clients may; wait until they show what the simulated ones show."""
     lists = cluster.levels["metadata.version"] >= CONTROLLERS_ARE_LISTED_FROM
-    brokers = eventually(lambda: fg.discover(kafka.client_config()), cluster.node_state(1).finalized)
+    brokers = shown(lambda: fg.discover(kafka.client_config()), cluster.node_state(1).finalized)
     if not lists:
         return brokers, None
     there = {"bootstrap.controllers": kafka.controller_bootstrap}
-    return brokers, eventually(lambda: fg.discover(there), cluster.node_state(1, "controller").finalized)
+    return brokers, shown(lambda: fg.discover(there), cluster.node_state(1, "controller").finalized)
 
 
-def eventually(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
+def shown(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
     """Poll until the levels are there; a node that has just started may not know of any other."""
-    end = time.monotonic() + BOUND
-    while True:
-        seen: View | fg.FeatureGateError
-        try:
-            seen = discover()
-        except fg.DiscoveryError as error:
-            seen = error
-        else:
-            if dict(seen.finalized) == dict(levels):
-                return seen
-        assert time.monotonic() < end, f"{seen!r} does not show {dict(levels)}"
+    seen = functools.partial(eventually, discover, f"{dict(levels)}", despite=(fg.DiscoveryError,))
+    return seen(met=lambda view: dict(view.finalized) == dict(levels))
 
 
 @pytest.mark.parametrize("version", ["3.3.2", "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1"])

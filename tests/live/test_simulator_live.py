@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from asking import ask
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.errors import LocalKafkaError
@@ -124,11 +125,9 @@ def controllers_levels_of(kafka: LocalKafka) -> dict[str, int]:
     return dict(fg.discover({"bootstrap.controllers": kafka.controller_bootstrap}).finalized)
 
 
-def eventually(found: Callable[[], object], expected: object) -> None:
+def comes_to(found: Callable[[], object], expected: object) -> None:
     """Wait until a broker has heard of it."""
-    end = time.monotonic() + BOUND
-    while (last := found()) != expected:
-        assert time.monotonic() < end, f"{last} is not {expected}"
+    eventually(found, f"{expected}", met=lambda last: last == expected)
 
 
 def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> KRaftCluster:
@@ -139,8 +138,8 @@ def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> 
     said = happened.response
     assert (real.error_code, real.error_message) == (said.error_code, said.error_message), event
     assert real.results == said.results, event
-    eventually(lambda: levels_of(kafka), dict(happened.cluster.node_state(1).finalized))
-    eventually(lambda: controllers_levels_of(kafka), dict(happened.cluster.node_state(1, "controller").finalized))
+    comes_to(lambda: levels_of(kafka), dict(happened.cluster.node_state(1).finalized))
+    comes_to(lambda: controllers_levels_of(kafka), dict(happened.cluster.node_state(1, "controller").finalized))
     return happened.cluster
 
 
@@ -161,7 +160,7 @@ def test_what_3_9_wrote_of_kraft_version_means_nothing_to_4_2() -> None:
         cluster = compare(kafka, KRaft("3.9", brokers=1, controllers=0).create(), upgrade({"kraft.version": 1}))
         kafka.roll(1, "4.2.0")
         cluster = apply(cluster, Roll(1, "4.2")).cluster
-        eventually(lambda: levels_of(kafka), dict(cluster.node_state(1).finalized))
+        comes_to(lambda: levels_of(kafka), dict(cluster.node_state(1).finalized))
         for event in (downgrade({"kraft.version": 0}), upgrade({"kraft.version": 1}), upgrade({"group.version": 1})):
             cluster = compare(kafka, cluster, event)
 
@@ -213,18 +212,18 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
         said = kafka.logs(gone, last=400)
         assert any(text in said for text in ends), said
         expected = {node_id: cluster.nodes[node_id].accepts_connections("broker") for node_id in cluster.listed_brokers}
-        eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, expected)
+        comes_to(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, expected)
 
 
 def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
     """Wait until brokers listen and are fenced as in the simulation."""
     there = kafka.bootstrap.split(",")[0]
     request = DescribeClusterRequest(include_fenced_brokers=True)
-    eventually(
+    comes_to(
         lambda: {n.node_id: n.is_fenced for n in ask(there, request, seconds=BOUND).brokers}, cluster.listed_brokers
     )
     listens = {node_id: cluster.nodes[node_id].accepts_connections("broker") for node_id in cluster.listed_brokers}
-    eventually(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, listens)
+    comes_to(lambda: {b.node_id: b.answered for b in fg.discover(kafka.client_config()).brokers}, listens)
 
 
 def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
@@ -237,7 +236,7 @@ def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
             rolling = pool.submit(kafka.roll, 2, "3.9.2")  # returns when the broker serves
             refused = apply(cluster, Roll(2, "3.9")).cluster
             assert refused.nodes[2].status == "refused"
-            eventually(lambda: refused.nodes[2].reason in kafka.logs(*kafka.controllers, last=3000), expected=True)
+            comes_to(lambda: refused.nodes[2].reason in kafka.logs(*kafka.controllers, last=3000), expected=True)
             agree(kafka, refused)
             # It was registered as 4.2 last, and so the operator may do what it could not live with.
             cluster = compare(kafka, refused, upgrade({"transaction.version": 1}))

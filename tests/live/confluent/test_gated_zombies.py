@@ -11,7 +11,7 @@ from eos.faults import until
 from eos.gated import COMMITTED, GatedApp
 from eos.ledger import Ledger
 from eos.naive import COMMITTED as COMMITTED_BY_HAND
-from eos.naive import NaiveApp, Outcome, late_heir
+from eos.naive import PATIENT, NaiveApp, Outcome, late_heir
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 
 from featuregate.testing import LocalKafka
@@ -31,8 +31,6 @@ PATIENCE = 2.0
 
 BEFORE: Stall = "before send_offsets"
 AFTER: Stall = "after send_offsets"
-PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
-"""An heir waits for the offsets within its rebalance callback, where it does not poll."""
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from eos.ledger import Ledger
-from eos.naive import COMMITTED, NaiveApp, Outcome
+from eos.naive import COMMITTED, PATIENT, NaiveApp, Outcome
 from eos.pipes import SHORT_GROUPS, Pipe
 
 from featuregate.testing import LocalKafka
@@ -53,7 +53,7 @@ def zombie(
         ledger.feed_now(INPUTS)
         stalled.stall(INPUTS, where)
         properties = {name.replace("_", "."): value for name, value in consumer.items()}
-        with NaiveApp(second, "second", pipe, consumer=properties) as heir:
+        with NaiveApp(second, "second", pipe, consumer=PATIENT | properties) as heir:
             if waits:
                 assert heir.run(INPUTS, patience=PATIENCE) == 0
             else:

@@ -14,7 +14,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from eos.ledger import Ledger
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
-from eos.processors import Copier, Running, eventually, processor
+from eos.processors import Copier, Running, processor
+from waiting import eventually
 
 from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka

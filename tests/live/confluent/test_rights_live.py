@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from waiting import BOUND, eventually
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent import ExactlyOnceProcessor, Record, SwitchFatal
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 
-BOUND = 60.0
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:admin;User:ANONYMOUS",
@@ -68,9 +68,9 @@ def kafka() -> Iterator[LocalKafka]:
 def latch(kafka: LocalKafka) -> None:
     """Commit a latch as the group. A consumer asks for the coordinator until there is one; an admin client may not."""
     with Consumer({**kafka.client_config(), "group.id": "billing"}) as consumer:
-        eventually(lambda: consumer.committed([TopicPartition(*PLACE)], timeout=BOUND))
+        allowed(lambda: consumer.committed([TopicPartition(*PLACE)], timeout=BOUND))
         latched = [TopicPartition(*PLACE, 5, "fg1;model=v2")]
-        (written,) = eventually(lambda: consumer.commit(offsets=latched, asynchronous=False))
+        (written,) = allowed(lambda: consumer.commit(offsets=latched, asynchronous=False))
     assert written.error is None, written.error
 
 
@@ -79,16 +79,9 @@ def alice(kafka: LocalKafka) -> dict[str, Any]:
     return {**kafka.client_config(), "sasl.username": "alice", "sasl.password": "alice-secret"}
 
 
-def eventually(call: Callable[[], Any]) -> Any:
-    """Call until it raises nothing, for as long as the bound: a new right takes a moment to reach the broker."""
-    end = time.monotonic() + BOUND
-    while True:
-        try:
-            return call()
-        except Exception:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+def allowed(call: Callable[[], Any]) -> Any:
+    """Call until it raises nothing: a new right takes a moment to reach the broker."""
+    return eventually(call, "it is not allowed", met=lambda _: True, despite=(Exception,))
 
 
 def allow(kafka: LocalKafka, kind: ResourceType, name: str, operation: AclOperation) -> None:
@@ -108,7 +101,7 @@ def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: di
     with pytest.raises(GroupUnreadable, match="GROUP_AUTHORIZATION_FAILED"):
         reader.members(5)
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
-    assert eventually(reader.members).empty
+    assert allowed(reader.members).empty
     assert (reader.members().state, reader.offsets()) == ("empty", {})
     with pytest.raises(GroupUnreadable, match=r"in orders\[0\]: TOPIC_AUTHORIZATION_FAILED"):
         reader.offsets([PLACE])
@@ -116,7 +109,7 @@ def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: di
         rollback.plan()
 
     allow(kafka, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
-    assert eventually(lambda: reader.offsets([PLACE])) == {PLACE: LATCHED}
+    assert allowed(lambda: reader.offsets([PLACE])) == {PLACE: LATCHED}
     assert reader.input_partitions(["orders"]) == reader.input_partitions(["^ord"]) == (PLACE,)
     with pytest.raises(SwitchError, match="needs the right READ"):
         rollback.carry_out(rollback.plan())
@@ -124,7 +117,7 @@ def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: di
 
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.READ)
     allow(kafka, ResourceType.TOPIC, "orders", AclOperation.READ)
-    eventually(lambda: rollback.carry_out(rollback.plan()))
+    allowed(lambda: rollback.carry_out(rollback.plan()))
     assert reader.offsets() == {PLACE: (5, Mark(Model.BRIDGE))}
 
 
@@ -134,12 +127,12 @@ def test_the_mirror_names_the_right_that_is_missing(kafka: LocalKafka, alice: di
     with pytest.raises(LatchTopicError, match="needs the right DESCRIBE"):
         latch_topic.read(BOUND)
     allow(kafka, ResourceType.TOPIC, "latches", AclOperation.READ)
-    eventually(lambda: GroupReader(alice, "billing").input_partitions(["latches"]))
+    allowed(lambda: GroupReader(alice, "billing").input_partitions(["latches"]))
     with pytest.raises(LatchTopicError, match="needs the right DESCRIBE_CONFIGS"):
         latch_topic.read(BOUND)
     allow(kafka, ResourceType.TOPIC, "latches", AclOperation.DESCRIBE_CONFIGS)
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
-    assert eventually(lambda: latch_topic.read(BOUND)) is None
+    assert allowed(lambda: latch_topic.read(BOUND)) is None
 
 
 def test_an_app_needs_four_rights_and_names_the_one_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
@@ -148,14 +141,14 @@ def test_an_app_needs_four_rights_and_names_the_one_that_is_missing(kafka: Local
     for kind, name, pattern, operation in APP_NEEDS:
         binding = AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
         admin.create_acls([binding])[binding].result(BOUND)
-    eventually(lambda: must_go_on(until_v2(kafka, alice)))
+    allowed(lambda: must_go_on(until_v2(kafka, alice)))
     for kind, name, pattern, operation in APP_NEEDS:
         found = AclBindingFilter(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
         admin.delete_acls([found])[found].result(BOUND)
-        eventually(lambda name=name: must_miss(name, until_v2(kafka, alice)))
+        allowed(lambda name=name: must_miss(name, until_v2(kafka, alice)))
         binding = AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
         admin.create_acls([binding])[binding].result(BOUND)
-        eventually(lambda: must_go_on(until_v2(kafka, alice)))
+        allowed(lambda: must_go_on(until_v2(kafka, alice)))
 
 
 def must_miss(name: str, failure: Exception | None) -> None:

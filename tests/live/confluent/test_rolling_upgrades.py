@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eos")
 
-ROUNDS = int(os.environ.get("EOS_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("EOS_ROUNDS", "1"))
 """How often each kind of harm is done to brokers once the cluster is rolled; to members it is done twice as often."""
 RATE = float(os.environ.get("EOS_RATE", "150"))
 """Inputs a second and group: the load is there from the first fault to the last."""

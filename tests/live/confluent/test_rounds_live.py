@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Consumer
 from eos.ledger import Ledger
 from eos.pipes import SHORT_GROUPS, SILENT, Pipe, provenance
-from eos.processors import Copier, Running, eventually
+from eos.processors import Copier, Running
+from waiting import eventually
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent import MustRejoin, ProducerSwitch, RoundTooLong

@@ -13,8 +13,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from eos.gated import GatedApp
 from eos.ledger import Ledger
+from eos.naive import PATIENT
 from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe, provenance
-from eos.processors import Running, eventually
+from eos.processors import Running
+from waiting import eventually
 
 from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-PATIENT = {"max.poll.interval.ms": 60_000, "session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
 SHORT_SESSIONS = {
     "group.consumer.min.heartbeat.interval.ms": 500,
     "group.consumer.heartbeat.interval.ms": 500,

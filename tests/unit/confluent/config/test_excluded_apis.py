@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from eos.processors import eventually
+from waiting import eventually
 
 from featuregate.errors import ConfigError
 from featuregate_confluent import ProducerSwitch
