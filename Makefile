@@ -26,25 +26,18 @@ demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and
 	$(BIN)/python examples/exactly_once_demo.py
 
 .PHONY: check
-check: lint unit ## the inner loop: format, lint, types, layers, unit tests (under two minutes)
+check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a minute and a half)
 
-# Two halves side by side, for tests that start brokers mostly wait for these. The second one is shown when it has ended,
-# and then how each of them ended: 0 passed, 1 failed, more than 128 killed by that signal (134 is SIGABRT). Whatever
-# kills an interpreter shows the stack of every thread first.
-TESTS := $(BIN)/coverage run --parallel-mode -m pytest --durations=20
-HALF := --ignore=tests/unit --ignore=tests/live/spark
-OTHER_HALF := tests/unit tests/live/spark
-test: export PYTHONFAULTHANDLER := 1
+# More processes than cores, for tests that start brokers mostly wait for these. Tests that share brokers run in one
+# process, see tests/conftest.py. Where a process dies, it prints the stacks of its threads, and pytest names the test
+# that it ran. COVERAGE_PROCESS_START makes each of the processes measure itself.
+WORKERS ?= 4
 
 .PHONY: test
-test: lint docs java ## everything: check, docs, tests against real brokers, coverage (three quarters of an hour)
+test: lint docs java ## everything: check, docs, tests against real brokers, coverage (less than half an hour)
 	$(BIN)/coverage erase
-	@log=$$(mktemp); other=; trap 'kill $$other 2>/dev/null; rm -f "$$log"' EXIT; trap 'exit 130' INT TERM; \
-	$(TESTS) $(OTHER_HALF) >"$$log" 2>&1 & other=$$!; \
-	$(TESTS) $(HALF); half=$$?; \
-	wait $$other; other_half=$$?; cat "$$log"; \
-	echo "exit code $$half of the tests of clients and commands, $$other_half of the unit tests and those of Spark"; \
-	[ $$half -eq 0 ] && [ $$other_half -eq 0 ]
+	PYTHONFAULTHANDLER=1 COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=20
 	$(BIN)/coverage combine --quiet
 	@echo "coverage of the rooms that decide, and of all together; 'coverage report' tells the lines that are left"
 	@$(BIN)/coverage report --include='$(COMPLETE)' --fail-under=100

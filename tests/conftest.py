@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
 
 # No deadline in either: this suite measures nothing, and shares its machine with brokers.
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_START", None)  # this process is measured, what it starts is not
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -28,3 +36,36 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say how to run these very examples again."""
     return f"run the same examples again with --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+# ---------------------------------------------------------------- several processes (pytest -n 4)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that may take longest, so that no process ends long after the others."""
+    items.sort(key=lambda item: -_bound_of(item))
+
+
+def _bound_of(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker and item.get_closest_marker("live") else 0.0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Keep the tests in one process that share brokers: those of a file, or of one release in it."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - where several processes were asked for
+
+    class BySharedBrokers(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            if file in STAND_ALONE:
+                return nodeid
+            release = re.search(r"\d+\.\d+\.\d+", test)
+            return f"{file} {release.group() if release else ''}"
+
+    return BySharedBrokers(config, log)
+
+
+STAND_ALONE = {"tests/live/confluent/test_rolling_upgrades.py", "tests/live/confluent/test_demo.py"}
+"""Files of which each test starts brokers of its own."""
