@@ -1,4 +1,4 @@
-"""Every control of the fake cluster does what it says, seen from the other end of a socket."""
+"""The fake cluster, as a client sees it through a socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD = {18: (0, 0), 3: (0, 2), 28: (0, 0)}
 
 
 def open_files():
-    """Count what this process has open."""
+    """Count the open files of this process."""
     return sum(1 for _ in Path("/dev/fd").iterdir())
 
 
@@ -31,7 +31,7 @@ def open_files():
 
 
 def test_each_broker_has_a_port_of_its_own() -> None:
-    """A client is told where every broker listens, and finds it there."""
+    """A client gets the address of every broker, and can connect to it."""
     with FakeCluster(brokers=3) as cluster:
         ports = {broker.port for broker in cluster.brokers}
         assert cluster.bootstrap.split(",") == [f"127.0.0.1:{broker.port}" for broker in cluster.brokers]
@@ -39,8 +39,8 @@ def test_each_broker_has_a_port_of_its_own() -> None:
         assert {node.port for node in describe(cluster.broker(3)).brokers} == ports
 
 
-def test_leaving_gives_back_every_port_thread_and_file() -> None:
-    """Nothing is left of a cluster, not of its connections either."""
+def test_leaving_releases_every_port_thread_and_file() -> None:
+    """Nothing of a cluster is left, and none of its connections."""
     before = open_files()
     with FakeCluster(brokers=5) as cluster:
         client = RawClient(cluster.broker(2))
@@ -56,8 +56,8 @@ def test_leaving_gives_back_every_port_thread_and_file() -> None:
             free.bind(("127.0.0.1", port))
 
 
-def test_closing_twice_is_closing_once() -> None:
-    """Close is idempotent, also on a cluster that never started."""
+def test_a_cluster_can_be_closed_twice() -> None:
+    """close() is idempotent, also for a cluster that never started."""
     FakeCluster().close()
     cluster = FakeCluster().start()
     cluster.close()
@@ -66,8 +66,8 @@ def test_closing_twice_is_closing_once() -> None:
         cluster.start()
 
 
-def test_starting_twice_is_starting_once() -> None:
-    """A cluster that runs goes on as it is."""
+def test_a_cluster_can_be_started_twice() -> None:
+    """A running cluster does not change."""
     with FakeCluster(brokers=1) as cluster:
         port = cluster.broker(1).port
         assert cluster.start().broker(1).port == port
@@ -79,7 +79,7 @@ def test_starting_twice_is_starting_once() -> None:
 
 
 def test_a_start_that_fails_leaves_nothing_behind() -> None:
-    """When files run out, those that were opened are closed again."""
+    """When the process runs out of files, the open ones are closed."""
     before, (soft, hard) = open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (before + 20, hard))
     try:
@@ -92,7 +92,7 @@ def test_a_start_that_fails_leaves_nothing_behind() -> None:
 
 
 def test_a_closed_cluster_refuses_to_move_its_brokers() -> None:
-    """What needs the listeners says that they are gone."""
+    """A method that needs the listeners raises an error."""
     with FakeCluster(brokers=1) as cluster:
         broker = cluster.broker(1)
     with pytest.raises(ClosedError, match="with block"):
@@ -100,12 +100,12 @@ def test_a_closed_cluster_refuses_to_move_its_brokers() -> None:
 
 
 def test_two_clusters_never_share_an_id() -> None:
-    """What one test latched says nothing to the next."""
+    """Latches of one test do not affect the next."""
     assert FakeCluster().cluster_id != FakeCluster().cluster_id
 
 
 def test_many_brokers_share_one_thread() -> None:
-    """A hundred brokers cost ports and no threads."""
+    """A hundred brokers need ports, but no more threads."""
     with FakeCluster(brokers=100) as cluster:
         assert sum(thread.name == "featuregate-fake-cluster" for thread in threading.enumerate()) == 1
         assert len(describe(cluster.broker(100)).brokers) == 100
@@ -116,7 +116,7 @@ def test_many_brokers_share_one_thread() -> None:
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_of_api_versions_is_answered(version: int) -> None:
-    """The body is the one of the version that was asked."""
+    """The body has the version of the request."""
     with FakeCluster(brokers=1, api_ranges={18: (0, 5), 28: (0, 4)}) as cluster:
         answer = tell(cluster.broker(1), version)
     assert answer.error_code == 0
@@ -125,7 +125,7 @@ def test_every_version_of_api_versions_is_answered(version: int) -> None:
 
 
 def test_a_version_that_is_too_new_is_answered_in_v0() -> None:
-    """Error 35 names the versions of ApiVersions, in the body that everybody reads."""
+    """Error 35 contains the versions of ApiVersions, in a body that every client can read."""
     with FakeCluster(brokers=1, api_ranges={18: (0, 3), 28: (0, 2)}) as cluster, RawClient(cluster.broker(1)) as client:
         answer = client.ask(API_VERSIONS, 5, answered_in=0)
         assert (answer.error_code, answer.api_ranges) == (35, {18: (0, 3)})
@@ -133,14 +133,14 @@ def test_a_version_that_is_too_new_is_answered_in_v0() -> None:
 
 
 def test_brokers_before_2_4_say_error_35_and_nothing_more() -> None:
-    """Before KIP-511 the list was empty."""
+    """Before KIP-511 the list is empty."""
     with FakeCluster(brokers=1, api_ranges=OLD) as cluster, RawClient(cluster.broker(1)) as client:
         answer = client.ask(API_VERSIONS, 4, answered_in=0)
     assert (answer.error_code, answer.api_ranges) == (35, {})
 
 
 def test_v3_hides_features_that_start_at_zero() -> None:
-    """KAFKA-17011: old clients choke on a minimum of 0, so they are not shown it; what is finalized is shown."""
+    """KAFKA-17011: old clients fail on a minimum of 0, so v3 omits it, but not the finalized level."""
     levels = {"metadata.version": (7, 29), "group.version": (0, 1)}
     with FakeCluster(brokers=1, supported=levels, finalized={"group.version": 1}) as cluster:
         assert tell(cluster.broker(1), 3).supported == {"metadata.version": (7, 29)}
@@ -149,8 +149,8 @@ def test_v3_hides_features_that_start_at_zero() -> None:
 
 
 @pytest.mark.parametrize("name", [b"", b"a b", b"-x", b"x-"])
-def test_software_names_that_do_not_fit_are_refused(name: bytes) -> None:
-    """INVALID_REQUEST with an empty list, and the connection goes on."""
+def test_invalid_software_names_are_refused(name: bytes) -> None:
+    """The answer is INVALID_REQUEST with an empty list, and the connection stays open."""
     body = bytes([len(name) + 1]) + name + b"\x021\x00"
     request = b"\x00\x12\x00\x03" + b"\x00\x00\x00\x01" + b"\xff\xff" + b"\x00" + body
     with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
@@ -161,7 +161,7 @@ def test_software_names_that_do_not_fit_are_refused(name: bytes) -> None:
 
 
 @pytest.mark.parametrize(("cluster_id", "node_id", "code"), [("right", 1, 0), ("right", 2, 129), ("wrong", 1, 129)])
-def test_v5_checks_whom_it_is_taken_for(cluster_id: str, node_id: int, code: int) -> None:
+def test_v5_checks_the_expected_identity(cluster_id: str, node_id: int, code: int) -> None:
     """KIP-1242: another cluster or node than expected is REBOOTSTRAP_REQUIRED."""
     request = ApiVersionsRequest(
         client_software_name="test", client_software_version="1", cluster_id=cluster_id, node_id=node_id
@@ -184,8 +184,8 @@ def test_v5_refuses_half_an_identity(identity: bytes) -> None:
     assert answer.error_code == 42
 
 
-def test_controllers_do_not_check_whom_they_are_taken_for() -> None:
-    """Any identity will do for a controller."""
+def test_controllers_do_not_check_the_expected_identity() -> None:
+    """A controller accepts any identity."""
     request = ApiVersionsRequest(
         client_software_name="test", client_software_version="1", cluster_id="wrong", node_id=7
     )
@@ -197,7 +197,7 @@ def test_controllers_do_not_check_whom_they_are_taken_for() -> None:
 
 @pytest.mark.parametrize("version", range(1, 14))
 def test_every_version_of_metadata_names_the_brokers(version: int) -> None:
-    """From the oldest to the newest client, everybody finds the brokers that are alive."""
+    """Clients of all versions get the live brokers."""
     with FakeCluster(brokers=2) as cluster, RawClient(cluster.broker(2)) as client:
         answer = client.ask(MetadataRequest(), version)
         assert [(node.node_id, node.port) for node in answer.brokers] == [
@@ -208,15 +208,15 @@ def test_every_version_of_metadata_names_the_brokers(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_of_describe_cluster_names_the_brokers(version: int) -> None:
-    """It says the same as Metadata."""
+    """It contains the same brokers as Metadata."""
     with FakeCluster(brokers=2) as cluster:
         answer = describe(cluster.broker(1), version)
     assert answer.cluster_id == cluster.cluster_id
     assert [node.node_id for node in answer.brokers] == [1, 2]
 
 
-def test_fenced_brokers_are_listed_for_those_who_ask() -> None:
-    """A broker that is down stays registered: KIP-1073."""
+def test_fenced_brokers_are_listed_on_request() -> None:
+    """A broker that is down stays registered (KIP-1073)."""
     with FakeCluster(brokers=2) as cluster:
         cluster.broker(2).stop()
         asked = describe(cluster.broker(1), include_fenced_brokers=True).brokers
@@ -227,7 +227,7 @@ def test_fenced_brokers_are_listed_for_those_who_ask() -> None:
 
 
 def test_a_broker_is_listed_until_its_cluster_notices_that_it_is_gone() -> None:
-    """Fencing and being down are two things."""
+    """A broker that is down need not be fenced."""
     with FakeCluster(brokers=2) as cluster:
         cluster.broker(2).stop()
         cluster.broker(2).set(fenced=False)
@@ -235,7 +235,7 @@ def test_a_broker_is_listed_until_its_cluster_notices_that_it_is_gone() -> None:
 
 
 def test_controllers_describe_controllers() -> None:
-    """Each kind of node describes its own kind, and says MISMATCHED_ENDPOINT_TYPE for the other."""
+    """Each kind of node describes its own kind, and answers MISMATCHED_ENDPOINT_TYPE for the other."""
     with FakeCluster(brokers=2, controllers=1) as cluster:
         assert cluster.bootstrap_controllers == cluster.broker(3000).address
         assert [node.node_id for node in describe(cluster.broker(3000), endpoint_type=2).brokers] == [3000]
@@ -244,7 +244,7 @@ def test_controllers_describe_controllers() -> None:
 
 
 def test_controllers_do_not_know_metadata() -> None:
-    """A client that takes a controller for a broker finds no Metadata in its ranges, and gets no answer to it."""
+    """A controller does not advertise Metadata, and closes the connection."""
     with FakeCluster(brokers=1, controllers=1) as cluster, RawClient(cluster.broker(3000)) as client:
         assert 3 not in client.ask(API_VERSIONS, 4).api_ranges
         client.send(MetadataRequest(), 12)
@@ -256,21 +256,21 @@ def test_controllers_do_not_know_metadata() -> None:
     [b"\x03\xe7\x00\x00\x00\x00\x00\x01\xff\xff", b"\x00\x3c\x00\x09\x00\x00\x00\x01\xff\xff\x00", b"x"],
 )
 def test_requests_that_a_broker_cannot_answer_end_the_connection(request_bytes: bytes) -> None:
-    """An unknown API, a version that is too new, or no request at all: brokers hang up."""
+    """Brokers close the connection for an unknown API, a version that is too new, or no request."""
     with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
         client.send_bytes(len(request_bytes).to_bytes(4, "big") + request_bytes)
         assert client.receive_rest() == b""
 
 
-def test_a_length_that_no_request_has_ends_the_connection() -> None:
-    """A fake broker is no victim of hostile lengths either."""
+def test_an_invalid_length_ends_the_connection() -> None:
+    """A fake broker rejects hostile lengths."""
     with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
         client.send_bytes(b"\x7f\xff\xff\xff")
         assert client.receive_rest() == b""
 
 
 def test_requests_that_arrive_in_pieces_or_together_are_answered_in_order() -> None:
-    """A stream has no borders."""
+    """The boundaries of segments do not matter."""
     two = write_request(API_VERSIONS, 4, 1, None) + write_request(API_VERSIONS, 3, 2, None)
     with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
         client.send_bytes(two)
@@ -284,7 +284,7 @@ def test_requests_that_arrive_in_pieces_or_together_are_answered_in_order() -> N
 
 
 def test_a_release_brings_its_ranges_and_levels() -> None:
-    """A new cluster of a release tells what a real one tells."""
+    """A new cluster of a release reports what a real one reports."""
     with FakeCluster(brokers=1, release="3.9") as cluster:
         answer = tell(cluster.broker(1))
     assert answer.api_ranges[28] == (0, 4)
@@ -294,21 +294,21 @@ def test_a_release_brings_its_ranges_and_levels() -> None:
 
 
 def test_releases_before_features_have_no_epoch() -> None:
-    """Nobody knows a level in a cluster of 2.4."""
+    """A cluster of 2.4 has no levels."""
     with FakeCluster(brokers=1, release="2.4") as cluster:
         answer = tell(cluster.broker(1), 3)
     assert (answer.epoch, answer.supported, answer.finalized) == (-1, {}, {})
 
 
 def test_a_cluster_of_2_8_has_an_epoch_and_nothing_finalized() -> None:
-    """With ZooKeeper the features were there, and nobody ever used them."""
+    """With ZooKeeper no feature was ever finalized."""
     with FakeCluster(brokers=1, release="2.8") as cluster:
         answer = tell(cluster.broker(1), 3)
     assert (answer.epoch, answer.supported, answer.finalized) == (0, {}, {})
 
 
-def test_a_release_that_nobody_captured_is_an_error() -> None:
-    """The message names those that there are."""
+def test_a_release_that_was_not_captured_is_an_error() -> None:
+    """The error names the captured releases."""
     with pytest.raises(ValueError, match=r"9\.9 was captured, only of .*3\.9"):
         FakeCluster(release="9.9")
 
@@ -323,28 +323,28 @@ def test_releases_with_zookeeper_have_no_controllers_to_ask() -> None:
 
 
 def authenticate(client, password, version=1):
-    """Log in with SASL/PLAIN, as clients since 1.0 do."""
+    """Authenticate with SASL/PLAIN, as clients since 1.0 do."""
     assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), version).error_code == 0
     return client.ask(SaslAuthenticateRequest(auth_bytes=b"\0ann\0" + password), 2)
 
 
-def test_sasl_lets_in_who_knows_the_password() -> None:
-    """ApiVersions is answered before, everything else after."""
+def test_sasl_accepts_the_right_password() -> None:
+    """ApiVersions is answered before authentication, all other requests after it."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
         assert client.ask(API_VERSIONS, 4).error_code == 0
         assert authenticate(client, b"secret").error_code == 0
         assert client.ask(MetadataRequest(), 12).brokers
 
 
-def test_sasl_hangs_up_on_who_asks_before_it_has_logged_in() -> None:
-    """Metadata wants a password where ApiVersions does not."""
+def test_sasl_closes_the_connection_of_an_unauthenticated_client() -> None:
+    """Metadata requires authentication, unlike ApiVersions."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
         client.send(MetadataRequest(), 12)
         assert client.receive_rest() == b""
 
 
 def test_sasl_refuses_a_wrong_password() -> None:
-    """The answer is SASL_AUTHENTICATION_FAILED, and nothing else is answered then."""
+    """The answer is SASL_AUTHENTICATION_FAILED, and the connection is closed."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
         assert authenticate(client, b"wrong").error_code == 58
         assert client.receive_rest() == b""
@@ -361,20 +361,20 @@ def test_sasl_tokens_travel_bare_after_the_oldest_handshake() -> None:
 
 
 def test_sasl_names_the_mechanism_that_it_has() -> None:
-    """A client that wants SCRAM is told that there is PLAIN."""
+    """The answer to a handshake for SCRAM contains PLAIN."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
         answer = client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
     assert (answer.error_code, answer.mechanisms) == (33, ("PLAIN",))
 
 
 def test_passwords_are_never_shown() -> None:
-    """Not in the repr of anything."""
+    """No repr contains them."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
         assert "secret" not in f"{cluster!r} {cluster.members()!r} {cluster.broker(1)!r}"
 
 
 def test_tls_listeners_speak_tls() -> None:
-    """The context is the listener's; the protocol inside is the same."""
+    """The protocol inside TLS is the same."""
     authority = trustme.CA()
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(server)
@@ -384,7 +384,7 @@ def test_tls_listeners_speak_tls() -> None:
         assert client.ask(API_VERSIONS, 4).error_code == 0
 
 
-def test_no_password_no_sasl() -> None:
-    """Without passwords the handshake has nothing to offer."""
+def test_a_cluster_without_passwords_has_no_sasl() -> None:
+    """Without passwords the handshake offers no mechanism."""
     with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
         assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 33

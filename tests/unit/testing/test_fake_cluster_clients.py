@@ -1,4 +1,4 @@
-"""Other people's clients believe that a fake cluster is Kafka: none of them shares code with it."""
+"""Other clients work with a fake cluster. They share no code with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ with warnings.catch_warnings():
 
 
 def test_librdkafka_finds_every_broker(fake_kafka: FakeCluster) -> None:
-    """It negotiates and asks Metadata."""
+    """It negotiates and sends Metadata."""
     admin = AdminClient({"bootstrap.servers": fake_kafka.bootstrap})
     found = admin.list_topics(timeout=20)
     assert {node.id: node.port for node in found.brokers.values()} == {
@@ -24,7 +24,7 @@ def test_librdkafka_finds_every_broker(fake_kafka: FakeCluster) -> None:
 
 
 def test_librdkafka_describes_the_cluster(fake_kafka: FakeCluster) -> None:
-    """It reads the cluster id and the nodes."""
+    """It gets the cluster id and the nodes."""
     admin = AdminClient({"bootstrap.servers": fake_kafka.bootstrap})
     future = admin.describe_cluster(request_timeout=20)
     described = future.result(20)
@@ -33,7 +33,7 @@ def test_librdkafka_describes_the_cluster(fake_kafka: FakeCluster) -> None:
 
 
 def test_librdkafka_logs_in_with_a_password() -> None:
-    """SASL/PLAIN is that of other clients too."""
+    """SASL/PLAIN works with other clients."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
         admin = AdminClient(
             {
@@ -48,7 +48,7 @@ def test_librdkafka_logs_in_with_a_password() -> None:
 
 
 def test_kafka_python_describes_the_cluster(fake_kafka: FakeCluster) -> None:
-    """Fenced brokers included, as it asks DescribeCluster."""
+    """It sends DescribeCluster, and gets fenced brokers too."""
     admin = KafkaAdminClient(bootstrap_servers=fake_kafka.bootstrap)
     try:
         described = admin.describe_cluster()
@@ -59,7 +59,7 @@ def test_kafka_python_describes_the_cluster(fake_kafka: FakeCluster) -> None:
 
 
 def test_kafka_python_reads_the_features() -> None:
-    """Supported and finalized levels and the epoch arrive as they were set."""
+    """It gets the supported and finalized levels and the epoch."""
     with FakeCluster(
         brokers=1, supported={"group.version": (0, 1)}, finalized={"group.version": 1}, epoch=42
     ) as cluster:
@@ -72,7 +72,7 @@ def test_kafka_python_reads_the_features() -> None:
 
 
 def test_kafka_python_speaks_to_a_cluster_of_2_4() -> None:
-    """A broker that knows no feature is no error."""
+    """A broker without features is no error."""
     with FakeCluster(brokers=1, release="2.4") as cluster:
         admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
         try:

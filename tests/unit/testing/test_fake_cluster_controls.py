@@ -1,4 +1,4 @@
-"""What a test can do to the brokers of a fake cluster while it runs, and what a client sees of it."""
+"""The controls of a running fake cluster, as a client sees them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featuregate.wire.cluster import DescribeClusterRequest
 
 
 def test_set_changes_what_is_given_and_nothing_else(fake_kafka: FakeCluster) -> None:
-    """The other brokers and the other contents stay."""
+    """Other brokers and other values do not change."""
     before = tell(fake_kafka.broker(2))
     fake_kafka.broker(2).set(api_ranges={18: (0, 4), 28: (0, 1)}, epoch=7)
     after = tell(fake_kafka.broker(2))
@@ -24,7 +24,7 @@ def test_set_changes_what_is_given_and_nothing_else(fake_kafka: FakeCluster) -> 
 
 
 def test_set_reaches_connections_that_are_open(fake_kafka: FakeCluster) -> None:
-    """What a real broker advertises can change without a restart, when its controller changes."""
+    """The ranges of a real broker change without a restart when its controller changes."""
     with RawClient(fake_kafka.broker(1)) as client:
         client.ask(API_VERSIONS, 4)
         fake_kafka.broker(1).set(supported={"group.version": (0, 3)}, finalized={"group.version": 2})
@@ -33,14 +33,14 @@ def test_set_reaches_connections_that_are_open(fake_kafka: FakeCluster) -> None:
 
 
 def test_a_broker_can_belong_to_another_cluster(fake_kafka: FakeCluster) -> None:
-    """An address that was given to another cluster says so."""
+    """A broker can report another cluster id."""
     fake_kafka.broker(3).set(cluster_id="other")
     assert describe(fake_kafka.broker(3)).cluster_id == "other"
     assert describe(fake_kafka.broker(1)).cluster_id == fake_kafka.cluster_id
 
 
 def test_upgrade_brings_another_release_on_new_connections() -> None:
-    """A restart ends connections, and changes what is supported but not what is finalized."""
+    """A restart ends connections, and changes the supported but not the finalized levels."""
     with FakeCluster(brokers=2, release="3.9") as cluster, RawClient(cluster.broker(2)) as client:
         before = client.ask(API_VERSIONS, 4)
         cluster.broker(2).upgrade("4.2")
@@ -56,7 +56,7 @@ def test_upgrade_brings_another_release_on_new_connections() -> None:
 
 
 def test_a_stopped_broker_refuses_and_comes_back_on_its_port(fake_kafka: FakeCluster) -> None:
-    """Stop and start, twice each, and the address never changes."""
+    """The address stays the same after two stops and starts."""
     broker = fake_kafka.broker(2)
     port = broker.port
     with RawClient(broker) as client:
@@ -73,8 +73,8 @@ def test_a_stopped_broker_refuses_and_comes_back_on_its_port(fake_kafka: FakeClu
     assert tell(broker).error_code == 0
 
 
-def test_a_silent_broker_hears_and_says_nothing(fake_kafka: FakeCluster) -> None:
-    """It accepts, and the request is in the log; after speak() it answers what comes next."""
+def test_a_paused_broker_accepts_requests_and_answers_nothing(fake_kafka: FakeCluster) -> None:
+    """It accepts connections and logs requests; after resume() it answers new ones."""
     broker = fake_kafka.broker(1)
     broker.pause()
     with RawClient(broker) as client:
@@ -89,7 +89,7 @@ def test_a_silent_broker_hears_and_says_nothing(fake_kafka: FakeCluster) -> None
 
 
 def test_answers_once_is_gone_after_one_answer(fake_kafka: FakeCluster) -> None:
-    """A stale answer, then the truth."""
+    """Only the next answer is stale."""
     broker = fake_kafka.broker(1)
     truth = tell(broker)
     broker.answers_once(epoch=3, finalized={"group.version": 9})
@@ -99,7 +99,7 @@ def test_answers_once_is_gone_after_one_answer(fake_kafka: FakeCluster) -> None:
 
 
 def test_answers_once_tells_another_cluster_id_where_one_is_told(fake_kafka: FakeCluster) -> None:
-    """ApiVersions carries none, so it waits for the answer that does."""
+    """ApiVersions has no cluster id, so the fault waits for an answer that has one."""
     broker = fake_kafka.broker(1)
     broker.answers_once(cluster_id="other")
     assert tell(broker).error_code == 0
@@ -107,8 +107,8 @@ def test_answers_once_tells_another_cluster_id_where_one_is_told(fake_kafka: Fak
     assert describe(broker).cluster_id == fake_kafka.cluster_id
 
 
-def test_faults_come_in_the_order_in_which_they_were_asked_for(fake_kafka: FakeCluster) -> None:
-    """Each spoils one answer."""
+def test_faults_come_in_the_order_of_the_calls(fake_kafka: FakeCluster) -> None:
+    """Each fault affects one answer."""
     broker = fake_kafka.broker(1)
     for epoch in (5, 4):
         broker.answers_once(epoch=epoch)
@@ -119,7 +119,7 @@ def test_faults_come_in_the_order_in_which_they_were_asked_for(fake_kafka: FakeC
 
 
 def test_faults_wait_for_their_api(fake_kafka: FakeCluster) -> None:
-    """A fault of DescribeCluster leaves ApiVersions alone."""
+    """A fault of DescribeCluster does not affect ApiVersions."""
     broker = fake_kafka.broker(1)
     broker.error_once(31, api="DescribeCluster")
     with RawClient(broker) as client:
@@ -128,8 +128,8 @@ def test_faults_wait_for_their_api(fake_kafka: FakeCluster) -> None:
         assert client.ask(DescribeClusterRequest(), 2).error_code == 0
 
 
-def test_error_35_is_a_v0_body_whoever_asks(fake_kafka: FakeCluster) -> None:
-    """A fault breaks no rule of the protocol that it does not mean to break."""
+def test_error_35_always_has_a_v0_body(fake_kafka: FakeCluster) -> None:
+    """A fault follows the other rules of the protocol."""
     fake_kafka.broker(1).error_once(35)
     with RawClient(fake_kafka.broker(1)) as client:
         assert client.ask(API_VERSIONS, 4, answered_in=0).error_code == 35
@@ -137,13 +137,13 @@ def test_error_35_is_a_v0_body_whoever_asks(fake_kafka: FakeCluster) -> None:
 
 @pytest.mark.parametrize("api", ["Metadata", "Fetch"])
 def test_an_error_needs_an_answer_that_can_carry_it(fake_kafka: FakeCluster, api: str) -> None:
-    """Metadata has no error code of its own in most versions, and Fetch is not answered at all."""
+    """Metadata has no error code in most versions, and fake brokers do not answer Fetch."""
     with pytest.raises(ValueError, match=api):
         fake_kafka.broker(1).error_once(7, api=api)
 
 
 def test_cut_once_sends_the_first_bytes_and_hangs_up(fake_kafka: FakeCluster) -> None:
-    """The bytes are those of the good answer."""
+    """The bytes are those of the right answer."""
     broker = fake_kafka.broker(1)
     with RawClient(broker) as client:
         client.send(API_VERSIONS, 4)
@@ -156,7 +156,7 @@ def test_cut_once_sends_the_first_bytes_and_hangs_up(fake_kafka: FakeCluster) ->
 
 
 def test_garbage_once_sends_exactly_these_bytes(fake_kafka: FakeCluster) -> None:
-    """As a listener that is no Kafka at all."""
+    """A listener can be anything but Kafka."""
     fake_kafka.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with RawClient(fake_kafka.broker(1)) as client:
         client.send(API_VERSIONS, 4)
@@ -164,7 +164,7 @@ def test_garbage_once_sends_exactly_these_bytes(fake_kafka: FakeCluster) -> None
 
 
 def test_delay_once_answers_later_and_in_order(fake_kafka: FakeCluster) -> None:
-    """What comes behind a late answer on one connection is late too; other connections are not."""
+    """A late answer delays later ones of its connection, but not other connections."""
     broker = fake_kafka.broker(1)
     broker.delay_once(0.2)
     with RawClient(broker) as slow:
@@ -175,8 +175,8 @@ def test_delay_once_answers_later_and_in_order(fake_kafka: FakeCluster) -> None:
         assert [slow.receive_frame()[:4] for _ in range(2)] == [b"\0\0\0\x01", b"\0\0\0\x02"]
 
 
-def test_a_client_that_gives_up_on_a_late_answer_harms_nobody(fake_kafka: FakeCluster) -> None:
-    """The answer is dropped with its connection."""
+def test_a_client_may_disconnect_before_a_late_answer(fake_kafka: FakeCluster) -> None:
+    """The late answer is dropped with its connection."""
     broker = fake_kafka.broker(1)
     broker.delay_once(60)
     with RawClient(broker) as client:
@@ -189,7 +189,7 @@ def test_a_client_that_gives_up_on_a_late_answer_harms_nobody(fake_kafka: FakeCl
 
 
 def test_finalize_raises_the_epoch_on_every_broker(fake_kafka: FakeCluster) -> None:
-    """All tell the new level at the new epoch; level 0 takes a feature out."""
+    """All brokers report the new level at the new epoch; level 0 removes a feature."""
     fake_kafka.finalize({"transaction.version": 1, "group.version": 0})
     answers = [tell(broker) for broker in fake_kafka.brokers]
     assert {answer.epoch for answer in answers} == {fake_kafka.epoch}
@@ -197,8 +197,8 @@ def test_finalize_raises_the_epoch_on_every_broker(fake_kafka: FakeCluster) -> N
     assert all("group.version" not in answer.finalized for answer in answers)
 
 
-def test_a_lagging_broker_tells_the_old_content_until_it_catches_up(fake_kafka: FakeCluster) -> None:
-    """However often the cluster moves meanwhile."""
+def test_a_lagging_broker_reports_old_content_until_it_catches_up(fake_kafka: FakeCluster) -> None:
+    """The cluster may change often meanwhile."""
     broker = fake_kafka.broker(2)
     old = tell(broker)
     broker.lag()
@@ -210,7 +210,7 @@ def test_a_lagging_broker_tells_the_old_content_until_it_catches_up(fake_kafka: 
 
 
 def test_the_epoch_can_rise_alone(fake_kafka: FakeCluster) -> None:
-    """As on an idle cluster."""
+    """An idle cluster raises its epoch."""
     before = tell(fake_kafka.broker(1))
     fake_kafka.advance_epoch(5)
     after = tell(fake_kafka.broker(1))
@@ -218,15 +218,15 @@ def test_the_epoch_can_rise_alone(fake_kafka: FakeCluster) -> None:
     assert after.finalized == before.finalized
 
 
-def test_what_a_broker_was_set_to_holds_until_the_cluster_moves(fake_kafka: FakeCluster) -> None:
-    """One that was made to lie hears of the next epoch, unless it lags."""
+def test_a_wrong_epoch_stays_until_the_cluster_changes(fake_kafka: FakeCluster) -> None:
+    """A broker with a wrong epoch reads the next one, unless it lags."""
     fake_kafka.broker(1).set(epoch=1)
     fake_kafka.advance_epoch()
     assert tell(fake_kafka.broker(1)).epoch == fake_kafka.epoch
 
 
 def test_added_brokers_are_listed_and_know_what_is_finalized(fake_kafka: FakeCluster) -> None:
-    """By default the next id and the first release."""
+    """By default a new broker has the next id and the first release."""
     fake_kafka.finalize({"group.version": 0})
     added = fake_kafka.add_broker()
     assert added.node_id == 4
@@ -239,7 +239,7 @@ def test_added_brokers_are_listed_and_know_what_is_finalized(fake_kafka: FakeClu
 
 
 def test_removed_brokers_are_listed_no_more_and_refuse(fake_kafka: FakeCluster) -> None:
-    """Not even as fenced."""
+    """A removed broker is not listed as fenced either."""
     removed = fake_kafka.broker(3)
     fake_kafka.remove_broker(3)
     asked = describe(fake_kafka.broker(1), include_fenced_brokers=True).brokers
@@ -251,7 +251,7 @@ def test_removed_brokers_are_listed_no_more_and_refuse(fake_kafka: FakeCluster) 
 
 
 def test_rebuild_puts_another_cluster_at_the_same_addresses(fake_kafka: FakeCluster) -> None:
-    """Another id, a low epoch, what was finalized at first, and connections that ended."""
+    """The cluster has another id, and its first epoch and levels, and connections end."""
     before, bootstrap = tell(fake_kafka.broker(1)), fake_kafka.bootstrap
     old_id = fake_kafka.cluster_id
     fake_kafka.broker(2).lag()
@@ -270,20 +270,20 @@ def test_rebuild_puts_another_cluster_at_the_same_addresses(fake_kafka: FakeClus
 # ---------------------------------------------------------------------- what was asked
 
 
-def test_the_log_says_who_was_asked_what(fake_kafka: FakeCluster) -> None:
-    """Broker, API, version and client, in order."""
+def test_the_log_has_every_request(fake_kafka: FakeCluster) -> None:
+    """The log has broker, API, version and client, in order."""
     tell(fake_kafka.broker(2), 3)
     describe(fake_kafka.broker(1), 1)
     assert fake_kafka.requests == ((2, "ApiVersions", 3, "raw"), (1, "DescribeCluster", 1, "raw"))
 
 
 def test_wait_for_gives_up_after_its_timeout(fake_kafka: FakeCluster) -> None:
-    """It returns, and says that nothing came."""
+    """It returns False after the timeout."""
     assert not fake_kafka.wait_for(bool, timeout=0.01)
 
 
 def test_controls_may_be_used_by_many_threads(fake_kafka: FakeCluster) -> None:
-    """Threads that change and threads that ask never see half a change."""
+    """A client never sees a part of a change."""
     seen = []
 
     def move() -> None:

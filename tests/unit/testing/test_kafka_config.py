@@ -31,13 +31,13 @@ def config_of(
 
 
 def properties_of(version: str, index: int = 0, **options: object) -> dict[str, str]:
-    """Configure one node of such a cluster."""
+    """Return the properties of one node of such a cluster."""
     config = config_of(version, **options)
     return node_properties(config, config.nodes[index], recipe_for(version), HOME)
 
 
 def test_in_combined_mode_every_broker_votes():
-    """No controllers of their own were asked for."""
+    """Without controllers, every broker is one."""
     config = config_of("4.2.0")
     assert [(node.node_id, node.roles) for node in config.nodes] == [
         (node_id, ("broker", "controller")) for node_id in (1, 2, 3)
@@ -45,14 +45,14 @@ def test_in_combined_mode_every_broker_votes():
 
 
 def test_controllers_of_their_own_are_numbered_from_101():
-    """So that their ids are told from brokers' at a glance."""
+    """Their ids are easy to distinguish from those of brokers."""
     config = config_of("4.2.0", nodes=2, controllers=3)
     assert [broker.node_id for broker in config.brokers] == [1, 2]
     assert [controller.node_id for controller in config.controllers] == [101, 102, 103]
 
 
 def test_no_port_is_used_twice():
-    """Three for each node."""
+    """Each node has three ports."""
     nodes = config_of("4.2.0", nodes=3, controllers=2).nodes
     ports = [port for m in nodes for port in (m.client_port, m.internal_port, m.controller_port)]
     assert len(set(ports)) == 15
@@ -60,13 +60,13 @@ def test_no_port_is_used_twice():
 
 @pytest.mark.parametrize(("nodes", "controllers"), [(0, 0), (0, 1), (1, -1)])
 def test_a_cluster_has_a_broker(nodes, controllers):
-    """Nothing to serve clients is no cluster."""
+    """A cluster needs a broker."""
     with pytest.raises(ConfigError):
         config_of("4.2.0", nodes=nodes, controllers=controllers)
 
 
 def test_brokers_talk_to_each_other_apart_from_clients():
-    """On a plaintext listener on another port, whatever the clients' has."""
+    """Brokers have a plaintext listener on another port, whatever the client listener has."""
     properties = properties_of("4.2.0", security="SASL_SSL", sasl_mechanism="PLAIN")
     listeners = "CLIENT://127.0.0.1:1001,INTERNAL://127.0.0.1:1002"
     assert properties["advertised.listeners"] == listeners
@@ -76,7 +76,7 @@ def test_brokers_talk_to_each_other_apart_from_clients():
 
 
 def test_a_controller_of_its_own_serves_no_clients():
-    """It has one listener, and every node knows all voters."""
+    """A controller has one listener, and every node knows all voters."""
     properties = properties_of("4.2.0", index=1, nodes=1, controllers=1)
     assert properties["listeners"] == "CONTROLLER://127.0.0.1:1006"
     assert "advertised.listeners" not in properties
@@ -91,13 +91,13 @@ def test_without_listener_names_one_plaintext_listener_serves_all():
 
 
 def test_without_listener_names_the_second_listener_has_another_protocol():
-    """So brokers have a listener of their own as soon as clients use SASL."""
+    """Brokers have their own listener if clients use SASL."""
     properties = properties_of("0.10.0.1", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN")
     assert properties["listeners"] == "SASL_PLAINTEXT://127.0.0.1:1001,PLAINTEXT://127.0.0.1:1002"
 
 
 def test_a_cluster_with_zookeeper_speaks_the_protocol_of_its_first_release():
-    """So that one node may be rolled while the others stay."""
+    """All brokers speak it, so that one node can be rolled."""
     properties = properties_of("2.8.2", zookeeper_port=2181, inter_broker_protocol="2.4")
     assert properties["inter.broker.protocol.version"] == "2.4"
     assert properties["zookeeper.connect"] == "127.0.0.1:2181"
@@ -106,7 +106,7 @@ def test_a_cluster_with_zookeeper_speaks_the_protocol_of_its_first_release():
 
 @pytest.mark.parametrize(("nodes", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")])
 def test_internal_topics_survive_one_broker_where_there_are_three(nodes, replicas, in_sync):
-    """And can be made at all where there are fewer."""
+    """They need no more brokers than there are."""
     properties = properties_of("4.2.0", nodes=nodes)
     assert properties["offsets.topic.replication.factor"] == replicas
     assert properties["transaction.state.log.replication.factor"] == replicas
@@ -132,7 +132,7 @@ def test_internal_topics_survive_one_broker_where_there_are_three(nodes, replica
     ],
 )
 def test_what_a_release_cannot_do_is_said_before_it_is_started(version, options, problem):
-    """Not by a broker that dies with a stack trace."""
+    """The error comes before a broker starts."""
     with pytest.raises(LocalKafkaError, match=f"does not support {problem}"):
         config_of(version, **options).check(recipe_for(version))
 
@@ -147,14 +147,14 @@ def test_what_a_release_cannot_do_is_said_before_it_is_started(version, options,
     ],
 )
 def test_a_wrong_option_is_named(options, key):
-    """ConfigError says which."""
+    """A ConfigError names it."""
     with pytest.raises(ConfigError) as caught:
         config_of("4.2.0", **options).check(recipe_for("4.2.0"))
     assert caught.value.key == key
 
 
 def test_client_properties_of_the_plain_listener_are_the_least():
-    """An address list and the protocol."""
+    """Clients need the addresses and the protocol."""
     assert client_properties(config_of("4.2.0", nodes=2), SHARED) == {
         "bootstrap.servers": "127.0.0.1:1001,127.0.0.1:1004",
         "security.protocol": "PLAINTEXT",
@@ -162,7 +162,7 @@ def test_client_properties_of_the_plain_listener_are_the_least():
 
 
 def test_client_properties_have_files_and_credentials():
-    """All that mutual TLS with a password needs."""
+    """Clients get all properties for mutual TLS with a password."""
     config = config_of("4.2.0", nodes=1, security="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", client_auth=True)
     assert client_properties(config, SHARED) == {
         "bootstrap.servers": "127.0.0.1:1001",
@@ -177,7 +177,7 @@ def test_client_properties_have_files_and_credentials():
 
 
 def test_tokens_need_no_password():
-    """OAUTHBEARER with unsecured tokens has a principal instead."""
+    """OAUTHBEARER with unsecured tokens has a principal."""
     config = config_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
     properties = client_properties(config, SHARED)
     assert properties["sasl.oauthbearer.config"] == "principal=alice"
@@ -193,16 +193,16 @@ def test_tokens_need_no_password():
     ],
 )
 def test_brokers_know_how_to_check_credentials(mechanism, module):
-    """One login module for the mechanism of the clients' listener."""
+    """The JAAS file has one login module for the mechanism of the client listener."""
     config = config_of("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism=mechanism)
     assert jaas(config) == f"KafkaServer {{ org.apache.kafka.common.security.{module}; }};\n"
 
 
 def test_invariant_9_a_config_shows_no_password():
-    """Its repr may stand in a traceback."""
+    """The repr may appear in a traceback."""
     assert "alice-secret" not in repr(config_of("4.2.0"))
 
 
 def test_a_properties_file_escapes_what_would_end_a_line():
-    """A backslash and a line break keep their meaning."""
+    """A backslash and a line break are escaped."""
     assert properties_text({"a": "b\\c", "d": "e\nf"}) == "a=b\\\\c\nd=e\\nf\n"

@@ -1,4 +1,4 @@
-"""How each release of Kafka is run."""
+"""How to run each release of Kafka."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from featuregate.testing.local_kafka.releases import CHANGES, recipe_for, versio
     ],
 )
 def test_a_release_is_run_as_it_wants(version, scala, quorum, logging, scram):
-    """The releases that were tried, by what differs most."""
+    """The tested releases, with what differs most."""
     recipe = recipe_for(version)
     assert (recipe.scala, recipe.quorum, recipe.logging, recipe.scram) == (scala, quorum, logging, scram)
 
 
 def test_a_release_that_nobody_tried_is_run_as_the_one_before():
-    """Rules, not a list: tomorrow's release differs in its name alone."""
+    """An unknown release follows the last rules."""
     newest, unknown = recipe_for("4.3.1"), recipe_for("5.17.3")
     assert unknown.coordinates == ("org.apache.kafka:kafka_2.13:5.17.3", "org.apache.kafka:kafka-tools:5.17.3")
     assert (unknown.quorum, unknown.features_tool) == (newest.quorum, newest.features_tool)
 
 
 def test_a_release_without_tools_borrows_those_of_another():
-    """The broker alone is fetched, and kafka-features comes from the release before."""
+    """Only the broker is downloaded, and kafka-features comes from the release before."""
     recipe = recipe_for("4.4.0")
     assert recipe.coordinates == ("org.apache.kafka:kafka_2.13:4.4.0",)
     assert recipe.tools_of == "4.3.1"
@@ -54,12 +54,12 @@ def test_a_release_without_tools_borrows_those_of_another():
     ],
 )
 def test_an_old_release_takes_what_a_new_java_lacks(version, patched):
-    """Of Java 8 nothing was missing."""
+    """Releases for Java 8 need nothing else."""
     assert [patch.split(":")[1] for patch in recipe_for(version).patches] == ([patched] if patched else [])
 
 
 def test_the_table_is_in_order():
-    """A change that stood before an older one would be undone by it."""
+    """Otherwise an older change would undo a newer one."""
     assert [since for since, _ in CHANGES] == sorted(since for since, _ in CHANGES)
 
 
@@ -72,17 +72,17 @@ def test_what_has_no_api_versions_is_refused(version):
 
 @pytest.mark.parametrize("text", ["", "4", "latest", "v4.2.0", "4.2.0 ", "4..2", "4.2.0/../x", "4.2.0\n"])
 def test_what_is_no_version_is_refused(text):
-    """It becomes part of a path and of a Maven coordinate."""
+    """The version becomes part of a path and of a Maven coordinate."""
     with pytest.raises(LocalKafkaError, match="is not a version"):
         version_numbers(text)
 
 
 def test_a_release_candidate_is_of_its_release():
-    """What follows the hyphen does not count."""
+    """The suffix after the hyphen does not count."""
     assert version_numbers("4.4.0-rc1") == (4, 4, 0)
 
 
 @pytest.mark.parametrize(("version", "release"), [("0.10.0.1", "0.10.0"), ("2.4.1", "2.4"), ("4.3.1", "4.3")])
 def test_a_release_line_is_spelled_as_brokers_do(version, release):
-    """For inter.broker.protocol.version."""
+    """It is the form of inter.broker.protocol.version."""
     assert recipe_for(version).release == release

@@ -1,4 +1,4 @@
-"""Command lines, answers of old protocols, Java's version, the cache: what LocalKafka reads and writes."""
+"""What LocalKafka reads and writes: command lines, answers of old protocols, Java's version, the cache."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from featuregate.testing.local_kafka.zookeeper import registered_in
     ],
 )
 def test_the_version_of_java_is_read(printed, major):
-    """Old and new ways to number it."""
+    """Old and new version numbers."""
     assert java_major(printed) == major
 
 
 def test_the_storage_is_formatted_with_what_was_asked():
-    """Release, features and users, in the tool's words."""
+    """The arguments name release, features and users."""
     arguments = format_arguments(
         recipe_for("4.2.0"),
         Path("p"),
@@ -50,7 +50,7 @@ def test_the_storage_is_formatted_with_what_was_asked():
 
 @pytest.mark.parametrize(("version", "option"), [("3.9.2", "-Dlog4j.configuration=file:"), ("4.2.0", "-Dlog4j2.conf")])
 def test_each_release_is_told_how_to_log(version, option):
-    """By the option of the logger that it has."""
+    """Each release gets the option of its logger."""
     installed = Installation(recipe_for(version), Path("/jars"), Path("/java"), Path("/shared"))
     command = [str(word) for word in installed.broker(Path("p"), None)]
     assert any(word.startswith(option) for word in command)
@@ -58,7 +58,7 @@ def test_each_release_is_told_how_to_log(version, option):
 
 
 def test_a_broker_with_sasl_gets_the_jaas_file():
-    """As a system property, which every release reads."""
+    """Every release reads the system property."""
     installed = Installation(recipe_for("4.2.0"), Path("/jars"), Path("/java"), Path("/shared"))
     assert "-Djava.security.auth.login.config=/jaas" in installed.broker(Path("p"), Path("/jaas"))
 
@@ -79,7 +79,7 @@ def test_membership_is_read_with_who_lags():
 
 
 def test_sessions_in_zookeeper_tell_who_is_registered():
-    """From the text of its four-letter word dump."""
+    """The answer to dump contains them."""
     dump = "Sessions with Ephemerals (2):\n0x1:\n\t/brokers/ids/1\n\t/controller\n0x2:\n\t/brokers/ids/12\n"
     assert registered_in(dump) == {1, 12}
 
@@ -94,7 +94,7 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
 
 
 def test_jars_that_are_there_are_used_as_they_are(monkeypatch, tmp_path):
-    """A folder of this name is complete: nothing is asked of any registry."""
+    """A folder with this name is complete: nothing is downloaded."""
     monkeypatch.setenv("FEATUREGATE_CACHE", str(tmp_path))
     folder = tmp_path / "kafka" / "4.2.0"
     folder.mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_jars_that_are_there_are_used_as_they_are(monkeypatch, tmp_path):
 
 
 def test_half_a_release_is_never_there(tmp_path):
-    """A download that breaks leaves neither a folder that looks whole nor another one, and the next try works."""
+    """A failed download leaves no folder, and the next one works."""
     jar = tmp_path / "kafka-clients.jar"
     jar.write_bytes(b"PK")
     cache = tmp_path / "kafka"
@@ -120,7 +120,7 @@ def test_half_a_release_is_never_there(tmp_path):
 
 
 def test_reserved_ports_are_given_to_nobody_else():
-    """As long as they are reserved, a new socket gets other ones."""
+    """While ports are reserved, a new socket gets other ones."""
     ports = ReservedPorts(40)
     others = ReservedPorts(40)
     assert not set(ports.numbers) & set(others.numbers)
@@ -130,7 +130,7 @@ def test_reserved_ports_are_given_to_nobody_else():
 
 
 def test_invariant_9_a_cluster_shows_no_password():
-    """Its repr names addresses and releases."""
+    """The repr contains addresses and releases."""
     kafka = LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users={"alice": "alice-secret"})
     assert "alice-secret" not in repr(kafka)
     assert kafka.bootstrap in repr(kafka)
@@ -138,6 +138,6 @@ def test_invariant_9_a_cluster_shows_no_password():
 
 
 def test_a_release_that_cannot_be_is_refused_at_once():
-    """Before a port is taken or a jar fetched."""
+    """The error comes before a port is reserved or a jar downloaded."""
     with pytest.raises(LocalKafkaError):
         LocalKafka("0.9.0.1")

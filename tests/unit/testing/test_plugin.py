@@ -1,4 +1,4 @@
-"""The fixtures that pytest finds by itself, and what loading them costs everybody else."""
+"""The fixtures of the pytest plugin, and the cost of loading it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print(json.dumps([sorted(set(sys.modules) - before), sorted(sys.modules)]))
 
 
 def test_loading_the_plugin_loads_nothing_else() -> None:
-    """What fixtures need comes when they are used: every project's test run pays for this import."""
+    """The plugin imports only what a used fixture needs: every test run loads it."""
     said = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
     added, loaded = json.loads(said.stdout)
     assert added == ["featuregate.testing", "featuregate.testing.plugin"]
@@ -38,7 +38,7 @@ def test_loading_the_plugin_loads_nothing_else() -> None:
 
 
 def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
-    """A project that has featuregate installed names the fixtures, and that is all."""
+    """A project with featuregate installed can use the fixtures without imports."""
     pytester.makepyfile(
         """
         import pytest
@@ -76,13 +76,13 @@ def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
 
 
 def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.Pytester) -> None:
-    """Asking for the fixture is free; calling it starts Kafka."""
+    """The fixture starts Kafka only when the test calls it."""
     pytester.makepyfile("def test_it(local_kafka): assert callable(local_kafka)")
     pytester.runpytest_subprocess("-p", "no:asyncio").assert_outcomes(passed=1)
 
 
 def test_the_front_door_of_testing_knows_its_names() -> None:
-    """Names come on first use; one that is not there is an AttributeError."""
+    """Names are imported on first use; an unknown name is an AttributeError."""
     assert set(featuregate.testing.__all__) <= set(dir(featuregate.testing))
     for name in ("FakeCluster", "SimulatedCluster", "StaticFeatures", "release_view"):
         assert getattr(featuregate.testing, name).__name__ == name

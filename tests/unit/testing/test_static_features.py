@@ -1,4 +1,4 @@
-"""Both branches of an app can be tested without a network, by the code that decides in production."""
+"""Both branches of an app can be tested without a network, with the production code for decisions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featuregate.testing import StaticFeatures, release_view
 
 
 def test_a_release_view_is_what_brokers_of_the_release_say() -> None:
-    """One broker for each release that is named."""
+    """The view has one broker for each release."""
     view = release_view("3.9", "4.2")
     assert [broker.node_id for broker in view.brokers] == [1, 2]
     assert view.api("TxnOffsetCommit") == (0, 4)
@@ -23,14 +23,14 @@ def test_a_release_view_is_what_brokers_of_the_release_say() -> None:
 
 
 def test_a_release_view_has_the_levels_that_are_given() -> None:
-    """Levels need an epoch, which clusters before features do not have."""
+    """Levels need an epoch, which old clusters do not have."""
     assert release_view("4.2", finalized={"group.version": 1}, epoch=7).level("group.version") == 1
     assert release_view("4.2", finalized={}).level("group.version") == 0
     assert release_view("2.4").level("group.version") is None
 
 
 def test_a_release_view_can_have_silent_brokers() -> None:
-    """They are known, and did not answer."""
+    """The brokers are known, and have not answered."""
     view = release_view("4.2", "4.2", "4.2", silent=[2])
     assert [broker.node_id for broker in view.missing] == [2]
     assert view.incomplete
@@ -40,7 +40,7 @@ def test_a_release_view_can_have_silent_brokers() -> None:
 
 
 def test_gates_decide_as_in_production() -> None:
-    """An old broker keeps the gate closed, a new cluster opens it, and it stays open."""
+    """An old broker keeps the gate closed, a new cluster opens it, and the gate stays open."""
     features = StaticFeatures(release_view("4.2", "2.4"))
     gate = features.gate("eos-v2", fg.presets.kip447)
     assert not gate.open
@@ -53,7 +53,7 @@ def test_gates_decide_as_in_production() -> None:
 
 
 def test_a_lower_epoch_does_not_lower_the_level() -> None:
-    """A stale answer is outvoted here as it is by a poll, and another cluster starts afresh."""
+    """A newer epoch outvotes a stale answer, as in a poll, and another cluster starts with no history."""
     features = StaticFeatures(release_view("4.2", finalized={"group.version": 1}, epoch=20))
     features.show(release_view("4.2", finalized={}, epoch=10))
     assert features.view.level("group.version") == 1
@@ -62,7 +62,7 @@ def test_a_lower_epoch_does_not_lower_the_level() -> None:
 
 
 def test_nobody_has_answered_yet() -> None:
-    """The first moments of an app can be tested too."""
+    """A test can cover the time before the first answer."""
     features = StaticFeatures()
     assert features.view is None
     assert not features.gate("eos-v2", fg.presets.kip447).open
@@ -76,7 +76,7 @@ def test_nobody_has_answered_yet() -> None:
 
 @pytest.mark.parametrize("view", [None, release_view("2.4"), release_view("4.2")], ids=["none", "old", "new"])
 def test_a_gate_can_be_forced(view: fg.View | None) -> None:
-    """Whatever the view says, for gates that exist and gates that do not yet; the decision says why."""
+    """The test decides for existing and for new gates, and the decision gives the reason."""
     features = StaticFeatures(view)
     early = features.gate("early", fg.presets.kip447)
     features.force_open("early", "late")
@@ -90,7 +90,7 @@ def test_a_gate_can_be_forced(view: fg.View | None) -> None:
 
 
 def test_a_forced_gate_stays_as_it_is_when_views_come() -> None:
-    """And the others follow the view."""
+    """All other gates follow the view."""
     features = StaticFeatures(release_view("4.2"))
     features.force_closed("forced")
     forced, free = (features.gate(name, fg.presets.kip447, policy="live") for name in ("forced", "free"))
@@ -102,14 +102,14 @@ def test_a_forced_gate_stays_as_it_is_when_views_come() -> None:
 
 
 def test_waiting_returns_at_once() -> None:
-    """A unit test never sits out a timeout."""
+    """A unit test never waits for a timeout."""
     features = StaticFeatures(release_view("2.4"))
     assert features.wait(timeout=3600)
     assert not features.gate("eos-v2", fg.presets.kip447).wait(timeout=3600)
 
 
 def test_nothing_starts_and_nothing_is_left() -> None:
-    """No thread, whatever is asked of it; it works inside and outside of a with block."""
+    """No method starts a thread, inside or outside a with block."""
     before = threading.active_count()
     with StaticFeatures(release_view("4.2")) as features:
         assert features.gate("eos-v2", fg.presets.kip447).open
@@ -120,12 +120,12 @@ def test_nothing_starts_and_nothing_is_left() -> None:
 
 
 async def test_apps_with_a_loop_use_it_as_they_do_in_production() -> None:
-    """It is an asynchronous context manager too."""
+    """The features are an asynchronous context manager too."""
     async with StaticFeatures(release_view("4.2")) as features:
         assert features.gate("eos-v2", fg.presets.kip447).open
 
 
 def test_it_is_a_discoverer_to_type_checks() -> None:
-    """An app that says it wants a Discoverer takes it."""
+    """The features are a Discoverer."""
     assert isinstance(StaticFeatures(), fg.Discoverer)
     assert "StaticFeatures" in repr(StaticFeatures(release_view("4.2")))

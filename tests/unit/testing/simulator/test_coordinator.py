@@ -1,4 +1,4 @@
-"""What an older coordinator makes of what a newer one wrote, in the cases of KIP-915."""
+"""What an older coordinator reads of a newer one's records, in the cases of KIP-915."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OTHER_PRODUCER = TransactionLogKey(transactional_id="y")
 
 
 def transaction(**says: int) -> TransactionLogValue:
-    """Make the state of a producer."""
+    """Return the state of a producer."""
     return TransactionLogValue(
         producer_id=1000,
         producer_epoch=2,
@@ -79,19 +79,19 @@ def transaction(**says: int) -> TransactionLogValue:
 
 
 def newest(log: CoordinatorLog = CONSUMER_OFFSETS) -> SimulatedCoordinator:
-    """The newest coordinator there is, with every feature on."""
+    """Return the newest coordinator, with all features on."""
     return SimulatedCoordinator(NEWEST, log.topic, ALL_ON)
 
 
 def version(record: LogRecord) -> int:
-    """The version that a value begins with."""
+    """Return the version at the beginning of a value."""
     _, value = record
     assert value is not None
     return int.from_bytes(value[:2])
 
 
 def kinds(loaded: LoadResult) -> list[tuple[int, str]]:
-    """What was lost, and where."""
+    """Return the positions and kinds of the losses."""
     return [(lost.position, lost.loss.kind) for lost in loaded.losses]
 
 
@@ -99,7 +99,7 @@ def kinds(loaded: LoadResult) -> list[tuple[int, str]]:
 
 
 def test_before_kip_915_an_unknown_record_type_ends_a_group_coordinators_load() -> None:
-    """It then serves the partition as if nobody had ever committed, the record before it included."""
+    """It then serves the partition as if it were empty, although it had read a record."""
     by = newest()
     log = [by.write(GROUP, GENERATION), by.write(PATTERN, TOPICS), by.write(OTHER_COMMIT, OFFSET)]
     loaded = SimulatedCoordinator("3.4.0").load(log)
@@ -110,14 +110,14 @@ def test_before_kip_915_an_unknown_record_type_ends_a_group_coordinators_load() 
 
 
 def test_before_kip_915_a_newer_version_of_a_known_record_ends_the_load() -> None:
-    """OffsetCommitValue 4 is what brokers write from 4.1 on, whether or not it says more."""
+    """Brokers write OffsetCommitValue 4 from 4.1, even without its new field."""
     loaded = SimulatedCoordinator("3.4.0").load([SimulatedCoordinator("4.1").write(COMMIT, OFFSET)])
     assert loaded.stopped is not None
     assert loaded.stopped.loss.why == "value version 4 is not one of 0 to 3"
 
 
 def test_before_kip_915_a_transaction_coordinator_keeps_what_it_had_read() -> None:
-    """What lies behind the record at which it stops is not there for it."""
+    """It does not know the records after the one at which it stopped."""
     old, new = SimulatedCoordinator("3.4.0", TRANSACTION_STATE.topic), newest(TRANSACTION_STATE)
     said = transaction()
     log = [old.write(OTHER_PRODUCER, said), new.write(PRODUCER, said), old.write(OTHER_PRODUCER)]
@@ -126,7 +126,7 @@ def test_before_kip_915_a_transaction_coordinator_keeps_what_it_had_read() -> No
 
 
 def test_even_a_tombstone_of_an_unknown_type_ends_the_load_before_kip_915_until_it_is_compacted_away() -> None:
-    """The type is read first."""
+    """The coordinator reads the type first."""
     by = newest()
     log = [by.write(GROUP, GENERATION), by.write(PATTERN)]
     assert SimulatedCoordinator("3.4.0").load(log).stopped is not None
@@ -138,14 +138,14 @@ def test_even_a_tombstone_of_an_unknown_type_ends_the_load_before_kip_915_until_
 
 @pytest.mark.parametrize("release", ["3.4.1", "3.5.0", "3.9.2"])
 def test_unknown_record_types_are_skipped_and_the_rest_of_the_partition_is_loaded(release: str) -> None:
-    """From 3.5 and the backport on."""
+    """Since 3.5, and in the backport."""
     by = newest()
     loaded = SimulatedCoordinator(release).load([by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)])
     assert (loaded.state, kinds(loaded), loaded.stopped) == ({GROUP: GENERATION}, [(0, "skips")], None)
 
 
 def test_skipped_records_stay_in_the_log_until_the_coordinators_are_upgraded_again() -> None:
-    """KIP-915: as tombstones cannot be written for unknown keys."""
+    """KIP-915: a coordinator cannot write tombstones for unknown keys."""
     by, older = newest(), SimulatedCoordinator("3.9.2")
     log = [by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)]
     with pytest.raises(ScriptError, match="writes no ConsumerGroupRegularExpressionKey"):
@@ -164,7 +164,7 @@ def test_skipped_records_stay_in_the_log_until_the_coordinators_are_upgraded_aga
 def test_each_of_the_three_bumped_values_is_read_flexible_and_written_as_before(
     key: Key, value: Value, log: CoordinatorLog
 ) -> None:
-    """KIP-915 deserializes the flexible version, and serializes the highest that is not, for a further way back."""
+    """KIP-915 reads the flexible version, and writes the highest that is not, for a later rollback."""
     flexible = type(value).FLEXIBLE_FROM
     bumped = log.encode(Record(key, value, flexible))
     before, since = SimulatedCoordinator("3.4.0", log.topic), SimulatedCoordinator("3.5.0", log.topic)
@@ -175,7 +175,7 @@ def test_each_of_the_three_bumped_values_is_read_flexible_and_written_as_before(
 
 
 def test_a_compatible_change_is_a_tagged_field_that_the_older_coordinator_ignores() -> None:
-    """The topic id of KIP-848, of which KIP-915 says that it be tagged."""
+    """The topic id of KIP-848 is tagged because of KIP-915."""
     loaded = SimulatedCoordinator("4.0.1").load([newest().write(COMMIT, OFFSET_WITH_ID)])
     assert (loaded.state, kinds(loaded)) == ({COMMIT: OFFSET}, [(0, "ignores")])
     assert loaded.losses[0].loss.fields == ("topic_id",)
@@ -183,7 +183,7 @@ def test_a_compatible_change_is_a_tagged_field_that_the_older_coordinator_ignore
 
 
 def test_an_ignored_field_is_lost_for_good_once_the_older_coordinator_writes_its_record_again() -> None:
-    """Until then it is still in the log, and the next upgrade finds it."""
+    """Until then the field is in the log, and the next upgrade finds it."""
     by, older = newest(), SimulatedCoordinator("4.0.1")
     log = [by.write(COMMIT, OFFSET_WITH_ID)]
     assert by.load(log).state == {COMMIT: OFFSET_WITH_ID}
@@ -193,7 +193,7 @@ def test_an_ignored_field_is_lost_for_good_once_the_older_coordinator_writes_its
 
 
 def test_what_a_newer_record_has_replaced_is_not_lost_for_good() -> None:
-    """An older coordinator ignores the field of each record that it reads, but only the last one counts."""
+    """An older coordinator ignores the field in each record, but only the last record counts."""
     by, older = newest(), SimulatedCoordinator("4.0.1")
     log = [by.write(COMMIT, OFFSET_WITH_ID), by.write(COMMIT, OFFSET)]
     assert kinds(older.load(log)) == [(0, "ignores")]
@@ -201,7 +201,7 @@ def test_what_a_newer_record_has_replaced_is_not_lost_for_good() -> None:
 
 
 def test_an_incompatible_change_needs_the_two_steps_of_the_kip() -> None:
-    """(a) knows no tagged fields, (b) tolerates them, (c) writes them; the way back from (c) ends at (b)."""
+    """(a) knows no tagged fields, (b) ignores them, (c) writes them; a rollback from (c) must end at (b)."""
     a, b, c = (
         SimulatedCoordinator(release, TRANSACTION_STATE.topic, ALL_ON) for release in ("3.4.0", "3.4.1", "4.2.0")
     )
@@ -213,7 +213,7 @@ def test_an_incompatible_change_needs_the_two_steps_of_the_kip() -> None:
 
 
 def test_a_field_that_is_not_tagged_needs_a_new_version_which_even_tolerant_coordinators_refuse() -> None:
-    """KIP-915 makes nothing of it; the coordinator of KIP-848 does not serve the partition, and writes nothing."""
+    """KIP-915 does not cover this; the coordinator of KIP-848 does not serve the partition."""
     key, _ = newest().write(COMMIT, OFFSET)
     log = [newest().write(GROUP, GENERATION), (key, b"\0\5what is newer")]
     loaded = newest().load(log)
@@ -223,7 +223,7 @@ def test_a_field_that_is_not_tagged_needs_a_new_version_which_even_tolerant_coor
 
 
 def test_transaction_coordinators_from_4_3_on_skip_a_newer_version_and_go_by_what_was_said_before() -> None:
-    """Those of 4.2 stop."""
+    """Share coordinators of 4.2 stop."""
     said = newest(TRANSACTION_STATE).write(PRODUCER, transaction())
     log = [said, (said[0], b"\0\2what is newer")]
     assert kinds(SimulatedCoordinator("4.2.0", TRANSACTION_STATE.topic).load(log)) == [(1, "stops")]
@@ -234,7 +234,7 @@ def test_transaction_coordinators_from_4_3_on_skip_a_newer_version_and_go_by_wha
 
 
 def test_misread_bytes_are_nobodys_state() -> None:
-    """The preview of 3.9 does not look at the version; what it takes the bytes for is not made up."""
+    """The preview in 3.9 ignores the version; the simulation leaves misread values out."""
     preview = SimulatedCoordinator("3.9.2", levels=ALL_ON, consumer_protocol=True)
     said = preview.write(COMMIT, OFFSET)
     log = [said, (said[0], b"\0\5what is newer"), preview.write(GROUP, GENERATION)]
@@ -250,13 +250,13 @@ def test_misread_bytes_are_nobodys_state() -> None:
     [("2.0.1", 1, 1), ("2.8.2", 3, 3), ("3.9.2", 3, 3), ("4.0.1", 3, 3), ("4.2.0", 4, 3)],
 )
 def test_versions_by_release(release: str, offset: int, group: int) -> None:
-    """As GroupMetadataManager and GroupCoordinatorRecordHelpers choose them."""
+    """The versions are those of GroupMetadataManager and GroupCoordinatorRecordHelpers."""
     writes = SimulatedCoordinator(release).writes
     assert writes == {1: offset, 2: group}
 
 
 def test_an_expiry_is_written_in_the_only_version_that_can_say_it() -> None:
-    """Commits of old clients have one of their own."""
+    """Commits of old clients have an expiry time."""
     said = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, expire_timestamp=99)
     record = newest().write(COMMIT, said)
     assert version(record) == 1
@@ -291,7 +291,7 @@ def test_new_kinds_of_groups_are_written_while_their_feature_is_on(feature: str,
 
 
 def test_the_metadata_of_topics_is_written_up_to_4_0_and_deleted_after_it() -> None:
-    """From 4.1 on a hash has its place."""
+    """From 4.1 a hash replaces it."""
     key = ConsumerGroupPartitionMetadataKey(group_id="g")
     value = ConsumerGroupPartitionMetadataValue(topics=())
     older, newer = (SimulatedCoordinator(release, levels=ALL_ON) for release in ("4.0.1", "4.1.0"))
@@ -303,7 +303,7 @@ def test_the_metadata_of_topics_is_written_up_to_4_0_and_deleted_after_it() -> N
 
 
 def test_a_layout_of_an_early_access_is_not_written() -> None:
-    """Share groups in 4.0 had other records under the same numbers."""
+    """In 4.0, share groups had other records with the same numbers."""
     early = SimulatedCoordinator("4.0.1", levels=ALL_ON)
     assert not {9, 11, 15} & set(early.writes)
     with pytest.raises(ScriptError, match="writes no ShareGroupMetadataKey"):
@@ -311,7 +311,7 @@ def test_a_layout_of_an_early_access_is_not_written() -> None:
 
 
 def test_nor_is_it_read() -> None:
-    """4.0 takes a share group of 4.1 for what it is not, though the bytes may fit."""
+    """4.0 reads a share group of 4.1 in another layout, even if the bytes fit."""
     key, value = ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2)
     log = [SimulatedCoordinator("4.1.0", levels=ALL_ON).write(key, value)]
     loaded = SimulatedCoordinator("4.0.1", levels=ALL_ON).load(log)
@@ -320,13 +320,13 @@ def test_nor_is_it_read() -> None:
 
 @pytest.mark.parametrize(("release", "log"), [("3.9.2", SHARE_GROUP_STATE), ("0.10.2", TRANSACTION_STATE)])
 def test_a_release_without_such_a_coordinator_is_refused(release: str, log: CoordinatorLog) -> None:
-    """Share coordinators came with 4.0, those of transactions with 0.11."""
+    """Share coordinators came with 4.0, transaction coordinators with 0.11."""
     with pytest.raises(LookupError, match=rf"Kafka {release} has no coordinator that keeps {log.topic}"):
         SimulatedCoordinator(release, log.topic)
 
 
 def test_a_coordinator_is_a_value_that_prints_as_code() -> None:
-    """As everything in a script."""
+    """A coordinator is a value."""
     by = SimulatedCoordinator("3.9.2", levels={"group.version": 1}, consumer_protocol=True)
     assert repr(by) == "SimulatedCoordinator('3.9.2', levels={'group.version': 1}, consumer_protocol=True)"
     assert eval(repr(by)) == by
@@ -337,7 +337,7 @@ def test_a_coordinator_is_a_value_that_prints_as_code() -> None:
 
 
 def test_records_that_are_not_understood_are_given_one_by_one_as_they_are_read() -> None:
-    """From a topic of any length, and behind a record that would stop the coordinator too."""
+    """They come from a topic of any length, even after a record that stops the coordinator."""
     by = newest()
     epoch = ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=4, metadata_hash=77)
     target = ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
@@ -369,7 +369,7 @@ def test_records_that_are_not_understood_are_given_one_by_one_as_they_are_read()
 
 
 def test_bytes_that_are_no_record_are_found_by_their_place() -> None:
-    """Whoever reads a real topic finds the record again."""
+    """The error names the position of the record."""
     with pytest.raises(RemoteWireError) as caught:
         newest().load([newest().write(GROUP, GENERATION), (b"\0", None)])
     assert caught.value.__notes__ == ["in record 1, counted from 0"]
@@ -379,7 +379,7 @@ def test_bytes_that_are_no_record_are_found_by_their_place() -> None:
 
 
 def test_compaction_keeps_the_last_of_each_key_in_the_order_of_the_log() -> None:
-    """And no tombstone, nor what it deletes."""
+    """Tombstones and deleted records are removed."""
     log = [(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"a", b"2"), (b"b", None)]
     assert compact(log) == ((b"c", b"1"), (b"a", b"2"))
     assert compact(compact(log)) == compact(log)
@@ -404,7 +404,7 @@ every = st.sampled_from(
 
 
 def drawn_log(data: st.DataObject, by: SimulatedCoordinator) -> tuple[CoordinatorLog, list[LogRecord]]:
-    """Draw a log that this coordinator may have to load, with several records under the same keys."""
+    """Draw a log for this coordinator, with several records of the same keys."""
     log = next(log for log in LOGS if log.topic == by.topic)
     drawn = data.draw(OF_TOPIC[by.topic])
     again = data.draw(st.lists(st.tuples(st.sampled_from(drawn), st.sampled_from(drawn)), max_size=4))
@@ -416,7 +416,7 @@ def drawn_log(data: st.DataObject, by: SimulatedCoordinator) -> tuple[Coordinato
 
 
 def last_of_each(log: CoordinatorLog, records: Sequence[LogRecord]) -> dict[Key, Value]:
-    """What a log says, worked out in the plainest way."""
+    """Return the content of a log, computed in the simplest way."""
     said = {}
     for key, value in records:
         record = log.decode(key, value)
@@ -426,7 +426,7 @@ def last_of_each(log: CoordinatorLog, records: Sequence[LogRecord]) -> dict[Key,
 
 @given(by=every, data=st.data())
 def test_a_coordinator_loses_exactly_what_it_says(by: SimulatedCoordinator, data: st.DataObject) -> None:
-    """Its state and its losses together are the log: nothing else is missing, nothing else is there."""
+    """State and losses together are the log."""
     log, encoded = drawn_log(data, by)
     loaded = by.load(encoded)
     assert list(loaded.losses) == [
@@ -450,7 +450,7 @@ def test_a_coordinator_loses_exactly_what_it_says(by: SimulatedCoordinator, data
 def test_compaction_changes_nothing_for_a_coordinator_that_reads_to_the_end(
     by: SimulatedCoordinator, data: st.DataObject
 ) -> None:
-    """What it goes by is the last value of each key."""
+    """The state is the last value of each key."""
     _, encoded = drawn_log(data, by)
     loaded = by.load(encoded)
     assume(loaded.stopped is None)
@@ -461,7 +461,7 @@ def test_compaction_changes_nothing_for_a_coordinator_that_reads_to_the_end(
 def test_what_is_lost_for_good_is_what_the_newest_coordinator_misses_afterwards(
     by: SimulatedCoordinator, data: st.DataObject
 ) -> None:
-    """All else survives every way back: every key, and the fields of those that are not named."""
+    """All other keys and fields survive a rollback."""
     log, encoded = drawn_log(data, by)
     before = last_of_each(log, encoded)
     after = last_of_each(log, by.rewrite(encoded))
@@ -480,14 +480,14 @@ def test_what_is_lost_for_good_is_what_the_newest_coordinator_misses_afterwards(
 def test_no_whole_value_is_lost_to_a_coordinator_that_reads_to_the_end(
     by: SimulatedCoordinator, data: st.DataObject
 ) -> None:
-    """Only where one stops, and serves what it had read, does it write old values over newer ones."""
+    """Only a coordinator that stops and serves what it had read writes old values over newer ones."""
     _, encoded = drawn_log(data, by)
     assume(by.load(encoded).stopped is None)
     assert () not in by.permanent_losses(encoded).values()
 
 
 def test_a_coordinator_of_transactions_that_stops_brings_back_what_was_true_before() -> None:
-    """What stands behind the record at which it stops is overwritten with what stood before it, tombstones too."""
+    """Older values overwrite those after the record at which it stopped, tombstones too."""
     topic = TRANSACTION_STATE.topic
     old, new = SimulatedCoordinator("2.8.2", topic), SimulatedCoordinator("4.2.0", topic, ALL_ON)
     ids = [TransactionLogKey(transactional_id=name) for name in ("moved-on", "expired", "stops")]
@@ -506,7 +506,7 @@ def test_a_coordinator_of_transactions_that_stops_brings_back_what_was_true_befo
 
 @given(drawn=records)
 def test_the_newest_coordinator_writes_again_all_that_this_package_knows(drawn: tuple[CoordinatorLog, Record]) -> None:
-    """But for tagged fields that have no name yet."""
+    """Unnamed tagged fields are the exception."""
     log, record = drawn
     assert all(
         "tag " in name for fields in newest(log).permanent_losses([log.encode(record)]).values() for name in fields

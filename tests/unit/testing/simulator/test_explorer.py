@@ -1,4 +1,4 @@
-"""Scripts made up by chance, what they are held to, and how a failing one is made small and printed."""
+"""Random scripts, their checks, and how the explorer shrinks and prints a failing one."""
 
 from __future__ import annotations
 
@@ -101,20 +101,20 @@ STARTS = [
 
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
-def test_made_up_scripts_are_survived(start: KRaft | ZooKeeper) -> None:
-    """The invariants hold whatever happens; the seed is in the error where one does not."""
+def test_the_invariants_hold_in_random_scripts(start: KRaft | ZooKeeper) -> None:
+    """The invariants hold in random scripts; an error contains the seed."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS, ids=repr)
-def test_many_made_up_scripts_are_survived(start: KRaft | ZooKeeper) -> None:
-    """More of them, and longer ones."""
+def test_the_invariants_hold_in_many_random_scripts(start: KRaft | ZooKeeper) -> None:
+    """More and longer random scripts."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=40, length=40)
 
 
-def test_the_same_seed_makes_up_the_same_scripts() -> None:
-    """All that may happen does, sooner or later."""
+def test_the_same_seed_gives_the_same_scripts() -> None:
+    """A long script has all kinds of events."""
     start = ZooKeeper("v1")
     words = ScriptChoices(builds=start.default_builds, levels=start.default_levels)
     made = [random_script(start, words, random.Random(7), 400) for _ in range(2)]
@@ -124,8 +124,8 @@ def test_the_same_seed_makes_up_the_same_scripts() -> None:
     assert not any(isinstance(event, UpdateFeatures) for event in alone.events)
 
 
-def test_an_upgrade_and_a_downgrade_by_hand_are_survived() -> None:
-    """What is checked is what a person would write: closed, open, held open."""
+def test_the_invariants_hold_in_an_upgrade_and_a_downgrade() -> None:
+    """The script leads through closed, open and held gates."""
     check_invariants(Script(STARTS[0], UPGRADE))
 
 
@@ -138,7 +138,7 @@ class ForgetfulApp(App):
 
 
 class HastyApp(App):
-    """Looks at one broker only."""
+    """Polls one broker only."""
 
     def poll(self, cluster, *, cut=None):
         alone = replace(cluster, registered=dict(list(cluster.registered.items())[:1]))
@@ -146,7 +146,7 @@ class HastyApp(App):
 
 
 class BackwardApp(App):
-    """Takes what it sees for the truth, whatever it saw before."""
+    """Believes each poll, whatever it saw before."""
 
     def poll(self, cluster, *, cut=None):
         self._store._last.clear()
@@ -165,14 +165,14 @@ class ChattyApp(App):
 
 
 class DeafApp(App):
-    """Cannot read what a broker said that a cut connection had not cut."""
+    """Loses an answer that was not truncated."""
 
     def poll(self, cluster, *, cut=None):
         return super().poll(cluster, cut={**(cut or {}), 1: 9})
 
 
 class RememberingApp(App):
-    """Keeps what brokers said on an older connection."""
+    """Keeps the answers of older connections."""
 
     def poll(self, cluster, *, cut=None):
         if self.view is None:
@@ -257,7 +257,7 @@ class PolledApp(App):
 
 
 class ForgetsEarlyApp(PolledApp):
-    """Does not notice, in a list that holds fenced brokers too, that one which had vanished is back."""
+    """Forgets a missing broker too early, because a list with fenced brokers came between."""
 
     class Memory(PollState):
         def vanished(self, before, cluster_id, listed, now, *, registered):
@@ -274,7 +274,7 @@ class AgelessApp(PolledApp):
 
 
 class AgelessLevelsApp(PolledApp):
-    """Believes the levels of a view for as long as anybody answers."""
+    """Believes the levels of a view while any broker answers."""
 
     class Memory(PollState):
         def staleness(self, now):
@@ -282,7 +282,7 @@ class AgelessLevelsApp(PolledApp):
 
 
 class HastyGateApp(App):
-    """Decides gates that are made late by the view at hand, whatever its age."""
+    """Decides late gates by a view of any age."""
 
     def gate(self, requirement, policy, *, name=None):
         self._store._staleness, asked = (lambda: FRESH), self._store._staleness
@@ -313,7 +313,7 @@ BROKEN = [
 
 
 def survived_by(app: type[App]) -> Callable[[Script], None]:
-    """Return what holds such an app to the invariants."""
+    """Return a check of the invariants with such an app."""
 
     def survives(script: Script) -> None:
         check_with(InvariantChecker(script.spec.app_requirements, app), script)
@@ -324,8 +324,8 @@ def survived_by(app: type[App]) -> Callable[[Script], None]:
 @pytest.mark.parametrize(
     ("app", "number", "events"), BROKEN, ids=[f"{app.__name__}-{number}" for app, number, _ in BROKEN]
 )
-def test_each_invariant_is_missed_where_it_is_broken(app: type[App], number: int, events: tuple) -> None:
-    """An app that breaks one is found out, with the number of the invariant."""
+def test_the_checker_finds_each_broken_invariant(app: type[App], number: int, events: tuple) -> None:
+    """The checker finds an app that breaks an invariant, with the number of the invariant."""
 
     with pytest.raises(InvariantBroken) as broken:
         survived_by(app)(Script(STARTS[0], events))
@@ -338,21 +338,21 @@ def test_each_invariant_is_missed_where_it_is_broken(app: type[App], number: int
 
 @pytest.mark.slow
 @pytest.mark.parametrize("app", [ForgetsEarlyApp, AgelessApp, HastyGateApp, AgelessLevelsApp])
-def test_made_up_scripts_find_an_app_that_ignores_age(app: type[App]) -> None:
-    """Whether it forgets a broker too early, or believes what is too old."""
+def test_random_scripts_find_an_app_that_ignores_age(app: type[App]) -> None:
+    """The explorer finds apps that forget brokers too early or believe stale answers."""
     start = STARTS[1] if app is AgelessLevelsApp else STARTS[0]
     with pytest.raises(ScriptFailed):
         explore(start, seed=1, scripts=300, length=40, check=survived_by(app))
 
 
 def test_invariant_9_a_secret_that_is_shown_is_found() -> None:
-    """Here it is the name of a feature, so that decisions show it."""
+    """The secret is the name of a feature, so that decisions show it."""
     with pytest.raises(InvariantBroken, match="invariant 9: a secret is shown"):
         check_invariants(Script(STARTS[0], (Poll(),)), requirements=AppRequirements("Fetch", 4, PASSWORD, 1))
 
 
-def test_an_answer_that_is_cut_is_one_brokers_failure() -> None:
-    """At every byte of it: it was heard whole, or not at all."""
+def test_a_truncated_answer_is_a_failure_of_one_broker() -> None:
+    """An answer truncated at any byte is complete or a failure."""
     cluster = STARTS[0].create()
     whole = probe(cluster, 1)
     answers = [probe(cluster, 1, cut_after=after) for after in range(0, 2000, 7)]
@@ -363,20 +363,20 @@ def test_an_answer_that_is_cut_is_one_brokers_failure() -> None:
 
 
 def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
-    """3.3 knows ApiVersions up to v3 and refuses v5 with error 35."""
+    """3.3 serves ApiVersions up to v3 and refuses v5 with error 35."""
     assert probe(KRaft("3.3").create(), 1).asked_version == 3
     assert probe(KRaft("4.2").create(), 1).asked_version == 4
 
 
 def one_broker_is_rolled_twice(script: Script) -> None:
-    """Fail for such a script, and for nothing else."""
+    """Fail for such a script only."""
     rolled = [event.node_id for event in script.events if isinstance(event, Roll)]
     if len(rolled) != len(set(rolled)):
         raise ValueError("a broker was rolled twice")
 
 
-def test_a_failing_script_is_made_small() -> None:
-    """What is left fails, and no event of it can be left out."""
+def test_the_explorer_shrinks_a_failing_script() -> None:
+    """The shrunk script fails, and passes without any one of its events."""
     events = (*UPGRADE, Tick(2), *UPGRADE, Stop(1))
     small = shrink(Script(STARTS[0], events), one_broker_is_rolled_twice)
     assert len(small.events) == 2
@@ -385,7 +385,7 @@ def test_a_failing_script_is_made_small() -> None:
 
 
 def test_a_script_that_cannot_happen_has_not_failed() -> None:
-    """Leaving out that a broker joins leaves a script about a broker that there is not."""
+    """Without the join, later events name a broker that does not exist."""
 
     def survives(script: Script) -> None:
         if any(4 in step.cluster.nodes for step in run(script)):
@@ -395,8 +395,8 @@ def test_a_script_that_cannot_happen_has_not_failed() -> None:
     assert shrink(script, survives).events == (simulator.Join(4, "3.9"),)
 
 
-def test_what_the_explorer_finds_is_printed_as_code_that_fails_too() -> None:
-    """The error holds the seed and a program; the program stops with the same error."""
+def test_the_explorer_prints_a_failing_script_as_code() -> None:
+    """The error contains the seed and a program that fails with the same error."""
     with pytest.raises(ScriptFailed) as failed:
         explore(STARTS[0], seed=11, check=one_broker_is_rolled_twice)
     assert "found with seed 11" in str(failed.value)
@@ -410,8 +410,8 @@ def test_what_the_explorer_finds_is_printed_as_code_that_fails_too() -> None:
         exec(code.replace(home, ""), names)
 
 
-def test_the_code_of_a_check_of_ours_runs_as_it_stands() -> None:
-    """Builds of one's own and all that is not a default are in it."""
+def test_the_printed_code_of_the_invariants_runs() -> None:
+    """The program contains custom builds and all values that are not defaults."""
     own = Build(
         release="4.2",
         broker_apis={3: (0, 9), 18: (0, 4), 57: (0, 2)},
@@ -429,13 +429,13 @@ def test_the_code_of_a_check_of_ours_runs_as_it_stands() -> None:
     assert code.startswith("from featuregate.testing.simulator import Build, KRaft, Script, TruncateAnswer, ")
 
 
-def test_an_answer_of_a_node_that_there_is_not_cannot_be_cut() -> None:
-    """A typing error in a script is told."""
+def test_truncating_an_answer_of_an_unknown_node_is_an_error() -> None:
+    """A typing error in a script raises an error."""
     with pytest.raises(ScriptError, match="there is no node 77"):
         check_invariants(Script(STARTS[0], (TruncateAnswer(77, 1),)))
 
 
 def test_every_public_name_is_there() -> None:
-    """Each leads somewhere, and is told of once."""
+    """Each name exists, and is listed once."""
     assert all(hasattr(simulator, name) for name in simulator.__all__)
     assert len(set(simulator.__all__)) == len(simulator.__all__)

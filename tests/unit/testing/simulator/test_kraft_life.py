@@ -1,4 +1,4 @@
-"""What happens to a simulated cluster with KRaft, and what its nodes tell then."""
+"""Events of a simulated cluster with KRaft, and what its nodes report afterwards."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rolled(cluster: KRaftCluster, build: str) -> KRaftCluster:
 
 
 def test_a_cluster_begins_with_the_levels_of_its_release() -> None:
-    """With a fixed set of voters, kraft.version stays at 0, whatever the mapping says."""
+    """With fixed voters, kraft.version stays at 0, whatever the release maps to."""
     assert START.create().levels == {"metadata.version": 21}
     assert KRaft("4.2", levels={"metadata.version": 25}).create().levels == {
         "metadata.version": 25,
@@ -70,7 +70,7 @@ def test_a_cluster_begins_with_the_levels_of_its_release() -> None:
 
 
 def test_the_epoch_of_brokers_rises_alone_and_that_of_controllers_does_not() -> None:
-    """Both are offsets of one log: how far it was read, and where levels changed last."""
+    """Both are offsets of one log: the end of what a broker read, and the last change of levels."""
     before = START.create()
     later = after(before, Tick(100))
     assert later.node_state(1).epoch == before.node_state(1).epoch + 100
@@ -84,13 +84,13 @@ def test_the_epoch_of_brokers_rises_alone_and_that_of_controllers_does_not() -> 
 
 
 def test_a_metadata_version_without_empty_records_has_a_quiet_epoch() -> None:
-    """They came with 3.3-IV1."""
+    """NoOpRecord came with 3.3-IV1."""
     quiet = KRaft("3.9", levels={"metadata.version": 4}).create()
     assert after(quiet, Tick(100)).offset == quiet.offset
 
 
-def test_a_broker_that_lags_tells_what_it_knows() -> None:
-    """Old levels at an old epoch, until it catches up."""
+def test_a_lagging_broker_reports_what_it_has_read() -> None:
+    """It reports old levels at an old epoch until it catches up."""
     lagging = after(START, Lag(2), downgrade({"metadata.version": 19}), Tick(3))
     assert lagging.node_state(2).finalized == {"metadata.version": 21}
     assert lagging.node_state(1).finalized == {"metadata.version": 19}
@@ -100,7 +100,7 @@ def test_a_broker_that_lags_tells_what_it_knows() -> None:
 
 
 def test_without_a_quorum_nothing_is_updated_and_epochs_stand_still() -> None:
-    """Brokers go on telling; who asks for an update gets no answer; the controllers that are left know no other."""
+    """Brokers still report; an update gets no answer; the remaining controllers know no active one."""
     lost = after(START, Kill(3000), Kill(3001))
     assert lost.active is None
     asked = apply(lost, downgrade({"metadata.version": 19}))
@@ -116,7 +116,7 @@ def test_without_a_quorum_nothing_is_updated_and_epochs_stand_still() -> None:
 
 
 def test_another_controller_is_elected_and_the_others_name_it() -> None:
-    """NOT_CONTROLLER, with who is."""
+    """The error is NOT_CONTROLLER, with the id of the active controller."""
     there = after(START, Kill(3000))
     assert there.active == 3001
     refused = apply(there, UpdateFeatures({"metadata.version": 19}, 2, node_id=3002)).response
@@ -125,8 +125,8 @@ def test_another_controller_is_elected_and_the_others_name_it() -> None:
     assert apply(there, UpdateFeatures({"metadata.version": 19}, 2, node_id=1)).response.error_code == 0
 
 
-def test_a_controller_without_a_quorum_tells_a_level_that_nobody_finalized() -> None:
-    """Its lowest one, without an epoch; 4.4 tells none (KAFKA-19964)."""
+def test_a_controller_without_a_quorum_reports_a_level_that_is_not_finalized() -> None:
+    """It reports its lowest level without an epoch; 4.4 reports none (KAFKA-19964)."""
     for build, told in (("4.2", {"metadata.version": 7}), ("4.4", {})):
         alone = after(KRaft(build), Kill(3000), Kill(3001), Kill(3002), Start(3002))
         assert (alone.node_state(3002, "controller").finalized, alone.node_state(3002, "controller").epoch) == (
@@ -139,7 +139,7 @@ def test_a_controller_without_a_quorum_tells_a_level_that_nobody_finalized() -> 
 
 
 def test_a_partition_leaves_the_minority_behind() -> None:
-    """The other side elects, and who is cut off hears nothing; the old controller does not answer for itself."""
+    """The majority elects a controller; the minority reads no news, and its controller refuses updates."""
     parted = after(START, Partition((1, 3000)), downgrade({"metadata.version": 19}))
     assert parted.active == 3001
     assert parted.node_state(1).finalized == {"metadata.version": 21}
@@ -153,7 +153,7 @@ def test_a_partition_leaves_the_minority_behind() -> None:
 
 @pytest.mark.parametrize(("event", "at_once"), [(Stop(2), True), (Kill(2), False), (Pause(2), False)])
 def test_a_broker_that_is_gone_is_fenced(event, at_once) -> None:
-    """At once where it said goodbye, else when its session of nine seconds is over; and not for ever."""
+    """At once after a clean stop, otherwise after its session of nine seconds, and until it is back."""
     gone = after(START, event)
     assert gone.listed_brokers == {1: False, 2: at_once, 3: False}
     assert after(gone, Tick(17)).listed_brokers[2] is at_once
@@ -162,8 +162,8 @@ def test_a_broker_that_is_gone_is_fenced(event, at_once) -> None:
     assert after(gone, Tick(18), back).listed_brokers == {1: False, 2: False, 3: False}
 
 
-def test_who_cannot_reach_a_controller_starts_when_it_can() -> None:
-    """Until then it does not listen."""
+def test_a_broker_without_a_controller_starts_when_it_reaches_one() -> None:
+    """Until then it accepts no connections."""
     waiting = after(START, Stop(1), Kill(3000), Kill(3001), Start(1))
     assert (waiting.nodes[1].status, waiting.nodes[1].accepts_connections("broker")) == ("starting", False)
     assert after(waiting, Start(3000)).nodes[1].status == "running"
@@ -176,7 +176,7 @@ def test_who_cannot_reach_a_controller_starts_when_it_can() -> None:
 
 
 def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
-    """It does not listen, it stays registered as it was, and it is fenced; the newer build comes back."""
+    """It accepts no connections, is fenced, and keeps its registration; with the newer build it is back."""
     new = after(rolled(START.create(), "4.2"), upgrade({"transaction.version": 2}))
     narrow = replace(release_build("4.2"), supported={**release_build("4.2").supported, "transaction.version": (0, 1)})
     refused = after(replace(new, spec=replace(START, builds={"narrow": narrow})), Roll(1, "narrow"))
@@ -192,7 +192,7 @@ def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
 
 
 def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the_level_goes_back() -> None:
-    """Also where it does not name the feature at all; its process is there, and tries again."""
+    """Its build does not know the feature; its process runs, and repeats the registration."""
     new = after(rolled(START.create(), "4.2"), upgrade({"group.version": 1}))
     assert new.levels == {"metadata.version": 21, "group.version": 1}
     refused = after(new, Roll(1, "3.9"))
@@ -203,7 +203,7 @@ def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the
 
 
 def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
-    """Reading the log ends its process; it is fenced, and stays registered as it was."""
+    """Reading the log ends its process; it is fenced, and keeps its registration."""
     new = after(rolled(START.create(), "4.2"), upgrade({"metadata.version": 29}))
     dead = after(new, Roll(1, "3.9"))
     assert (dead.nodes[1].status, dead.nodes[1].reason) == ("died", "No MetadataVersion with feature level 29")
@@ -213,7 +213,7 @@ def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
 
 
 def test_a_controller_that_cannot_read_the_log_dies() -> None:
-    """So it is when it starts, and when it hears of a level after a partition."""
+    """When it starts, and when it reads a level after a partition."""
     new = after(rolled(START.create(), "4.2"), upgrade({"metadata.version": 29}))
     dead = after(new, Roll(3002, "3.9"))
     assert (dead.nodes[3002].status, dead.active) == ("died", 3000)
@@ -226,7 +226,7 @@ def test_a_controller_that_cannot_read_the_log_dies() -> None:
 
 
 def test_a_roll_back_before_the_upgrade_is_finalized_is_free() -> None:
-    """Nothing that the old build does not know was agreed upon."""
+    """No level is finalized that the old build does not know."""
     there = rolled(START.create(), "4.2")
     back = rolled(there, "3.9")
     assert all(node.status == "running" for node in back.nodes.values())
@@ -234,7 +234,7 @@ def test_a_roll_back_before_the_upgrade_is_finalized_is_free() -> None:
 
 
 def test_apis_that_are_forwarded_are_those_of_the_controller_too() -> None:
-    """A new broker of old controllers offers what both can, and others as it can itself; alone it offers its own."""
+    """Forwarded APIs are limited by old controllers, other APIs are not; without a controller none is."""
     mixed = after(START, Roll(1, "4.2"))
     own = mixed.build(1).broker_apis
     assert own[UPDATE_FEATURES] == (0, 2)
@@ -244,7 +244,7 @@ def test_apis_that_are_forwarded_are_those_of_the_controller_too() -> None:
 
 
 def test_brokers_join_and_leave() -> None:
-    """One that left is not known any more; voters do not leave."""
+    """A broker that left is not listed; voters cannot leave."""
     more = after(START, Join(4, "4.2"))
     assert more.listed_brokers == dict.fromkeys((1, 2, 3, 4), False)
     assert more.registered[4]["metadata.version"] == (7, 29)
@@ -256,7 +256,7 @@ def test_brokers_join_and_leave() -> None:
 
 
 def test_a_rebuilt_cluster_is_another_one() -> None:
-    """Another id, first levels and low epochs at the same addresses."""
+    """It has another id, and the first levels and epochs."""
     there = after(START, Tick(500), downgrade({"metadata.version": 19}), Roll(1, "4.2"))
     rebuilt = after(there, Rebuild())
     assert rebuilt.cluster_id != there.cluster_id
@@ -266,7 +266,7 @@ def test_a_rebuilt_cluster_is_another_one() -> None:
 
 @pytest.mark.parametrize("controllers", [0, 1, 3])
 def test_combined_nodes_are_brokers_and_voters(controllers: int) -> None:
-    """Without controllers of their own, brokers are the voters; a majority of them makes a quorum."""
+    """In combined mode, brokers are the voters, and a majority of them is a quorum."""
     start = KRaft("4.2", brokers=3, controllers=controllers)
     assert start.create().voters == ((1, 2, 3) if not controllers else tuple(range(3000, 3000 + controllers)))
     combined = after(KRaft("4.2", brokers=3, controllers=0), Stop(1), Stop(2))
@@ -275,7 +275,7 @@ def test_combined_nodes_are_brokers_and_voters(controllers: int) -> None:
 
 
 def test_a_thousand_brokers_are_rolled() -> None:
-    """One by one, and then the operator finalizes."""
+    """All nodes are rolled one by one before the operator finalizes."""
     large = rolled(KRaft("3.9", brokers=1000).create(), "4.2")
     assert apply(large, upgrade({"group.version": 1})).response.error_code == 0
     assert set(large.listed_brokers.values()) == {False}
@@ -283,14 +283,14 @@ def test_a_thousand_brokers_are_rolled() -> None:
 
 @pytest.mark.parametrize("node_id", [9, 2999])
 @pytest.mark.parametrize("event", [Stop, Kill, Start, Pause, Resume, Lag, CatchUp, Leave])
-def test_a_node_that_there_is_not_is_an_error(event, node_id: int) -> None:
-    """A script that names it would test nothing."""
+def test_an_unknown_node_is_an_error(event, node_id: int) -> None:
+    """A script with such a node would test nothing."""
     with pytest.raises(ScriptError, match=f"there is no node {node_id}, only"):
         apply(START.create(), event(node_id))
 
 
-def test_a_binary_that_there_is_not_is_an_error() -> None:
-    """So is one without controllers, and time that goes back."""
+def test_an_unknown_build_is_an_error() -> None:
+    """A build without controllers is an error too, and so is a negative time."""
     for event in (Roll(1, "5.0"), Start(1, "7.1"), Join(4, "0.9")):
         with pytest.raises(ScriptError, match="no broker of release"):
             after(START, Stop(1), event)
@@ -301,14 +301,14 @@ def test_a_binary_that_there_is_not_is_an_error() -> None:
 
 
 def test_events_that_change_nothing_are_no_error() -> None:
-    """Whoever is stopped may be stopped again: scripts stay scripts when events are left out of them."""
+    """A stopped node may be stopped again, so that a script stays valid without some of its events."""
     stopped = after(START, Stop(1))
     assert after(stopped, Stop(1), Kill(1), Pause(1), Resume(1), Lag(1), CatchUp(1)) == stopped
     assert after(START, Start(1), Resume(1)) == START.create()
 
 
 def test_the_same_script_gives_the_same() -> None:
-    """Steps are equal, and what was is not changed by what came after."""
+    """Steps are equal, and later events do not change earlier clusters."""
     script = Script(START, (Roll(1, "4.2"), Poll(), upgrade({"metadata.version": 25}), Kill(3000), Tick(30)))
     first, second = run(script), run(script)
     assert first == second

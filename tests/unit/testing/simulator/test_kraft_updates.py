@@ -1,4 +1,4 @@
-"""A KRaft controller judges updates check by check, in Kafka's order and words (KIP-778, KIP-1022)."""
+"""A KRaft controller's answers to updates, check by check in Kafka's order and words (KIP-778, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
 
 
 def told(start: KRaft | KRaftCluster, event: UpdateFeatures) -> str | None:
-    """Return what an operator is told of an update of one feature; None where it was made."""
+    """Return the error message of an update of one feature; None if it was made."""
     happened = apply(after(start), event)
     response = happened.response
     if response.results:
@@ -67,12 +67,12 @@ GENERAL = [
 @pytest.mark.parametrize("start", [OLD, NEW], ids=["3.9", "4.2"])
 @pytest.mark.parametrize(("event", "message"), GENERAL)
 def test_checks_that_every_release_makes(start: KRaft, event: UpdateFeatures, message: str) -> None:
-    """The upgrade type comes first, then a negative level, then what the controller itself supports."""
+    """The controller checks the upgrade type, then the sign of the level, then its own support."""
     assert told(start, event) == message
 
 
 def test_the_controller_names_its_own_range() -> None:
-    """A level out of it is refused by the active controller, whatever brokers support."""
+    """The active controller refuses a level outside its own range, whatever brokers support."""
     assert told(OLD, upgrade({"metadata.version": 22})) == (
         "Invalid update version 22 for feature metadata.version. Local controller 1 only supports versions 1-21"
     )
@@ -82,7 +82,7 @@ def test_the_controller_names_its_own_range() -> None:
 
 
 def test_a_registered_broker_that_is_down_counts() -> None:
-    """The old broker is fenced, and its range still stands in the way; the first one that lacks a level is named."""
+    """A fenced broker with an old range still counts; the error names the first one that lacks the level."""
     mixed = after(KRaft("3.9"), *(Roll(node, "4.2") for node in (3000, 3001, 3002, 1)), Stop(2))
     assert mixed.nodes[2].fenced
     assert told(mixed, upgrade({"metadata.version": 25})) == (
@@ -94,7 +94,7 @@ def test_a_registered_broker_that_is_down_counts() -> None:
 
 
 def test_a_registered_controller_counts() -> None:
-    """Controllers come after brokers, and each but the active one is asked."""
+    """Controllers are checked after brokers, all except the active one."""
     mixed = after(KRaft("3.9"), *(Roll(node, "4.2") for node in (1, 2, 3, 3000, 3001)))
     assert mixed.active == 3000
     assert told(mixed, upgrade({"metadata.version": 25})) == (
@@ -103,7 +103,7 @@ def test_a_registered_controller_counts() -> None:
 
 
 def test_a_voter_that_never_registered_counts() -> None:
-    """Controllers register from 3.7-IV0 on; a voter that was down since has not."""
+    """Controllers register from 3.7-IV0; a voter that is down since then has not."""
     there = after(KRaft("3.9", levels={"metadata.version": 14}), Stop(3002), upgrade({"metadata.version": 15}))
     assert told(there, upgrade({"metadata.version": 21})) == (
         "Invalid update version 21 for feature metadata.version. controller 3002 has not registered, and may not "
@@ -147,7 +147,7 @@ WORDS = {
 def test_kip_778_downgrades_lossless_or_refused(
     release: str, current: int, target: int, unsafe, refused: str | None
 ) -> None:
-    """A downgrade across no change of records is made; any other is refused, unsafe or not, as shipped."""
+    """A downgrade without a change of records is made; any other is refused, unsafe or not, as released."""
     cluster = after(KRaft(release, levels={"metadata.version": current}))
     said = told(cluster, downgrade({"metadata.version": target}, unsafe=unsafe))
     head = f"Invalid metadata.version {target}." if release == "3.9" else ""
@@ -156,21 +156,21 @@ def test_kip_778_downgrades_lossless_or_refused(
 
 
 def test_kip_778_the_example_of_five_versions() -> None:
-    """The KIP's table has one version that changed records in the middle; 3.7-IV2 is such a one."""
+    """As in the KIP's table, a version in the middle changed records: 3.7-IV2."""
     cluster = after(KRaft("3.9", levels={"metadata.version": 19}))
     lossless = {level: told(cluster, downgrade({"metadata.version": level})) is None for level in range(14, 19)}
     assert lossless == {18: True, 17: True, 16: False, 15: False, 14: False}
 
 
 def test_levels_that_the_log_cannot_hold_are_refused_up_to_3_9() -> None:
-    """Feature levels have been records since 3.3-IV0."""
+    """Feature levels are records since 3.3-IV0."""
     assert told(OLD, downgrade({"metadata.version": 3})) == (
         "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
     )
 
 
 def test_a_dependency_is_wanted_from_4_0_on() -> None:
-    """What the same request sets counts too."""
+    """Levels of the same request count too."""
     low = after(KRaft("4.2", levels={"metadata.version": 22}))
     assert told(low, upgrade({"eligible.leader.replicas.version": 1})) == (
         "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version could "
@@ -182,7 +182,7 @@ def test_a_dependency_is_wanted_from_4_0_on() -> None:
 
 
 def test_an_unknown_feature_may_be_disabled_up_to_3_9_only() -> None:
-    """Level 0 of a feature that nobody knows is in everybody's range."""
+    """Level 0 of an unknown feature is in every range."""
     assert told(OLD, downgrade({"nonsense.version": 0})) is None
     assert told(NEW, downgrade({"nonsense.version": 0})) == (
         "Invalid update version 0 for feature nonsense.version. Feature nonsense.version not found."
@@ -190,7 +190,7 @@ def test_an_unknown_feature_may_be_disabled_up_to_3_9_only() -> None:
 
 
 def test_3_9_judges_one_by_one() -> None:
-    """One fails and the other is made; results are sorted, and the answer as a whole is good."""
+    """One update fails and the other is made; results are sorted, and the response has no error."""
     happened = apply(OLD.create(), downgrade({"metadata.version": 19, "bogus": 1}))
     assert happened.response.error_code == 0
     assert happened.response.error_message == ""
@@ -202,7 +202,7 @@ def test_3_9_judges_one_by_one() -> None:
 
 
 def test_4_0_judges_all_or_nothing() -> None:
-    """One fails, and nothing is made; no result is told."""
+    """One update fails, and no update is made; the response has no results."""
     happened = apply(NEW.create(), downgrade({"transaction.version": 1, "bogus": 1}))
     assert happened.response.error_code == INVALID_UPDATE_VERSION
     assert happened.response.error_message.startswith(FOR_ALL + "Invalid update version 1 for feature bogus.")
@@ -219,21 +219,21 @@ def test_what_is_told_of_success_depends_on_the_version(version: int) -> None:
 
 
 def test_a_dry_run_changes_nothing() -> None:
-    """It is judged as any other, and neither levels nor the log move."""
+    """A dry run has the usual answer, and changes neither levels nor the log."""
     cluster = NEW.create()
     assert apply(cluster, downgrade({"group.version": 0}, dry_run=True)).cluster == cluster
     assert told(cluster, upgrade({"group.version": 2}, dry_run=True)) is not None
 
 
 def test_v0_cannot_downgrade() -> None:
-    """KRaft controllers ignore its flag, and take every update for an upgrade."""
+    """KRaft controllers ignore the flag of v0, and treat every update as an upgrade."""
     update = FeatureUpdate(feature="group.version", max_version_level=0, upgrade_type=2)
     response = update_features(NEW.create(), UpdateFeaturesRequest(updates=(update,)), 0).response
     assert "without setting the upgrade type" in response.error_message
 
 
 def test_of_a_feature_that_is_named_twice_the_last_update_counts() -> None:
-    """So it is in the map that controllers read a request into."""
+    """Controllers read a request into a map."""
     updates = tuple(FeatureUpdate(feature="group.version", max_version_level=level, upgrade_type=2) for level in (7, 0))
     happened = update_features(NEW.create(), UpdateFeaturesRequest(updates=updates), 2)
     assert happened.response.error_code == 0
@@ -241,13 +241,13 @@ def test_of_a_feature_that_is_named_twice_the_last_update_counts() -> None:
 
 
 def test_an_empty_request_succeeds() -> None:
-    """There is nothing to refuse."""
+    """An empty request succeeds."""
     for start in (OLD, NEW):
         assert update_features(start.create(), UpdateFeaturesRequest(updates=()), 1).response.error_code == 0
 
 
 def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
-    """It goes up and never down, and stands in no record, so the epoch of controllers stays."""
+    """It only rises, and has no record, so the epoch of controllers does not change."""
     before = NEW.create()
     raised = apply(before, upgrade({"kraft.version": 1})).cluster
     assert (
@@ -263,7 +263,7 @@ def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
 
 
 def test_a_refusal_does_not_stop_the_quorum_from_4_1_on() -> None:
-    """It is asked in the order of Java's map, and what it has taken stays (seen: 4.1.1)."""
+    """Updates are applied in the order of Java's map, and the quorum keeps its level (seen: 4.1.1)."""
     both = upgrade({"kraft.version": 1, "transaction.version": 9})
     happened = apply(NEW.create(), both)
     assert happened.response.error_code == INVALID_UPDATE_VERSION
@@ -275,7 +275,7 @@ def test_a_refusal_does_not_stop_the_quorum_from_4_1_on() -> None:
 
 
 def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
-    """Controllers do not register before 3.7-IV0, so that nobody but the quorum asks it."""
+    """Controllers do not register before 3.7-IV0, so only the quorum checks them."""
     mixed = after(KRaft("3.8", levels={"metadata.version": 14}), *(Roll(node, "4.2") for node in (3000, 3001, 1, 2, 3)))
     assert mixed.active == 3000
     assert told(mixed, upgrade({"kraft.version": 1})) == (
@@ -285,7 +285,7 @@ def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
 
 
 def test_4_0_takes_kraft_version_for_a_feature_like_others_and_for_0() -> None:
-    """It depends on metadata.version 3.9-IV0; what is written counts for nobody, as a real 4.0.0 showed."""
+    """It depends on metadata.version 3.9-IV0; its record has no effect (seen: 4.0.0)."""
     cluster = KRaft("4.0", brokers=2, controllers=0, levels={"metadata.version": 20}).create()
     assert told(cluster, upgrade({"kraft.version": 1})) == (
         "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "
@@ -301,7 +301,7 @@ def test_4_0_takes_kraft_version_for_a_feature_like_others_and_for_0() -> None:
 
 
 def test_up_to_3_6_a_broker_that_lacks_a_feature_refuses_to_disable_it() -> None:
-    """As a real 3.3.2 did, and in its words for a level out of range."""
+    """The messages are those of a real 3.3.2."""
     old = KRaft("3.6", brokers=2, controllers=0)
     assert told(old, downgrade({"bogus": 0})) == (
         "Invalid update version 0 for feature bogus. Broker 1 does not support this feature."
@@ -314,7 +314,7 @@ def test_up_to_3_6_a_broker_that_lacks_a_feature_refuses_to_disable_it() -> None
 
 
 def test_3_9_writes_a_record_of_kraft_version_that_the_quorum_does_not_go_by() -> None:
-    """Nodes of 3.9 tell what was asked for, and nodes of 4.2 what is (KAFKA-18979)."""
+    """Nodes of 3.9 report the requested level, and nodes of 4.2 that of the quorum (KAFKA-18979)."""
     happened = apply(OLD.create(), upgrade({"kraft.version": 1}))
     assert happened.response.results[0].error_code == 0
     mixed = after(happened.cluster, Roll(2, "4.2"))
@@ -328,7 +328,7 @@ def test_3_9_writes_a_record_of_kraft_version_that_the_quorum_does_not_go_by() -
 
 
 def test_the_first_failure_is_that_of_javas_order() -> None:
-    """The orders were printed by java.util.HashMap itself, which got the names from the left."""
+    """The expected orders are the output of java.util.HashMap."""
     known = ["metadata.version", "group.version", "transaction.version", "kraft.version"]
     assert in_map_order(known) == ["group.version", "kraft.version", "metadata.version", "transaction.version"]
     # More than a small table holds, more than one name in a bucket, and letters that Java counts as two.
@@ -341,7 +341,7 @@ def test_the_first_failure_is_that_of_javas_order() -> None:
 
 
 def test_a_range_of_one_level_is_written_as_one_number() -> None:
-    """As Kafka's VersionRange writes it."""
+    """The format is that of Kafka's VersionRange."""
     narrow = Build(
         release="4.2",
         broker_apis=release_build("4.2").broker_apis,

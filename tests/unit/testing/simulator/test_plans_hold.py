@@ -41,7 +41,7 @@ API_VERSIONS = 18
 
 
 def seen(cluster: KRaftCluster | ZooKeeperCluster, role: str) -> View:
-    """Ask every node of one role, as a client of today would; those that are down are silent."""
+    """Probe every node of one role; nodes that are down do not answer."""
     ids = cluster.listed_brokers if role == "broker" or isinstance(cluster, ZooKeeperCluster) else cluster.voters
     return merge(
         [answer(cluster, node_id, role) for node_id in ids],
@@ -78,7 +78,7 @@ NAMES = st.sampled_from([*features(), "bogus"])
 
 @st.composite
 def wanted(draw: st.DrawFn, cluster: KRaftCluster) -> tuple[Update, ...]:
-    """Draw updates of one to four features, most of them known, by a step or two, in a direction that fits."""
+    """Draw updates of one to four features, mostly known ones, by one or two levels."""
     known = st.sampled_from(sorted(cluster.spec.find_build(cluster.spec.build).supported))
     found = draw(st.lists(known | known | known | NAMES, min_size=1, max_size=4, unique=True))
     return tuple(draw(updates_of(name, cluster.levels.get(name, 0))) for name in found)
@@ -95,7 +95,7 @@ def updates_of(draw: st.DrawFn, name: str, current: int) -> Update:
 
 
 def moved(draw: st.DrawFn, cluster: KRaftCluster, most: int) -> KRaftCluster:
-    """Let a few updates happen, which lead to other starting levels."""
+    """Apply a few updates, for other starting levels."""
     for _ in range(draw(st.integers(0, most))):
         levels = cluster.levels
         update = draw(st.one_of(*(updates_of(name, levels.get(name, 0)) for name in features())))
@@ -105,7 +105,7 @@ def moved(draw: st.DrawFn, cluster: KRaftCluster, most: int) -> KRaftCluster:
 
 @st.composite
 def kraft_clusters(draw: st.DrawFn, *, rolled: bool) -> KRaftCluster:
-    """Draw a cluster of any release at any levels; where it may be in a roll, of two releases, with nodes down."""
+    """Draw a cluster of any release at any levels, and if it may be in a roll, of two, with nodes down."""
     release = draw(st.sampled_from(KRAFT_RELEASES))
     lowest, highest = release_build(release).supported["metadata.version"]
     metadata = {"metadata.version": draw(st.integers(max(lowest, 4), highest))}
@@ -139,7 +139,7 @@ def cannot_tell(cluster: KRaftCluster, update: Update) -> bool:
 def test_a_plan_that_saw_all_of_a_cluster_says_what_its_controller_says(
     cluster: KRaftCluster, data: st.DataObject, *, dry_run: bool
 ) -> None:
-    """Any release, any starting levels, several features at once, dry or not: the same decision in the same words."""
+    """The plan has the controller's decision and words, for any release, levels and features."""
     updates = data.draw(wanted(cluster))
     made = plan(seen(cluster, "broker"), updates, controllers=seen(cluster, "controller"))
     event(made.judgement)
@@ -153,7 +153,7 @@ def test_a_plan_that_saw_all_of_a_cluster_says_what_its_controller_says(
 
 
 def objects_as_a_controller(said: dict[str, Said], name: str) -> bool:
-    """Say whether a refusal goes by what a controller can run, which a plan knows of those alone that it asked."""
+    """Return whether a refusal depends on the support of a controller that the plan did not ask."""
     message = said[""].message if "" in said else said[name].message
     return "ocal controller " in message or "ontroller " in message.partition(" feature ")[2]
 
@@ -201,7 +201,7 @@ GROUP_COORDINATOR = "group_coordinator"
 
 @st.composite
 def zookeeper_clusters(draw: st.DrawFn) -> ZooKeeperCluster:
-    """Draw a cluster of the KIP's own example, with some brokers rolled and some levels changed."""
+    """Draw a cluster of the KIP's example, with some brokers rolled and some levels changed."""
     builds = st.sampled_from(["v1", "v1-v2", "v2"])
     cluster = ZooKeeper(draw(builds)).create()
     for node_id in draw(st.lists(st.sampled_from([1, 2, 3]), unique=True)):
@@ -220,7 +220,7 @@ def zookeeper_clusters(draw: st.DrawFn) -> ZooKeeperCluster:
 def test_kip_584_a_plan_says_what_a_controller_with_zookeeper_says(
     cluster: ZooKeeperCluster, names: list[str], data: st.DataObject
 ) -> None:
-    """Over v0, whose flag it honours, and down to the finalized minimum."""
+    """With v0 and its flag, and down to the finalized minimum."""
     levels = seen(cluster, "broker").finalized
     updates = tuple(data.draw(updates_of(name, levels.get(name, 0))) for name in names)
     made = plan(seen(cluster, "broker"), updates)

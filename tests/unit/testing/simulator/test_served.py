@@ -1,4 +1,4 @@
-"""A simulated cluster over real sockets: featuregate, librdkafka and kafka-python take it for Kafka."""
+"""A simulated cluster over real sockets, with featuregate, librdkafka and kafka-python as clients."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def wants(levels: dict[str, int], upgrade_type: int = 1) -> UpdateFeaturesReques
 
 
 def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Levels, epoch, ranges, at once after each event; a broker that lags tells what it knew."""
+    """Levels, epoch and ranges change with each event; a lagging broker reports what it had read."""
     cluster = simulated_kafka(KRaft("3.9"))
     cluster.apply(Lag(2), downgrade({"metadata.version": 19}), Roll(1, "4.2"), Tick(5))
     view = fg.discover(cluster.bootstrap)
@@ -74,7 +74,7 @@ def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedClu
 
 
 def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Down, hanging, fenced, refused, unregistered and new brokers are what they are."""
+    """Stopped, paused, fenced, refused, unregistered and new brokers behave as simulated."""
     cluster = simulated_kafka(KRaft("4.2"))
     config = {"bootstrap.servers": cluster.bootstrap, "socket.timeout.ms": 400}
     cluster.apply(Stop(1), Pause(2))
@@ -89,7 +89,7 @@ def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: 
 
 
 def test_connections_end_with_the_process(simulated_kafka: MakeSimulatedCluster) -> None:
-    """A broker that is rolled, and a cluster that is rebuilt, reset them."""
+    """A roll of a broker and a rebuild of the cluster reset them."""
     cluster = simulated_kafka(KRaft("4.2", brokers=1))
     with fg.Discoverer(cluster.bootstrap) as features:
         gate = features.gate("new", "group.version>=1")
@@ -122,7 +122,7 @@ def _is_hung_up(cluster: SimulatedCluster, event) -> bool:
 
 
 def test_an_operators_request_is_judged_and_made(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Whichever broker is asked, the simulated controller answers, and brokers tell the new levels."""
+    """The simulated controller answers through any broker, and brokers report the new levels."""
     cluster = simulated_kafka(KRaft("4.2"))
     refused = ask(cluster.broker(2).address, wants({"group.version": 7}))
     assert refused.error_code == 95
@@ -136,7 +136,7 @@ def test_an_operators_request_is_judged_and_made(simulated_kafka: MakeSimulatedC
 
 
 def test_controllers_name_the_active_one(simulated_kafka: MakeSimulatedCluster) -> None:
-    """DescribeCluster leads an operator's tool to it; another one says NOT_CONTROLLER."""
+    """DescribeCluster names the active controller; other controllers answer NOT_CONTROLLER."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Kill(3000))
     described = ask(cluster.broker(3001).address, DescribeClusterRequest(endpoint_type=CONTROLLERS), role="controller")
@@ -149,7 +149,7 @@ def test_controllers_name_the_active_one(simulated_kafka: MakeSimulatedCluster) 
 
 
 def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) -> None:
-    """The connection stays open, and the operator waits in vain; with a quorum again there is an answer."""
+    """The connection stays open without an answer, until there is a quorum again."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Partition((3000,)), Kill(3001))
     with pytest.raises(fg.FeatureGateError, match="timed out"):
@@ -159,7 +159,7 @@ def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) 
 
 
 def test_what_was_asked_without_a_quorum_is_made_with_one(simulated_kafka: MakeSimulatedCluster) -> None:
-    """The broker keeps the request for the next controller, as a real one does; what else was asked waits behind it."""
+    """The broker keeps the request for the next controller, as a real one does; later requests wait too."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Partition((3000,)), Kill(3001))
     disable = wants({"group.version": 0}, upgrade_type=2)
@@ -175,7 +175,7 @@ def test_what_was_asked_without_a_quorum_is_made_with_one(simulated_kafka: MakeS
 
 
 def test_what_goes_wrong_with_an_answer_waits_for_the_answer(simulated_kafka: MakeSimulatedCluster) -> None:
-    """The update is made, and whoever asked does not hear of it."""
+    """The update is made, and the client gets no answer."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.broker(1).cut_once(api="UpdateFeatures")
     cluster.apply(Kill(3000), Kill(3001))
@@ -188,8 +188,8 @@ def test_what_goes_wrong_with_an_answer_waits_for_the_answer(simulated_kafka: Ma
     assert "group.version" not in cluster.current.levels
 
 
-def test_a_broker_that_goes_on_answers_what_it_was_asked(simulated_kafka: MakeSimulatedCluster) -> None:
-    """As a process does that was stopped for a while; it tells what is true now."""
+def test_a_resumed_broker_answers_waiting_requests(simulated_kafka: MakeSimulatedCluster) -> None:
+    """A resumed broker answers with its current state."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Pause(1))
     with ThreadPoolExecutor(1) as pool:
@@ -199,8 +199,8 @@ def test_a_broker_that_goes_on_answers_what_it_was_asked(simulated_kafka: MakeSi
         assert [node.node_id for node in answer.result(10).brokers] == [1, 3]
 
 
-def test_who_has_given_up_is_not_answered(simulated_kafka: MakeSimulatedCluster) -> None:
-    """What is to go wrong once goes wrong for somebody who is there."""
+def test_a_client_that_has_disconnected_is_not_answered(simulated_kafka: MakeSimulatedCluster) -> None:
+    """A fault waits for a client that is still connected."""
     cluster = simulated_kafka(KRaft("4.2", brokers=1))
     for _ in range(20):
         cluster.apply(Pause(1))
@@ -214,7 +214,7 @@ def test_who_has_given_up_is_not_answered(simulated_kafka: MakeSimulatedCluster)
 
 
 def test_answers_come_in_the_order_of_the_requests(simulated_kafka: MakeSimulatedCluster) -> None:
-    """What a client sends behind a request that waits for its answer waits with it."""
+    """Requests after one without an answer wait too."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Kill(3000), Kill(3001))
     with RawClient(cluster.broker(1)) as client:
@@ -226,7 +226,7 @@ def test_answers_come_in_the_order_of_the_requests(simulated_kafka: MakeSimulate
 
 
 def test_a_controller_that_an_update_kills_stops_to_listen(simulated_kafka: MakeSimulatedCluster) -> None:
-    """The update came over a socket, and what follows from it shuts another one."""
+    """An update through one socket shuts the listener of another node."""
     cluster = simulated_kafka(KRaft("3.3"))
     cluster.apply(Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)), Heal())
     assert ask(cluster.broker(1).address, wants({"metadata.version": 8})).results[0].error_code == 0
@@ -240,7 +240,7 @@ def _shuts(cluster: SimulatedCluster, node_id: int) -> bool:
 
 
 def test_an_event_that_cannot_happen_changes_nothing(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Those before it have happened."""
+    """The events before it have happened."""
     cluster = simulated_kafka(KRaft("4.2"))
     with pytest.raises(ScriptError):
         cluster.apply(Tick(5), Stop(77), Tick(5))
@@ -249,7 +249,7 @@ def test_an_event_that_cannot_happen_changes_nothing(simulated_kafka: MakeSimula
 
 
 def test_what_only_a_fake_cluster_does_names_the_event_to_use(simulated_kafka: MakeSimulatedCluster) -> None:
-    """A controller judges here, and time makes epochs rise."""
+    """The error of each method names the event to use."""
     cluster = simulated_kafka(KRaft("4.2"))
     for call, event in (
         (lambda: cluster.finalize({"group.version": 1}), "apply(upgrade({'group.version': 1}))"),
@@ -264,7 +264,7 @@ def test_what_only_a_fake_cluster_does_names_the_event_to_use(simulated_kafka: M
 
 
 def test_a_closed_cluster_does_nothing_any_more() -> None:
-    """Its value stays as it was."""
+    """The cluster value does not change."""
     with SimulatedCluster(KRaft("4.2")) as cluster:
         before = cluster.current
     with pytest.raises(fg.FeatureGateError, match="not running"):
@@ -273,7 +273,7 @@ def test_a_closed_cluster_does_nothing_any_more() -> None:
 
 
 def test_without_a_quorum_controllers_name_none(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Brokers name a broker, as ever."""
+    """Brokers report a live broker as the controller."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Kill(3000), Kill(3001))
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
@@ -282,7 +282,7 @@ def test_without_a_quorum_controllers_name_none(simulated_kafka: MakeSimulatedCl
 
 
 def test_controllers_describe_the_cluster_since_3_7(simulated_kafka: MakeSimulatedCluster) -> None:
-    """By the finalized level, not by what they run."""
+    """The finalized level decides, not the release."""
     cluster = simulated_kafka(KRaft("3.9", levels={"metadata.version": 14}))
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
     refused = ask(cluster.broker(3000).address, request, role="controller")
@@ -295,22 +295,22 @@ def test_controllers_describe_the_cluster_since_3_7(simulated_kafka: MakeSimulat
 
 
 def test_the_last_answer_to_an_operator_is_returned(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Scripts need no client of their own."""
+    """A test gets the answer without a client."""
     cluster = simulated_kafka(KRaft("4.2"))
     assert cluster.apply(UpdateFeatures({"group.version": 9})).error_code == 95
     assert cluster.apply(upgrade({"group.version": 1}), Tick(1)) is None
 
 
 def test_faults_of_single_answers_work_as_on_any_fake_broker(simulated_kafka: MakeSimulatedCluster) -> None:
-    """What the simulation does not simulate can still go wrong."""
+    """Fake faults work in a simulated cluster."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.broker(3).error_once(7)
     assert [broker.failure.kind for broker in fg.discover(cluster.bootstrap).missing] == ["REQUEST_TIMED_OUT"]
     assert not fg.discover(cluster.bootstrap).missing
 
 
-def test_passwords_are_asked_for(simulated_kafka: MakeSimulatedCluster) -> None:
-    """As of every fake cluster."""
+def test_passwords_are_required(simulated_kafka: MakeSimulatedCluster) -> None:
+    """Passwords work as in a fake cluster."""
     cluster = simulated_kafka(KRaft("4.2", brokers=1), passwords={"ann": "secret"})
     config = {
         "bootstrap.servers": cluster.bootstrap,
@@ -323,7 +323,7 @@ def test_passwords_are_asked_for(simulated_kafka: MakeSimulatedCluster) -> None:
 
 
 def test_librdkafka_finds_the_brokers_that_are_up(simulated_kafka: MakeSimulatedCluster) -> None:
-    """A fenced one is not listed."""
+    """A fenced broker is not listed."""
     cluster = simulated_kafka(KRaft("3.9"))
     cluster.apply(Stop(2))
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
@@ -331,7 +331,7 @@ def test_librdkafka_finds_the_brokers_that_are_up(simulated_kafka: MakeSimulated
 
 
 def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSimulatedCluster) -> None:
-    """The whole upgrade of an operator, by a client that shares no code with us."""
+    """A whole upgrade by a client that shares no code with featuregate."""
     cluster = simulated_kafka(KRaft("3.9"))
     cluster.apply(*(Roll(node, "4.2") for node in EVERYBODY))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
@@ -347,7 +347,7 @@ def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSi
 
 
 def test_a_cluster_with_zookeeper_is_served_too(simulated_kafka: MakeSimulatedCluster) -> None:
-    """kafka-python sees the lowest and the highest finalized level, and a broker that ends by itself is gone."""
+    """kafka-python gets both finalized levels, and a broker that died is not listed."""
     cluster = simulated_kafka(ZooKeeper("v1-v2"))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     try:

@@ -1,4 +1,4 @@
-"""The generation of ZooKeeper, section by section of KIP-584."""
+"""Clusters with ZooKeeper, section by section of KIP-584."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rolled(start: ZooKeeper | ZooKeeperCluster, build: str) -> ZooKeeperCluster:
 
 
 def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
-    """Return what an operator is told of an update of one feature; None where it was made."""
+    """Return the error message of an update of one feature; None if it was made."""
     response = apply(cluster, event).response
     assert response.error_code == 0
     (result,) = response.results
@@ -67,13 +67,13 @@ def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
 
 
 def test_kip_584_status_case_1_new_cluster_bootstrap() -> None:
-    """A new cluster finalizes all that is supported, at once."""
+    """A new cluster finalizes all supported levels at once."""
     assert NEW.create().features == FeaturesNode(0, enabled=True, levels={GROUP: (1, 2)})
     assert ZooKeeper("2.8").create().features == FeaturesNode(0, enabled=True, levels={})
 
 
 def test_kip_584_status_case_2_cluster_upgrade() -> None:
-    """With an old protocol the node is disabled and empty; with a newer one it is enabled, and nothing is finalized."""
+    """With an old protocol the node is disabled and empty; with a newer one it is enabled, without levels."""
     before = ZooKeeper("old-protocol").create()
     assert before.features == FeaturesNode(0, enabled=False, levels={})
     upgraded = rolled(before, "v1-v2")
@@ -82,7 +82,7 @@ def test_kip_584_status_case_2_cluster_upgrade() -> None:
 
 
 def test_kip_584_status_case_3_cluster_downgrade() -> None:
-    """Back at an old protocol, the node is disabled, and what was finalized is gone; the version goes on."""
+    """With an old protocol again, the node is disabled, and its levels are gone; its version still rises."""
     cluster = after(NEW)
     down = rolled(cluster, "old-protocol")
     assert down.features == FeaturesNode(1, enabled=False, levels={})
@@ -90,7 +90,7 @@ def test_kip_584_status_case_3_cluster_downgrade() -> None:
 
 
 def test_the_status_follows_the_controller_alone() -> None:
-    """Other brokers at another protocol leave it as it is."""
+    """Brokers with another protocol do not change it."""
     mixed = after(NEW, Roll(2, "old-protocol"), Roll(3, "old-protocol"))
     assert mixed.controller_id == 1
     assert mixed.features.enabled
@@ -98,7 +98,7 @@ def test_the_status_follows_the_controller_alone() -> None:
 
 
 def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
-    """Nor where their own protocol is too old to read it."""
+    """Brokers whose protocol is too old to read it report none either."""
     assert ZooKeeper("old-protocol").create().node_state(1).epoch == -1
     assert ZooKeeper("old-protocol").create().node_state(1).supported == {}
     mixed = after(NEW, Roll(3, "old-protocol"))
@@ -107,7 +107,7 @@ def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
 
 
 def test_an_operator_is_refused_where_versioning_is_disabled() -> None:
-    """As a whole, by the controller's own protocol."""
+    """The controller refuses the whole request, by its own protocol."""
     response = apply(ZooKeeper("old-protocol").create(), upgrade({GROUP: 1})).response
     assert (response.error_code, response.error_message) == (INVALID_REQUEST, "Feature versioning system is disabled.")
 
@@ -181,12 +181,12 @@ VALIDATIONS = [
 
 @pytest.mark.parametrize(("cluster", "event", "message"), VALIDATIONS)
 def test_kip_584_validations(cluster: ZooKeeperCluster, event: UpdateFeatures, message: str | None) -> None:
-    """The three cases that are allowed, and each refusal, in order."""
+    """The three allowed cases, and each refusal, in order."""
     assert told(cluster, event) == message
 
 
 def test_every_live_broker_must_support_the_level() -> None:
-    """One that is down does not count, unlike in KRaft; one that lacks the feature does."""
+    """A broker that is down does not count, unlike with KRaft; a broker without the feature does."""
     mixed = after(OLD, Roll(1, "v1-v2"), Roll(2, "v1-v2"))
     assert told(mixed, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
     assert told(after(mixed, Stop(3)), upgrade({GROUP: 2})) is None
@@ -195,7 +195,7 @@ def test_every_live_broker_must_support_the_level() -> None:
 
 
 def test_an_update_may_be_carried_out_in_part() -> None:
-    """Each result stands for itself, and the version rises once."""
+    """Each update has its own result, and the version rises once."""
     happened = apply(after(NEW), downgrade({GROUP: 1, "bogus": 1}))
     assert happened.response.results == (
         FeatureResult(feature=GROUP, error_message="NONE"),
@@ -205,13 +205,13 @@ def test_an_update_may_be_carried_out_in_part() -> None:
 
 
 def test_what_changes_nothing_writes_nothing() -> None:
-    """The version of the node stays."""
+    """The version of the node does not change."""
     cluster = after(NEW)
     assert apply(cluster, upgrade({GROUP: 7})).cluster == cluster
 
 
 def test_only_the_controller_is_asked() -> None:
-    """Brokers do not forward in this generation, and one that is down says nothing."""
+    """Brokers do not forward updates, and a broker that is down does not answer."""
     cluster = after(NEW, Stop(3))
     response = apply(cluster, UpdateFeatures({GROUP: 1}, 2, node_id=2)).response
     assert (response.error_code, response.error_message) == (
@@ -223,7 +223,7 @@ def test_only_the_controller_is_asked() -> None:
 
 
 def test_the_flag_of_v0_counts() -> None:
-    """It is what allows a downgrade."""
+    """The flag of v0 allows a downgrade."""
     update = FeatureUpdate(feature=GROUP, max_version_level=1, upgrade_type=2)
     happened = update_features(after(NEW), UpdateFeaturesRequest(updates=(update,)), 0)
     assert happened.response.results[0].error_code == 0
@@ -231,14 +231,14 @@ def test_the_flag_of_v0_counts() -> None:
 
 
 def test_one_update_is_in_flight_and_the_next_goes_by_what_it_left() -> None:
-    """Of two operators who both raise from 1 to 2, the second is told that it is 2 already."""
+    """Of two operators who raise the level from 1 to 2, the second is refused: the level is 2."""
     first = apply(UPGRADED, upgrade({GROUP: 2}))
     assert first.response.results[0].error_code == 0
     assert "from existing maxVersionLevel:2 to the same value" in told(first.cluster, upgrade({GROUP: 2}))
 
 
 def test_a_controller_that_does_not_read_back_what_it_wrote_says_that_it_failed() -> None:
-    """And yet it is written: who is told so must look."""
+    """The update is made although the answer is a failure, so the operator must check."""
     happened = apply(after(NEW, Lag(1)), downgrade({GROUP: 1}))
     (result,) = happened.response.results
     assert result.error_code == FEATURE_UPDATE_FAILED
@@ -250,7 +250,7 @@ def test_a_controller_that_does_not_read_back_what_it_wrote_says_that_it_failed(
 
 
 def test_the_first_build_that_deprecates_a_level_raises_the_minimum() -> None:
-    """To the highest minimum that any broker supports; old brokers that know the level go on."""
+    """The minimum rises to the highest one of a broker; old brokers that know the level keep running."""
     cluster = after(NEW, Roll(3, "v2"))
     assert cluster.features == FeaturesNode(1, enabled=True, levels={GROUP: (2, 2)})
     assert cluster.node_state(1).lowest == {GROUP: 2}
@@ -262,7 +262,7 @@ def test_the_first_build_that_deprecates_a_level_raises_the_minimum() -> None:
 
 
 def test_kip_584_protection_1_a_broker_validates_when_it_starts() -> None:
-    """Before it lists itself; one that does not support what is finalized ends."""
+    """The broker reads the levels before it registers, and ends if it does not support them."""
     cluster = after(NEW, Roll(3, "v1"))
     assert cluster.nodes[3].status == "died"
     assert cluster.nodes[3].reason == "level 2 of group_coordinator is finalized, and this broker supports 1-1"
@@ -272,14 +272,14 @@ def test_kip_584_protection_1_a_broker_validates_when_it_starts() -> None:
 
 
 def test_kip_584_protection_2_a_broker_validates_when_the_node_changes() -> None:
-    """One that hears late, and is too old, ends when it hears."""
+    """A lagging broker that is too old ends when it reads the level."""
     cluster = after(UPGRADED, HoldRegistrations(), Roll(3, "v1"), Lag(3), upgrade({GROUP: 2}))
     assert cluster.nodes[3].status == "running"
     assert after(cluster, CatchUp(3)).nodes[3].status == "died"
 
 
 def test_kip_584_race_of_an_incompatible_broker_step_by_step() -> None:
-    """E1: it starts and lists itself; E2: a level is finalized that it lacks, before the controller hears of E1."""
+    """E1: the broker registers; E2: the controller finalizes a level that it lacks before it processes E1."""
     began = after(UPGRADED, Stop(3), HoldRegistrations())
     e1 = after(began, Start(3, "v1"), Lag(3))
     assert (e1.nodes[3].status, e1.advertised[3], e1.queued) == ("running", {GROUP: (1, 1)}, (3,))
@@ -296,13 +296,13 @@ def test_kip_584_race_of_an_incompatible_broker_step_by_step() -> None:
 
 
 def test_without_the_race_the_update_is_refused() -> None:
-    """The controller hears of the broker first."""
+    """The controller processes the registration first."""
     there = after(UPGRADED, Roll(3, "v1"))
     assert told(there, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
 
 
 def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
-    """A compatible broker is simply known later."""
+    """A compatible broker is only listed later."""
     held = after(UPGRADED, HoldRegistrations(), Join(4, "v1-v2"))
     assert 4 not in held.listed_brokers
     assert 4 in after(held, ReleaseRegistrations()).listed_brokers
@@ -315,7 +315,7 @@ def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
 
 
 def test_a_broker_that_lags_tells_an_older_version() -> None:
-    """The version of the node is the epoch, by which clients tell old from new."""
+    """The version of the node is the epoch, by which clients order answers."""
     lagging = after(NEW, Lag(2), downgrade({GROUP: 1}))
     assert [(lagging.node_state(node).epoch, lagging.node_state(node).finalized[GROUP]) for node in (1, 2)] == [
         (1, 1),
@@ -326,7 +326,7 @@ def test_a_broker_that_lags_tells_an_older_version() -> None:
 
 
 def test_time_alone_moves_no_epoch() -> None:
-    """Unlike in KRaft."""
+    """Epochs rise only with writes, unlike with KRaft."""
     assert after(NEW, Tick(1000)).node_state(1).epoch == 0
     with pytest.raises(ScriptError, match="time does not go back"):
         after(NEW, Tick(-1))
@@ -334,7 +334,7 @@ def test_time_alone_moves_no_epoch() -> None:
 
 @pytest.mark.parametrize("event", [Kill(2), Pause(2), Partition((2,))])
 def test_a_session_outlives_its_broker_for_a_while(event) -> None:
-    """Eighteen seconds, in which the controller takes it for alive; then it is gone, until it is back."""
+    """It stays listed for eighteen seconds, and again after it is back."""
     gone = after(NEW, event)
     assert 2 in after(gone, Tick(35)).listed_brokers
     assert 2 not in after(gone, Tick(36)).listed_brokers
@@ -343,7 +343,7 @@ def test_a_session_outlives_its_broker_for_a_while(event) -> None:
 
 
 def test_the_controller_moves_when_it_is_gone() -> None:
-    """At once here, and to nobody where nobody is left."""
+    """Another broker becomes the controller at once, if one is left."""
     assert after(NEW, Stop(1)).controller_id == 2
     assert after(NEW, Partition((1,))).controller_id == 2
     assert after(NEW, *map(Kill, (1, 2, 3))).controller_id is None
@@ -351,7 +351,7 @@ def test_the_controller_moves_when_it_is_gone() -> None:
 
 
 def test_brokers_join_and_leave_and_clusters_are_rebuilt() -> None:
-    """As in KRaft."""
+    """The rules are those of KRaft."""
     assert sorted(after(NEW, Join(4, "v2")).listed_brokers) == [1, 2, 3, 4]
     assert sorted(after(NEW, Leave(2)).nodes) == [1, 3]
     with pytest.raises(ScriptError, match="there is a node 2 already"):
@@ -361,7 +361,7 @@ def test_brokers_join_and_leave_and_clusters_are_rebuilt() -> None:
 
 
 def test_builds_and_releases_have_names() -> None:
-    """One's own, those of the KIP, and releases of the catalog."""
+    """Builds of the test, those of the KIP, and releases of the catalog."""
     own = Build(
         release="2.8", broker_apis=release_build("2.8").broker_apis, controller_apis={}, supported={"txn": (1, 4)}
     )
@@ -373,8 +373,8 @@ def test_builds_and_releases_have_names() -> None:
         after(NEW, Stop(9))
 
 
-def test_what_happens_in_the_other_generation_only_is_an_error() -> None:
-    """Neither takes the other's events."""
+def test_an_event_of_the_other_kind_of_cluster_is_an_error() -> None:
+    """Each kind refuses the events of the other."""
     from featuregate.testing.simulator import KRaft  # noqa: PLC0415 - this one fact is about both
 
     with pytest.raises(ScriptError, match="cannot happen to a KRaftCluster"):
@@ -385,7 +385,7 @@ def test_what_happens_in_the_other_generation_only_is_an_error() -> None:
 
 
 def test_kip_584_use_case_from_t0_to_t5() -> None:
-    """The app switches at T3-4; neither stale brokers at T5 nor an operator's downgrade take that back."""
+    """The app switches at T3-4; neither stale brokers at T5 nor a downgrade revoke that."""
     app = App([f"feature:{GROUP}>=2"])
     (gate,) = app.sticky.values()
     t0 = after(OLD)
