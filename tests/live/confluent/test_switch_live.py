@@ -446,7 +446,7 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
         balance = ledger.settled()
     assert balance.exactly_once, balance
     assert [event.why for event in _of(app, TransactionAborted)] == [
-        "the consumer was polled within the transaction, whose messages come again for that"
+        "the consumer was polled within the transaction, whose messages come again"
     ]
 
 
