@@ -123,7 +123,9 @@ def _rollback(args: argparse.Namespace) -> int:
     if args.confirm is not None and args.confirm != args.group:
         raise CommandError(f"--confirm says {args.confirm!r}, but the group is {args.group!r}: nothing was changed")
     config, target = _clients_config(args), Model[args.to.upper()]
-    rollback = Rollback(config, args.group, to=target, latch_topic=_latch_topic(args, config), timeout=_seconds(args))
+    rollback = Rollback.connect(
+        config, args.group, to=target, latch_topic=_latch_topic(args, config), timeout=_seconds(args)
+    )
     for line in dangers(args.to, latch_in_topic=args.latch_topic is not None):
         print(line, file=sys.stderr)
     try:

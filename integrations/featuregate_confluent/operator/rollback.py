@@ -29,6 +29,9 @@ from featuregate_confluent.latch.marks import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Self
+
+    from confluent_kafka.admin import AdminClient
 
     from featuregate_confluent.client.group import GroupDescription
     from featuregate_confluent.client.latch_topic import LatchTopic
@@ -74,18 +77,22 @@ class Plan:
 
 
 class Rollback:
-    """The rollback of one group to a model.
+    """The rollback of one group to a model. :meth:`connect` makes one with clients of its own.
 
     Parameters
     ----------
-    config
-        Properties of a client, as confluent-kafka takes them; only those about the connection are used.
+    admin
+        Commits the offsets.
+    reader
+        Describes the group, and reads its offsets as they are.
+    stable
+        Reads its offsets once no transaction holds them.
     group
         The group.
     to
-        The model of which no committed offset shall exceed.
+        The highest model that a committed offset may say afterwards.
     latch_topic
-        The group's latch_topic, if it has one. Without it the members would read the old latch there.
+        The group's latch topic, if it has one. Without it the members would read the old latch there.
     timeout
         Seconds, for each step.
 
@@ -95,20 +102,37 @@ class Rollback:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], group: str, *, to: Model, latch_topic: LatchTopic | None, timeout: float
+        self,
+        admin: AdminClient,
+        reader: GroupReader,
+        stable: OffsetsReader,
+        *,
+        group: str,
+        to: Model,
+        latch_topic: LatchTopic | None,
+        timeout: float,
     ) -> None:
-        self._admin = clients.admin(config)
-        self._reader = GroupReader(config, group)
-        self._settled = OffsetsReader(config, group, isolation="read_committed")
+        self._admin = admin
+        self._reader = reader
+        self._stable = stable
         self._group = group
         self._to = to
         self._latch_topic = latch_topic
         self._timeout = timeout
 
+    @classmethod
+    def connect(
+        cls, config: Mapping[str, Any], group: str, *, to: Model, latch_topic: LatchTopic | None, timeout: float
+    ) -> Self:
+        """Make the clients for a rollback. Of ``config`` only the properties of the connection are used."""
+        stable = OffsetsReader(config, group, isolation="read_committed")
+        reader = GroupReader(config, group)
+        return cls(clients.admin(config), reader, stable, group=group, to=to, latch_topic=latch_topic, timeout=timeout)
+
     def close(self) -> None:
         """Hang up."""
         self._reader.close()
-        self._settled.close()
+        self._stable.close()
 
     def plan(self) -> Plan:
         """Look at the group, and say what would be changed.
@@ -123,7 +147,7 @@ class Rollback:
             Something could not be read.
         """
         seen = self._require_nobody()
-        offsets = self._settled_offsets()
+        offsets = self._stable_offsets()
         latch_in_topic = (
             self._latch_topic is not None and (self._latch_topic.read(self._timeout) or self._to) > self._to
         )
@@ -210,7 +234,7 @@ class Rollback:
             f"{_about_static(seen.members)}"
         )
 
-    def _settled_offsets(self) -> dict[Partition, TopicPartition]:
+    def _stable_offsets(self) -> dict[Partition, TopicPartition]:
         """Return what is committed, and refuse where a transaction holds any offset of the same topics.
 
         A partition whose very first offset is held is in no list of the group's: so all of each topic are asked for.
@@ -219,7 +243,7 @@ class Rollback:
         partitions = sorted(known | set(self._reader.input_partitions({topic for topic, _ in known}, self._timeout)))
         if not partitions:
             return {}
-        found = self._ask_settled(partitions, self._timeout)
+        found = self._ask_stable(partitions, self._timeout)
         if found is None:
             raise RollbackRefused(
                 f"an open transaction holds the offset of {named([self._one_held(partitions)])}, maybe of others too, "
@@ -229,10 +253,10 @@ class Rollback:
             )
         return found
 
-    def _ask_settled(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
+    def _ask_stable(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
         """Return what is committed; None where a transaction holds some of it, for the broker says so by no answer."""
         try:
-            return ask_until_answered(lambda left: self._settled.ask(partitions, _sort_out, left).result(), timeout)
+            return ask_until_answered(lambda left: self._stable.ask(partitions, _sort_out, left).result(), timeout)
         except GroupUnreadable as unread:
             if unread.error is None or unread.error.code() in TRANSIENT_ERRORS:
                 return None  # the group was read a moment ago: its coordinator is there
@@ -242,7 +266,7 @@ class Rollback:
         """Find a partition whose offset is held, by halves."""
         while len(partitions) > 1:
             half = partitions[: len(partitions) // 2]
-            partitions = half if self._ask_settled(half, _PROBE_SECONDS) is None else partitions[len(half) :]
+            partitions = half if self._ask_stable(half, _PROBE_SECONDS) is None else partitions[len(half) :]
         return partitions[0]
 
 

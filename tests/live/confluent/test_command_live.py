@@ -198,7 +198,7 @@ def test_a_group_that_moves_meanwhile_is_left_alone(kafka: LocalKafka, group: st
     consumer = joined(kafka, group)
     latch(kafka, group, consumer)
     consumer.close()
-    rollback = Rollback(kafka.client_config(), group, to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
+    rollback = Rollback.connect(kafka.client_config(), group, to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
     plan = rollback.plan()
     late = joined(kafka, group)
     late.commit(offsets=[TopicPartition(group, 0, 50, "fg1;model=v2|theirs")], asynchronous=False)

@@ -97,7 +97,7 @@ def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: di
     Who asks for the partition by its name is refused. READ on group and topic is enough for everything.
     """
     reader = GroupReader(alice, "billing")
-    rollback = Rollback(alice, "billing", to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
+    rollback = Rollback.connect(alice, "billing", to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
     with pytest.raises(GroupUnreadable, match="GROUP_AUTHORIZATION_FAILED"):
         reader.members(5)
     allow(kafka, ResourceType.GROUP, "billing", AclOperation.DESCRIBE)
