@@ -1,1 +1,1 @@
-"""Changes of finalized features: what a controller will say, who would be affected, and the client that sends them."""
+"""Changes of finalized features: predicted answers of the controller, affected gates, and the client."""

@@ -53,7 +53,7 @@ _WORDS: Final = {
     95: "The given update version was invalid.",
     96: "Unable to update finalized features due to an unexpected server error.",
 }
-"""What Kafka's own client says where the controller gives a code alone (``Errors.java``)."""
+"""The texts of Kafka's own client, where the controller answers with a code alone (``Errors.java``)."""
 
 
 class Admin:
@@ -117,7 +117,7 @@ class Admin:
         InvalidUpdate
             There is no update, or two of one feature.
         DiscoveryError
-            Nobody answered.
+            No broker answered.
         """
         wanted = checked(updates)
         return run_blocking(lambda: self.aplan(wanted, controllers=controllers, latched=latched))
@@ -180,7 +180,7 @@ class Admin:
         LevelsNotReached
             One does not, or is silent; the error names each.
         DiscoveryError
-            Nobody answered, to the end.
+            No broker answered, until the end.
         """
         return run_blocking(lambda: self.await_for_levels(levels, timeout))
 
@@ -210,7 +210,7 @@ class Admin:
     async def _look_until(self, levels: Mapping[str, int], seconds: float) -> View:
         """Look until every node shows the levels, or time is over; give the last look.
 
-        That nobody answers ends it no sooner: they may all be restarting. Raises `DiscoveryError` where nobody does at
+        It goes on while no broker answers: all may be restarting. Raises `DiscoveryError` where none does at
         the end.
         """
         import asyncio  # noqa: PLC0415 - see __init__

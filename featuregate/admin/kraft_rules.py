@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 CONTROLLERS_REGISTER_FROM: Final = 15
-"""``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers tell each other what they support."""
+"""``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers register what they support."""
 
 Release = tuple[int, ...]
 
@@ -62,14 +62,14 @@ RULES_CHANGED_IN: Final = (
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     _DOWNGRADE_NAMES_BOTH_FROM,
 )
-"""The releases whose controllers judge otherwise than those before, or say it otherwise."""
+"""The releases whose controllers judge by other rules than those before, or in other words."""
 
 _FIRST_WITH_FEATURE_RECORDS: Final = 4
 """``metadata.version`` 3.3-IV0, the lowest that controllers before 4.0 set."""
 LOWEST_FOR_FEATURES: Final = 7
 """``metadata.version`` 3.3-IV3, which 4.0 and newer ask for before any other feature."""
 _FEATURES_CAME_WITH: Final[Mapping[str, Release]] = {"share.version": (4, 1), "streams.version": (4, 1)}
-"""The features that controllers of 4.0 have never heard of."""
+"""The features that controllers of 4.0 do not know."""
 _NEEDS_OF_4_0: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {(KRAFT_VERSION, 1): {METADATA_VERSION: 21}}
 """What levels depended on in 4.0 alone."""
 _DISABLED: Final = (0, 0)
@@ -86,11 +86,11 @@ class Wanted(NamedTuple):
 
 
 class Node(NamedTuple):
-    """What one node said that it can run."""
+    """The levels that one node supports."""
 
     node_id: int | None
     supported: Mapping[str, tuple[int, int]] | None
-    """Feature to the lowest and highest level. None: nobody knows, for the reason in ``unknown_because``."""
+    """Feature to the lowest and highest level. None: unknown, for the reason in ``unknown_because``."""
     unknown_because: str = ""
     """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
 
@@ -110,15 +110,15 @@ class Controller:
     unregistered: tuple[int, ...] = ()
     """The ids of voters that never registered."""
     levels: Mapping[str, int] | None
-    """Feature to finalized level, as the controller counts it; what is absent is 0. None: nobody told."""
+    """Feature to finalized level, as the controller counts it; an absent feature is at 0. None: unknown."""
 
     def level(self, feature: str) -> int | None:
-        """Return the finalized level of a feature; None where nobody told."""
+        """Return the finalized level of a feature; None: unknown."""
         return None if self.levels is None else self.levels.get(feature, 0)
 
 
 class Objection(NamedTuple):
-    """What one rule says against an update."""
+    """The objection of one rule to an update."""
 
     judgement: Literal["refused", "unknown"]
     text: str
@@ -126,7 +126,7 @@ class Objection(NamedTuple):
 
 
 def objections(wanted: Wanted, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
-    """Yield what the rules say against an update, in the order in which the controller tries them.
+    """Yield the objections to an update, in the order in which the controller tries them.
 
     The controller stops at the first that refuses. ``proposed`` holds the levels as they would be if everything in the
     request was done.

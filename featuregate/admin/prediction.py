@@ -1,4 +1,4 @@
-"""What a controller will say to an update of one feature, by its own rules and in its own words. Pure.
+"""Predict the answer of a controller to updates, by its own rules and in its own words. Pure.
 
 The rules are in :mod:`featuregate.admin.kraft_rules` and :mod:`featuregate.admin.zookeeper_rules`. This module applies
 them to what was seen of a cluster. Where that leaves more than one possibility, it tries each of them: an update is
@@ -53,7 +53,7 @@ class ClusterState:
     """What is known of a cluster before an update."""
 
     finalized: Mapping[str, int] | None
-    """Feature to level; what is absent is 0. None: nobody told."""
+    """Feature to level; an absent feature is at 0. None: unknown."""
     finalized_min: Mapping[str, int] = field(default_factory=dict)
     """Feature to the lowest level that the cluster still serves, where it is above 1 (KIP-584, with ZooKeeper)."""
     brokers: tuple[BrokerAnswer, ...]
@@ -67,7 +67,7 @@ class ClusterState:
 
     @classmethod
     def of(cls, brokers: View | None, controllers: View | None) -> ClusterState:
-        """Put together what brokers and controllers said; either may not have been asked."""
+        """Combine the views of brokers and of controllers; either may be missing."""
         told = [view for view in (controllers, brokers) if view is not None]
         epoch = [view for view in told if view.epoch >= 0]
         spoken = [view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(told)]
@@ -82,7 +82,7 @@ class ClusterState:
 
     @property
     def active(self) -> BrokerAnswer | None:
-        """What the active controller said; None where it was not asked."""
+        """The answer of the active controller; None where it was not asked."""
         return next((node for node in self.controllers if node.node_id == self.leader), None)
 
     @property
@@ -132,7 +132,7 @@ class ClusterState:
             return tuple(sorted(known, reverse=True))
         newest = max(filter(None, map(_release_of, self.brokers)), default=RULES_CHANGED_IN[-1])
         kept = [release for release in RULES_CHANGED_IN if self._may_follow(release)]
-        # Controllers are most often of the release of the brokers; whoever is rolled later follows older rules.
+        # Controllers are most often of the release of the brokers; one that is rolled later follows older rules.
         likeliest = sorted(
             kept or RULES_CHANGED_IN, key=lambda release: (release > newest, -RULES_CHANGED_IN.index(release))
         )
@@ -179,16 +179,16 @@ class ClusterState:
             yield {**self.finalized, KRAFT_VERSION: level}
 
     def level(self, feature: str) -> int | None:
-        """Return the finalized level of a feature; None where nobody told."""
+        """Return the finalized level of a feature; None: unknown."""
         return None if self.finalized is None else self.finalized.get(feature, 0)
 
 
 class Prediction(NamedTuple):
-    """What the controller will say to one update."""
+    """The predicted answer of the controller to one update."""
 
     update: Update
     current: int | None
-    """The level now; None where nobody told."""
+    """The level now; None: unknown."""
     judgement: Judgement
     text: str
     """The controller's words where it refuses; why that is unknown where it is; empty where it accepts."""
@@ -284,6 +284,6 @@ def _node_of(answer: BrokerAnswer) -> Node:
 
 
 def _release_of(answer: BrokerAnswer) -> Release | None:
-    """Return the release of a node by the newest ``metadata.version`` that it supports; None where it tells none."""
+    """Return the release of a node by the newest ``metadata.version`` that it supports; None where it reports none."""
     found = answer.supported.get(METADATA_VERSION)
     return release_of_level(found[1]) if found and found[1] > 0 else None

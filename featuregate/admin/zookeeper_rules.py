@@ -34,11 +34,11 @@ class ZooKeeperController:
     brokers: tuple[Node, ...]
     """The brokers that it knows, itself included."""
     levels: Mapping[str, tuple[int, int]] | None
-    """Feature to the finalized minimum and maximum. None: nobody told."""
+    """Feature to the finalized minimum and maximum. None: unknown."""
 
 
 def objections(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
-    """Yield what the rules say against an update, in the order in which the controller tries them.
+    """Yield the objections to an update, in the order in which the controller tries them.
 
     The controller stops at the first that refuses.
     """
@@ -48,13 +48,13 @@ def objections(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Obje
         yield from _deletion(wanted, controller)
         return
     if controller.levels is None:
-        yield _NOBODY_TELLS
+        yield _LEVELS_UNKNOWN
     elif wanted.feature in controller.levels:
         yield from _wrong_move(wanted, *controller.levels[wanted.feature])
     yield from _supported(wanted, controller)
 
 
-_NOBODY_TELLS: Final = Objection("unknown", "no node tells what is finalized")
+_LEVELS_UNKNOWN: Final = Objection("unknown", "no node tells what is finalized")
 
 
 def _deletion(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
@@ -65,7 +65,7 @@ def _deletion(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objec
             "true in the request.",
         )
     elif controller.levels is None:
-        yield _NOBODY_TELLS
+        yield _LEVELS_UNKNOWN
     elif wanted.feature not in controller.levels:
         yield Objection("refused", "Can not delete non-existing finalized feature.")
 

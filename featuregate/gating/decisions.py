@@ -1,4 +1,4 @@
-"""What a view says of a requirement, and why, broker by broker. Pure.
+"""Whether a view meets a requirement, and why, broker by broker. Pure.
 
 There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst counts, of ``a | b`` the best, where
 ``closed`` is worse than ``unknown`` and that is worse than ``open``. ``unknown`` never opens anything.
@@ -44,7 +44,7 @@ class Staleness(NamedTuple):
     """Why a view, or its levels alone, are too old to prove anything. Each is a sentence, None where it is fresh."""
 
     view: str | None = None
-    """Nothing in the view counts: no broker has answered for too long, or nobody asks any more."""
+    """Nothing in the view counts: no broker has answered for too long, or polling has ended."""
     levels: str | None = None
     """Conditions on features do not count: brokers answer, and none reports the levels of the view any more."""
 
@@ -66,7 +66,7 @@ class Decision:
     policy: str = ""
     """Of the gate; empty where there is none."""
     held: str | None = None
-    """Why a sticky gate stays open although the view does not say so; None where the verdict stands."""
+    """Why a sticky gate stays open although the view does not prove it; None where the verdict stands."""
 
     @classmethod
     def unseen(cls, requirement: Requirement, *, policy: str = "") -> Decision:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileLatchStore", "LatchStore", "document_of", "kept_from", "kept_in"]
+__all__ = ["FileLatchStore", "LatchStore", "latch_document", "latch_state_from", "read_latch_file"]
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -49,7 +49,7 @@ class LatchStore(Protocol):
         ...
 
     def save(self, state: LatchState) -> LatchState:
-        """Join ``state`` with what is there, and return the joined record once it is durable.
+        """Join ``state`` with what is there, and return the joined state once it is durable.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class FileLatchStore:
             return None
         except OSError as error:
             raise LatchStoreError(path, error.strerror or str(error)) from error
-        except _Damage:
+        except _Corrupt:
             with self._turn(cluster_id):
                 return _read_or_set_aside(path, cluster_id)
 
@@ -122,12 +122,12 @@ class FileLatchStore:
             raise LatchStoreError(path, error.strerror or str(error)) from error
 
 
-class _Damage(Exception):
-    """A file does not hold what we write."""
+class _Corrupt(Exception):
+    """A file does not hold what `FileLatchStore` writes."""
 
 
-def kept_in(path: Path) -> LatchState:
-    """Return what one file of a :class:`FileLatchStore` holds. The file stays as it is and where it is, damaged or not.
+def read_latch_file(path: Path) -> LatchState:
+    """Return what one file of a :class:`FileLatchStore` holds. The file stays as it is, also where it is corrupt.
 
     Raises
     ------
@@ -138,8 +138,8 @@ def kept_in(path: Path) -> LatchState:
     """
     try:
         return _parse(path)
-    except _Damage as damage:
-        raise LatchStoreError(path, f"damaged ({damage})") from damage
+    except _Corrupt as problem:
+        raise LatchStoreError(path, f"damaged ({problem})") from problem
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -160,9 +160,9 @@ def _parse(path: Path) -> LatchState:
         version = document["schema_version"]
         if type(version) is int and version > SCHEMA_VERSION:
             raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
-        return kept_from(document)
+        return latch_state_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _Damage(f"{type(error).__name__}: {error}") from error
+        raise _Corrupt(f"{type(error).__name__}: {error}") from error
 
 
 def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
@@ -170,12 +170,12 @@ def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
         return _read(path, cluster_id)
     except FileNotFoundError:
         return None
-    except _Damage as damage:
-        raise LatchStoreCorrupt(path, _set_aside(path), str(damage)) from damage
+    except _Corrupt as problem:
+        raise LatchStoreCorrupt(path, _set_aside(path), str(problem)) from problem
 
 
 def _set_aside(path: Path) -> Path:
-    """Keep a damaged file under a free name: an operator may still read the latches in it."""
+    """Rename a corrupt file: an operator may still read the latches in it."""
     number = 1
     while (aside := path.with_suffix(f".damaged-{number}")).exists():
         number += 1
@@ -204,11 +204,11 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _to_text(state: LatchState) -> str:
-    return json.dumps({"about": ABOUT, **document_of(state)}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({"about": ABOUT, **latch_document(state)}, indent=2, ensure_ascii=False) + "\n"
 
 
-def document_of(state: LatchState) -> dict[str, Any]:
-    """Give a record as plain JSON-able values, by schema version 1."""
+def latch_document(state: LatchState) -> dict[str, Any]:
+    """Return the state as plain JSON-able values, by schema version 1."""
     gates = [
         {
             "gate": latched.gate,
@@ -226,8 +226,8 @@ def document_of(state: LatchState) -> dict[str, Any]:
     }
 
 
-def kept_from(document: Any) -> LatchState:
-    """Build the record from parsed JSON.
+def latch_state_from(document: Any) -> LatchState:
+    """Build the state from parsed JSON.
 
     Raises
     ------

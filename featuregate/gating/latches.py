@@ -55,7 +55,7 @@ class LatchState:
     """The levels and gates that one cluster has shown so far. Levels never fall, and gates are never removed."""
 
     cluster_id: str | None = None
-    """``None``: the cluster did not tell (before 0.10.1, or a bootstrap broker list)."""
+    """``None``: the cluster has none (before 0.10.1), or a bootstrap broker list is used."""
     levels: Mapping[str, int] = field(default_factory=dict)
     """The highest finalized level ever seen of each feature."""
     gates: Mapping[LatchKey, LatchedGate] = field(default_factory=dict)

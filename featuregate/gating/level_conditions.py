@@ -1,4 +1,4 @@
-"""What a view says of a condition on a feature, and why. Pure."""
+"""Whether a view meets a condition on a feature, and why. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Final = 3
 def judge_level(
     view: View, condition: FeatureAtLeast | FeatureServes, old_levels: str | None
 ) -> tuple[Verdict, list[Reason]]:
-    """Let the cluster decide, and brokers tell what they have heard of it, those that could not run it first.
+    """Return the verdict of the cluster, with the reasons of each broker; those that cannot run the level come first.
 
     ``old_levels`` says why the levels of the view prove nothing any more; None where they do.
     """

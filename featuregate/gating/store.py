@@ -170,13 +170,13 @@ class Store:
             return {gate.name: gate.pin() for gate in self.gates()}
 
     def gates(self) -> list[Gate]:
-        """Return the gates that somebody still holds, by name. Takes no lock: health checks and log lines ask it."""
+        """Return the gates that the app still references, by name. Takes no lock, for health checks and log lines."""
         held = (reference() for reference in self._gates.valuerefs())
         return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
 
     def listen(self, listener: OnChange) -> Callable[[], None]:
         """Call ``listener`` on each change from now on; returns what takes it off again."""
-        place = object()  # the same listener may be told twice, and each time be taken off by itself
+        place = object()  # the same listener may be registered twice, and each registration removed by itself
         self._listeners[place] = listener
 
         def off() -> None:

@@ -25,7 +25,7 @@ class Reason(NamedTuple):
     address: str | None
     """``host:port``; None for the cluster as a whole."""
     verdict: Verdict
-    """What it contributes. Of a feature that is the cluster's verdict, for brokers only repeat what they have heard."""
+    """What it contributes. For a feature it is the verdict of the cluster: brokers only repeat what they were sent."""
     text: str
     """A sentence for people."""
 

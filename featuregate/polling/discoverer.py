@@ -85,7 +85,7 @@ class Discoverer:
         names every broker; then only ApiVersions is sent, which brokers answer before authentication.
     cluster_id
         The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers
-        tell no id, and latches belong to one: ``latch_store`` needs it there. A cluster with another id is refused.
+        have no id, and latches belong to one: ``latch_store`` needs it there. A cluster with another id is refused.
     exclude_apis
         API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
         ``featuregate.exclude.apis``: see :func:`featuregate.requirements.excluded_apis`. Gates do not count them as
@@ -310,7 +310,7 @@ class Discoverer:
         Raises
         ------
         DiscoveryError
-            Nobody answered.
+            No broker answered.
         RefreshTimedOut
             No poll has ended in time.
         """

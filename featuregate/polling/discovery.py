@@ -1,7 +1,7 @@
-"""One look at a cluster: ask every broker once, and merge what they say.
+"""Ask every broker of a cluster once, and merge the answers.
 
 The front door names these functions, and must be cheap to import: asyncio, sockets and the reading of
-configurations come in when somebody asks.
+configurations are imported at the first call.
 """
 
 from __future__ import annotations
@@ -61,6 +61,6 @@ def discover(
     ConfigError
         A property that is used here has a value that cannot be used.
     DiscoveryError
-        Nobody answered; the error carries the cause of each.
+        No broker answered; the error carries the cause of each.
     """
     return run_blocking(lambda: adiscover(config, timeout=timeout, broker_list=broker_list))

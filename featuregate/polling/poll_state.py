@@ -44,7 +44,7 @@ class PollState:
     """Of the view; ``epoch_reported`` is the highest that a broker has just reported."""
     epoch_reported: int = -1
     closed: bool = False
-    """Nobody polls any more."""
+    """Whether polling has ended for good."""
     vanished_since: dict[tuple[str | None, int], float] = field(default_factory=dict)
     """Brokers that were listed and are not any more, by cluster id and node id."""
 
@@ -98,7 +98,7 @@ class PollState:
         """
         known = before.brokers if before is not None and before.cluster_id == cluster_id else ()
         gone = {b.node_id: b for b in known if b.node_id is not None and b.node_id not in listed and not registered}
-        # Whoever is listed in either kind of list is there: its time begins anew when it vanishes again.
+        # A broker in either kind of list is there: its time begins anew when it vanishes again.
         since = {node_id: self.vanished_since.get((cluster_id, node_id), now) for node_id in gone}
         self.vanished_since = {
             (cluster_id, node_id): at for node_id, at in since.items() if now - at < self.forget_after
@@ -136,7 +136,7 @@ class PollState:
             return Staleness(view="this discoverer has been closed", levels=self._old_levels())
         age = self.age(now)
         if age is not None and age > self.stale_after:
-            return Staleness(view=f"nobody has answered for {age:.0f} s", levels=self._old_levels())
+            return Staleness(view=f"no broker has answered for {age:.0f} s", levels=self._old_levels())
         return Staleness(levels=old) if (old := self._old_levels()) else FRESH
 
     def _old_levels(self) -> str | None:
@@ -169,7 +169,7 @@ class PollState:
         age = self.age(now)
         reasons = []
         if self.stale(now):
-            reasons.append(f"nobody has answered for {age:.0f} s (stale after {self.stale_after:.0f} s)")
+            reasons.append(f"no broker has answered for {age:.0f} s (stale after {self.stale_after:.0f} s)")
         old_levels = self._old_levels()
         if old_levels is not None:
             reasons.append(old_levels)

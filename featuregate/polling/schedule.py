@@ -34,7 +34,7 @@ def next_delay(
         A random number in [0, 1), which becomes a tenth of jitter either way.
     fresh_for
         Seconds for which the view can still prove something; ``None`` where it cannot. The next poll comes before
-        the view is stale, and while nobody answers at that moment, so that gates learn of it.
+        the view is stale, and while no broker answers at that moment, so that gates learn of it.
     """
     if failures:
         start, cap = min(BACKOFF_START, interval), max(BACKOFF_CAP, interval)

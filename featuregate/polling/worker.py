@@ -67,7 +67,7 @@ class Worker:
         import asyncio  # noqa: PLC0415 - see in_task
 
         if self._task is not None and self._thread is None:
-            # Not by awaiting the task: its cancellation could not be told from that of who waits here.
+            # Not by awaiting the task: its cancellation would look like that of the caller.
             await asyncio.wait([self._task])
 
     def alive(self) -> bool:
@@ -95,7 +95,7 @@ class Worker:
 
     def _call_in_loop(self, function: Callable[[], object]) -> None:
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed, so there is nobody to call
+            with suppress(RuntimeError):  # the loop is closed, so nothing runs there
                 self._loop.call_soon_threadsafe(function)
 
     def _in_thread(self) -> None:

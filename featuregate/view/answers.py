@@ -40,7 +40,7 @@ _FEATURES_FROM: Final = 3
 
 
 class FrozenMap(Mapping[K, V]):
-    """A mapping that nobody changes. Hashable and picklable, unlike ``types.MappingProxyType``; equal to a dict."""
+    """An immutable mapping. Hashable and picklable, unlike ``types.MappingProxyType``; equal to a dict."""
 
     __slots__ = ("_content", "_hash")
 
@@ -95,7 +95,7 @@ class SupportedRange(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a broker said nothing that can be used."""
+    """Why a broker gave no usable answer."""
 
     kind: str
     """For programs: the name of our error (``TimedOut``), Kafka's name of its error code (``REBOOTSTRAP_REQUIRED``),
@@ -106,7 +106,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAnswer:
-    """What one broker said to ApiVersions, or why it said nothing. A silent broker is data, not an exception."""
+    """The answer of one broker to ApiVersions, or why there is none. A silent broker is data, not an exception."""
 
     node_id: int | None
     """None where only the address is known: in a bootstrap broker list."""
@@ -114,22 +114,22 @@ class BrokerAnswer:
     port: int
     role: Role = "broker"
     api_ranges: Mapping[int, ApiRange] = FrozenMap()
-    """By API key, as the broker said it. Brokers that say the same share one object once they are merged."""
+    """By API key, as the broker reports it. Brokers that report the same share one object once they are merged."""
     supported: Mapping[str, SupportedRange] = FrozenMap()
-    """By feature name, as the broker said it."""
+    """By feature name, as the broker reports it."""
     finalized: Mapping[str, int] = FrozenMap()
     """By feature name, the highest finalized level (``MaxVersionLevel``, all that Kafka's own client keeps), above 0.
     Means nothing while ``epoch`` is negative."""
     finalized_min: Mapping[str, int] = FrozenMap()
-    """By feature name, the lowest finalized level (``MinVersionLevel``), as the broker said it. What it means is told
-    by :attr:`deprecated_below`."""
+    """By feature name, the lowest finalized level (``MinVersionLevel``), as the broker reports it; see
+    :attr:`deprecated_below`."""
     epoch: int = -1
     """The order of ``finalized``; -1 for unknown."""
     asked_version: int | None = None
     """The version of ApiVersions that was answered. Below 3 there are no features; 3 hides supported features whose
     minimum is 0 (KAFKA-17011)."""
     answered_at: float = 0.0
-    """Seconds since the Unix epoch, by the clock of who asked."""
+    """Seconds since the Unix epoch, by the clock of this machine."""
     failure: Failure | None = None
 
     def __post_init__(self) -> None:
@@ -155,7 +155,7 @@ class BrokerAnswer:
 
     @property
     def hides_features(self) -> bool:
-        """Whether a feature may be supported though ``supported`` does not say so: asked at a version below 4."""
+        """Whether a feature may be supported though ``supported`` lacks it: the broker was asked below version 4."""
         return self.asked_version is not None and _FEATURES_FROM <= self.asked_version < _ALL_SUPPORTED_FROM
 
     @property
@@ -188,7 +188,7 @@ class BrokerAnswer:
         return ApiRange(lowest, said.max) if lowest <= said.max else None
 
     def can_run(self, feature: str) -> SupportedRange | None:
-        """Return the levels of a feature that this broker can run, None if it does not say that it can run any."""
+        """Return the levels of a feature that this broker can run, None if it does not report any."""
         said = self.supported.get(feature)
         if said is None or said.max < max(said.min, 0):
             return None

@@ -124,7 +124,7 @@ def _brokers(was: View, now: View) -> Iterator[Difference]:
 
 
 def _lag(view: View, broker: BrokerAnswer) -> list[str]:
-    """Tell the levels of which a broker has not heard the news."""
+    """Yield the levels that a broker reports from before the last change."""
     levels = [f"{name} {_level(name, level)}" for name, level in lagging(view, broker).items()]
     lowest = [f"{name} from {_level(name, level)} on" for name, level in lagging_min(view, broker).items()]
     return levels + lowest

@@ -49,7 +49,7 @@ class View:
     """
 
     cluster_id: str | None
-    """None: the cluster did not tell (before 0.10.1), or nobody was asked (a bootstrap broker list)."""
+    """None: the cluster has none (before 0.10.1), or no broker was asked for it (a bootstrap broker list)."""
     role: Role = "broker"
     """Whose answers these are. Brokers and controllers are merged apart."""
     epoch: int = -1
@@ -69,7 +69,7 @@ class View:
     """Where the list of brokers came from."""
     controller_id: int | None = None
     seen_at: float = 0.0
-    """Seconds since the Unix epoch, by the clock of who asked."""
+    """Seconds since the Unix epoch, by the clock of this machine."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finalized", above_zero(self.finalized))
@@ -107,7 +107,7 @@ class View:
     def level(self, feature: str) -> int | None:
         """Return the finalized level of a feature: 0 where it is absent, None where that is unknown.
 
-        Unknown means that no broker has ever reported an epoch: Kafka before 2.7, or nobody finalized anything.
+        Unknown means that no broker has ever reported an epoch: Kafka before 2.7, or no finalized feature.
         """
         return None if self.epoch < 0 else self.finalized.get(feature, 0)
 
@@ -120,9 +120,9 @@ class View:
         return self.finalized_min.get(feature, 1) if level else level
 
     def feature(self, feature: str) -> SupportedRange | None:
-        """Return the levels that every broker which answered can run, None where one does not say that it can.
+        """Return the levels that every broker which answered can run, None where one of them does not report any.
 
-        A broker that was asked below ApiVersions v4 does not say so of features that start at 0.
+        A broker that was asked below ApiVersions v4 leaves out features that start at 0.
         """
         return self.supported.get(feature)
 
@@ -141,7 +141,7 @@ class View:
         return None if common is None else ClusterApiRange(common.min, common.max, incomplete=self.incomplete)
 
     def same_content(self, other: View) -> bool:
-        """Say whether two views tell the same, whatever their epochs, their times and who is the controller.
+        """Return whether two views have the same content: all but their epochs, times and controller.
 
         Of a broker that did not answer the kind of its failure counts, not its text, which may hold times too.
         """
@@ -270,7 +270,7 @@ def _recency(broker: BrokerAnswer) -> tuple[Any, ...]:
 
 
 def _supported(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[str, SupportedRange]:
-    # Most brokers say the same as others, so one speaks for all that do; and most polls find what the last one found.
+    # Most brokers answer alike, so one stands for all of them; and most polls find what the last one found.
     distinct = {broker.supported: broker for broker in answering}
     if before is not None and distinct.keys() == {broker.supported for broker in before.answering}:
         return before.supported
@@ -287,7 +287,7 @@ def _api_ranges(answering: Iterable[BrokerAnswer], before: View | None) -> Mappi
 def _common(
     distinct: Mapping[Mapping[K, R], BrokerAnswer], means: Callable[[BrokerAnswer, K], R | None], of: type[R]
 ) -> FrozenMap[K, R]:
-    """Intersect the ranges of all brokers, where each counts as what it means rather than as what it said."""
+    """Intersect the ranges of all brokers, each by its meaning rather than by its numbers."""
     common: dict[K, R] = {}
     for key in sorted(next(iter(distinct), ())):  # type: ignore[type-var]  # keys are all int, or all str
         ranges = [meant for broker in distinct.values() if (meant := means(broker, key)) is not None]
@@ -330,7 +330,7 @@ def broker_content(view: View, broker: BrokerAnswer) -> tuple[object, ...]:
 
 
 def lagging(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
-    """Return the levels that one broker reports and the cluster does not: it has not heard of the news yet."""
+    """Return the levels that one broker reports and the cluster does not: it has not learned of the change yet."""
     if broker.epoch < 0 or broker.finalized == view.finalized:
         return {}
     return {

@@ -392,9 +392,9 @@ def test_before_any_view_a_decision_is_unknown() -> None:
 )
 def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: Verdict) -> None:
     """It takes an open verdict back, and leaves others as they are."""
-    decision = as_unknown(evaluate(view(seen), TXN), "the view is fresh", "nobody has answered for 90 s")
+    decision = as_unknown(evaluate(view(seen), TXN), "the view is fresh", "no broker has answered for 90 s")
     assert (decision.verdict, decision.open) == (doubted, False)
-    assert decision.reasons[0] == ("the view is fresh", None, None, "unknown", "nobody has answered for 90 s")
+    assert decision.reasons[0] == ("the view is fresh", None, None, "unknown", "no broker has answered for 90 s")
 
 
 def test_doubt_about_a_held_decision_takes_the_hold_back() -> None:

@@ -410,7 +410,7 @@ def test_a_live_gate_closes_when_the_view_is_stale(new: FakeCluster) -> None:
         with pytest.raises(DiscoveryError):
             features.refresh(BOUND)
         assert not live.open
-        assert "nobody has answered" in str(live.decision)
+        assert "no broker has answered" in str(live.decision)
         assert sticky.open
         assert features.health()["status"] == "stale"
 

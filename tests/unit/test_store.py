@@ -188,12 +188,12 @@ def test_invariant_10_what_is_stale_proves_no_live_gate() -> None:
     live, sticky = add(store, name="live", policy="live"), add(store)
     store.update(view(broker()))
     events.clear()
-    age[0] = Staleness(view="nobody has answered for 200 s")
+    age[0] = Staleness(view="no broker has answered for 200 s")
     store.reevaluate()
     assert not live.open
     assert sticky.open
-    assert "nobody has answered for 200 s" in str(live.decision)
-    assert "nobody has answered for 200 s" in str(sticky.decision.held)
+    assert "no broker has answered for 200 s" in str(live.decision)
+    assert "no broker has answered for 200 s" in str(sticky.decision.held)
     assert [event.gate for event in events if isinstance(event, GateMoved)] == ["eos", "live"]
 
 

@@ -15,7 +15,7 @@ from featuregate.cli.requirement_text import requirement_of
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
-from featuregate.gating.latch_store import FileLatchStore, kept_in
+from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 
 if TYPE_CHECKING:
     import argparse
@@ -94,7 +94,7 @@ def _latch_state(place: Path, cluster_id: str) -> LatchState | None:
     """
     try:
         file = FileLatchStore(place).path(cluster_id) if place.is_dir() else place
-        state = kept_in(file)
+        state = read_latch_file(file)
     except FileNotFoundError as error:
         if error.filename == str(place):
             raise CommandError(f"argument --latches: {place}: {error.strerror}") from error

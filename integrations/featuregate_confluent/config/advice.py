@@ -220,7 +220,7 @@ def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> di
 
     Each advice has a sticky gate of ``features``, named ``advice-<name>``: with a latch store, what was once
     switched on stays on over restarts. What the app has set itself is never overridden, which is also how to turn one
-    off. Where nobody has answered yet, nothing is switched on: wait for ``features`` first.
+    off. Where no broker has answered yet, nothing is switched on: wait for ``features`` first.
 
     Raises
     ------

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Decision
 from featuregate.errors import ConfigError
-from featuregate.gating.latch_store import document_of as kept_document
-from featuregate.gating.latch_store import kept_from
+from featuregate.gating.latch_store import latch_document, latch_state_from
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
 from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinCorrupt
@@ -51,7 +50,7 @@ class BatchPin:
             "schema_version": SCHEMA_VERSION,
             "batch_id": self.batch_id,
             "snapshot": snapshot_document(self.snapshot),
-            "kept": [kept_document(kept) for kept in self.kept.values()],
+            "kept": [latch_document(kept) for kept in self.kept.values()],
         }
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
@@ -76,7 +75,7 @@ def _pin_from(document: Any) -> BatchPin:
     return BatchPin(
         batch_id=int(document["batch_id"]),
         snapshot=snapshot_from(document["snapshot"]),
-        kept=_by_cluster(kept_from(each) for each in document["kept"]),
+        kept=_by_cluster(latch_state_from(each) for each in document["kept"]),
     )
 
 

@@ -147,7 +147,7 @@ def test_an_old_view_opens_no_new_gate(day_old: Discoverer, policy: Policy) -> N
     assert view is not None
     pin = next_pin(None, 0, view, [day_old.gate("tv2", TV2, policy=policy)], at=1.0)
     assert pin.snapshot.opened == {"tv2": False}
-    assert "nobody has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
+    assert "no broker has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
     assert pin.kept[str(view.cluster_id)].gates == {}
 
 
@@ -158,7 +158,7 @@ def test_an_old_view_holds_a_latch_of_the_query_open(day_old: Discoverer) -> Non
     pin = next_pin(before, 1, view, [day_old.gate("tv2", TV2)], at=1.0)
     assert pin.snapshot.opened == {"tv2": True}
     assert pin.snapshot.held == ("tv2",)
-    assert "nobody has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
+    assert "no broker has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
 
 
 def test_a_batch_of_a_closed_session_is_refused() -> None:
