@@ -1,7 +1,7 @@
 """An exactly-once Spark job, small and complete: copies a topic, whatever happens to tasks, drivers and brokers.
 
-Each record keeps its key and value, and says in headers where it came from. SIGTERM or SIGINT stops the job; started
-again with the same checkpoint and query name, it goes on where it was, and writes nothing twice.
+Each record keeps its key and value, and gets headers that say where it came from. SIGTERM or SIGINT stops the job.
+Restarted with the same checkpoint and query name, it continues where it was, and writes nothing twice.
 
 .. code-block:: console
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 HELP = """\
 Copy a topic by a streaming query, exactly once: for readers of committed data each record is there once, though tasks
-are tried again, drivers die and brokers restart. SIGTERM and SIGINT stop it, sent to spark-submit or to the Python
-driver; what it was writing comes first when it is started again with the same --checkpoint and --query.\
+are retried, drivers die and brokers restart. SIGTERM and SIGINT stop it, sent to spark-submit or to the Python driver;
+after a restart with the same --checkpoint and --query it completes the batch that it was writing.\
 """
 EXAMPLE = """\
 example:
   spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 examples/spark_job/exactly_once.py \\
       --bootstrap localhost:9092 --input orders --output copies --checkpoint /var/lib/copies --query copies
 
-exit codes: 0 stopped by a signal, 1 it cannot go on (standard error says why), 2 wrong usage; a signal before Spark has
-begun, and SIGKILL, end it with 128 and the signal's number\
+exit codes: 0 stopped by a signal, 1 failed (standard error says why), 2 wrong usage; a signal before Spark has
+started, and SIGKILL, end it with 128 and the signal's number\
 """
 
 
@@ -49,41 +49,43 @@ def parse_arguments() -> argparse.Namespace:
         description=HELP, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     what = parser.add_argument_group("what to copy")
-    what.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers to begin with")
+    what.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="bootstrap brokers")
     what.add_argument("--input", required=True, metavar="TOPIC", help="the topic to read")
     what.add_argument("--output", required=True, metavar="TOPIC", help="the topic to write")
-    who = parser.add_argument_group("which query this is: both stay over restarts")
-    who.add_argument("--checkpoint", required=True, metavar="DIR", help="where Spark notes how far it is")
-    who.add_argument("--query", required=True, metavar="NAME", help="what the sink's ids and its group begin with")
+    who = parser.add_argument_group("the query: keep both over restarts")
+    who.add_argument("--checkpoint", required=True, metavar="DIR", help="the folder of Spark's checkpoint")
+    who.add_argument("--query", required=True, metavar="NAME", help="the prefix of transactional ids, and the group")
     how = parser.add_argument_group("how")
-    how.add_argument("--trigger-ms", type=int, default=1000, metavar="N", help="between two batches (default: 1000)")
+    how.add_argument(
+        "--trigger-ms", type=int, default=1000, metavar="N", help="milliseconds between two batches (default: 1000)"
+    )
     how.add_argument("--shards", type=int, metavar="N", help="tasks that write a batch (default: one for each core)")
-    how.add_argument("--max-per-batch", type=int, metavar="N", help="records of a batch, at the most")
-    how.add_argument("--verbose", action="store_true", help="log what happens, on standard error")
+    how.add_argument("--max-per-batch", type=int, metavar="N", help="maximum records of a batch")
+    how.add_argument("--verbose", action="store_true", help="log events to standard error")
     return parser.parse_args()
 
 
 def inputs(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
-    """Read the input's committed records, with headers that say where each is."""
+    """Read the input's committed records, with headers that say where each came from."""
     reading = spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.bootstrap)
     reading = reading.option("subscribe", options.input).option("startingOffsets", "earliest")
     reading = reading.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
     if options.max_per_batch:
         reading = reading.option("maxOffsetsPerTrigger", str(options.max_per_batch))
     rows = reading.load()
-    place = [("fg.topic", rows["topic"]), ("fg.partition", rows["partition"]), ("fg.offset", rows["offset"])]
+    origin = [("fg.topic", rows["topic"]), ("fg.partition", rows["partition"]), ("fg.offset", rows["offset"])]
     headers = f.array(
         *[
             f.struct(f.lit(name).alias("key"), column.cast("string").cast("binary").alias("value"))
-            for name, column in place
+            for name, column in origin
         ]
     )
-    theirs = f.coalesce(rows["headers"], f.array().cast("array<struct<key:string,value:binary>>"))
-    return rows.select("key", "value", f.concat(theirs, headers).alias("headers"))
+    headers_before = f.coalesce(rows["headers"], f.array().cast("array<struct<key:string,value:binary>>"))
+    return rows.select("key", "value", f.concat(headers_before, headers).alias("headers"))
 
 
 def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQuery:
-    """Begin the query."""
+    """Start the query."""
     sink = features.kafka_sink(options.query, options.output, shards=options.shards)
     writing = inputs(features.spark, options).writeStream.queryName(options.query).foreachBatch(sink)
     writing = writing.option("checkpointLocation", options.checkpoint)
@@ -95,7 +97,7 @@ def run(spark: SparkSession, options: argparse.Namespace, stop: StopSignals) -> 
     with FeatureSession(spark, options.bootstrap) as features:
         query = start(features, options)
         try:
-            # In short steps: Python handles no signal while Java waits.
+            # In short intervals: Python handles no signal while Java waits.
             while not stop.received and not query.awaitTermination(0.2):
                 pass
         except StreamingQueryException:
@@ -105,7 +107,7 @@ def run(spark: SparkSession, options: argparse.Namespace, stop: StopSignals) -> 
 
 
 def main() -> int:
-    """Run until a signal comes, and say why where it cannot."""
+    """Run until a signal arrives; print an error in one line."""
     options = parse_arguments()
     logging.basicConfig(level=logging.ERROR, format="%(asctime)s %(message)s")
     if options.verbose:

@@ -1,6 +1,6 @@
-"""Which apps may switch now: a topic of what apps need, joined with what the cluster has finalized.
+"""Which apps may switch now: the needs of apps in a topic, joined with the finalized levels of the cluster.
 
-A record's key is the name of an app; its value is what the app needs, as ``{"feature": "group.version", "level": 1}``.
+A record's key is the name of an app; its value is the need of the app, as ``{"feature": "group.version", "level": 1}``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ready(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """Give each app, what it needs, the level that there is, and whether that is enough."""
+    """Return each app, the level that it needs, the finalized level, and whether that is enough."""
     spark.dataSource.register(KafkaFeatures)
     levels = (
         spark.read.format("kafka_features")

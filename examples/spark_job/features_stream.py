@@ -1,4 +1,4 @@
-"""An audit trail: whenever what the cluster can do changes, the levels of its features go into a table."""
+"""An audit trail: at each change of the cluster, the levels of its features are written to a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def trail(spark: SparkSession, bootstrap: str, table: str, checkpoint: str) -> StreamingQuery:
-    """Begin to write each change. ``level`` never falls; ``reported_level`` shows a downgrade."""
+    """Start to write each change. ``level`` never falls; ``reported_level`` shows a downgrade."""
     spark.dataSource.register(KafkaFeatures)
     changes = (
         spark.readStream.format("kafka_features")

@@ -1,8 +1,8 @@
-"""A stream from Kafka to Kafka that moves with its cluster, one micro-batch at a time.
+"""A stream from Kafka to Kafka that follows its cluster, one micro-batch at a time.
 
 Two things are gated. Records are compressed with zstd once every broker knows it; and they are written in a new format
-once ``--new-format-when`` holds, here as an upper-case text. Each micro-batch goes by its pin: when Spark replays it
-after a crash, it is written as it was the first time, whatever the cluster has become, and no later batch goes back.
+once ``--new-format-when`` holds, here as an upper-case text. Each micro-batch uses its pin: when Spark replays it after
+a crash, it is written as the first time, whatever the cluster has become, and no later batch goes back.
 
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 --py-files featuregate.zip \
         gated_stream.py --bootstrap localhost:9092 --input orders --output orders-out --checkpoint /data/orders
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def old_format(value: bytes | None) -> bytes | None:
-    """Write a value as ever."""
+    """Return the value in the old format."""
     return value
 
 
 def new_format(value: bytes | None) -> bytes | None:
-    """Write a value as only new consumers read it."""
+    """Return the value in a format that only new consumers read."""
     return None if value is None else value.decode().upper().encode()
 
 
@@ -43,7 +43,7 @@ class Writer:
         self.to_kafka = {"kafka.bootstrap.servers": bootstrap, "topic": topic}
 
     def __call__(self, df: DataFrame, batch_id: int, pin: Snapshot) -> None:
-        """Write a batch: all its tasks are told the same."""
+        """Write a batch, with the same decisions in all of its tasks."""
         options = {**self.to_kafka, "kafka.compression.type": "zstd" if pin["zstd"].open else "none"}
         formatted = udf(pin.guard("new-format", fallback=old_format)(new_format), "binary")
         rows = df.select(col("key"), formatted(col("value")).alias("value"))

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def old_path(number: int) -> str:
-    """Do it as ever."""
+    """Process a number the old way."""
     return f"{number} the old way"
 
 
 def new_path(number: int) -> str:
-    """Do it as the new cluster allows."""
+    """Process a number as the new cluster allows."""
     return f"{number} the new way"
 
 

@@ -1,0 +1,163 @@
+"""Pinned micro-batches without Spark: what is written before a batch runs, and what a replay reads."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_spark import PinCorrupt, PinError, WrongCheckpoint, WrongPython
+from featuregate_spark.pins.batches import PinnedBatches
+from featuregate_spark.pins.pin import BatchPin
+from featuregate_spark.watch import Observation, Watch
+
+if TYPE_CHECKING:
+    from featuregate import View
+    from featuregate_spark import Snapshot
+
+HIGH = release_view("4.2")
+LOW = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1)
+NO_FEATURE = "ModuleNotFoundError: No module named 'featuregate'"
+
+
+class Files(dict[str, str]):
+    """The files of a checkpoint, in memory."""
+
+    def read(self, name: str) -> str | None:
+        return self.get(name)
+
+    def write(self, name: str, text: str) -> str:
+        return self.setdefault(name, text)
+
+    def names(self, folder: str) -> list[str]:
+        return [name.removeprefix(f"{folder}/") for name in self if name.startswith(f"{folder}/")]
+
+    def exists(self, name: str) -> bool:
+        return name in self
+
+    def delete(self, name: str) -> None:
+        self.pop(name, None)
+
+
+def checkpoint(*batches: int) -> Files:
+    """Return the files of a checkpoint in which Spark has written the offsets of these batches."""
+    return Files({f"offsets/{batch_id}": "" for batch_id in batches})
+
+
+class Driver:
+    """One process that runs batches of a query, and what it has seen and done."""
+
+    def __init__(self, files: Files, view: View = HIGH) -> None:
+        self.pins: list[Snapshot] = []
+        self.events: list[Any] = []
+        gate = StaticFeatures(view).gate("tv2", "transaction.version>=2")
+        watch = cast("Watch", SimpleNamespace(observe=lambda: Observation(view, (gate,))))
+        self.batches = PinnedBatches(
+            lambda _df, _batch_id, pin: self.pins.append(pin),
+            checkpoint="/checkpoint",
+            watch=watch,
+            open_files=lambda _spark, _checkpoint: files,
+            emit=self.events.append,
+        )
+
+    def run(self, batch_id: int) -> Snapshot:
+        """Run a batch, and return its pin."""
+        self.batches(frame(), batch_id)
+        return self.pins[-1]
+
+
+def frame() -> Any:
+    """Return the DataFrame of a batch, as far as a pin looks at it."""
+    context = SimpleNamespace(getLocalProperty=lambda _name: "query", pythonExec="python")
+    spark = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda _name: "2"))
+    return SimpleNamespace(sparkSession=spark)
+
+
+def test_a_pin_is_written_before_the_function_is_called() -> None:
+    """Otherwise a crash in the function would let the replay decide anew (P4)."""
+    files = checkpoint(0)
+    driver = Driver(files)
+    driver.batches._function = lambda *_: driver.pins.append(BatchPin.from_json(files["featuregate/pin-0"]).snapshot)
+    assert driver.run(0)["tv2"].open
+
+
+def test_a_replay_in_a_new_process_gets_the_pin_of_the_first_run() -> None:
+    """Though the cluster has changed; the event says that it is a replay."""
+    files = checkpoint(0)
+    first, replay = Driver(files), Driver(files, LOW)
+    assert first.run(0) == replay.run(0)
+    assert [each.replayed for each in (*first.events, *replay.events)] == [False, True]
+
+
+def test_a_new_process_starts_with_the_latches_of_the_newest_pin() -> None:
+    """Other files in the folder are ignored."""
+    files = checkpoint(0, 9, 10)
+    Driver(files).run(9)
+    files |= {"featuregate/pin-x": "", "featuregate/notes": "", "featuregate/pin-0": "old"}
+    pin = Driver(files, LOW).run(10)
+    assert (pin["tv2"].open, pin.held) == (True, ("tv2",))
+
+
+def test_a_pin_is_deleted_when_spark_no_longer_retains_its_batch() -> None:
+    """The session keeps two batches."""
+    files = checkpoint(0, 1, 2)
+    driver = Driver(files)
+    for batch_id in range(3):
+        driver.run(batch_id)
+    assert files.names("featuregate") == ["pin-1", "pin-2"]
+
+
+def test_a_pin_that_cannot_be_deleted_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch is done, and continues."""
+
+    def delete(_self: Files, _name: str) -> None:
+        raise PinError("no rights")
+
+    monkeypatch.setattr(Files, "delete", delete)
+    with caplog.at_level(logging.WARNING, logger="featuregate.spark"):
+        Driver(checkpoint(5)).run(5)
+    assert "an old pin was not deleted: no rights" in caplog.text
+
+
+def test_another_folder_is_refused() -> None:
+    """Its offsets are not those of the query."""
+    with pytest.raises(WrongCheckpoint, match=r"/checkpoint has no offsets of batch 4, which runs now"):
+        Driver(checkpoint(3)).run(4)
+
+
+def test_a_corrupt_pin_stops_the_batch() -> None:
+    """The error says which file, and what an operator can do."""
+    files = checkpoint(3)
+    files["featuregate/pin-3"] = "{"
+    driver = Driver(files)
+    with pytest.raises(PinCorrupt, match=r"featuregate/pin-3 beside the checkpoint cannot be read: .*delete it"):
+        driver.run(3)
+    assert not driver.pins
+
+
+def test_a_worker_that_cannot_run_featuregate_is_named() -> None:
+    """Spark's error has it in a Java trace; any other error is the app's own."""
+    driver = Driver(checkpoint(0))
+    for error, kind in ((RuntimeError(NO_FEATURE), WrongPython), (ZeroDivisionError(), ZeroDivisionError)):
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        driver.batches._function = fail
+        with pytest.raises(kind):
+            driver.run(0)
+
+
+def test_batches_travel_without_the_state_of_their_process() -> None:
+    """On Spark Connect another process runs them, and reads the newest pin itself."""
+    driver = Driver(checkpoint(0))
+    driver.run(0)
+    state = driver.batches.__getstate__()
+    assert (state["_files"], state["_newest"]) == (None, None)
+    assert pickle.loads(pickle.dumps(driver.pins[0])) == driver.pins[0]
