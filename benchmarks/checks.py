@@ -12,7 +12,7 @@ import featuregate as fg
 from featuregate.gating.gates import Gate
 from featuregate.gating.store import Store
 from featuregate.view.answers import ApiRange, BrokerAnswer
-from featuregate.view.cluster_view import merge
+from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

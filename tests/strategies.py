@@ -20,10 +20,12 @@ from featuregate.requirements import (
     Requirement,
 )
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from featuregate.view.cluster_view import View
 
 FEATURES = ("group.version", "metadata.version", "kraft.version", "brand.new.version")
 KEYS = (0, 1, 28, 999)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from featuregate.view.cluster_view import merge
+from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource, Role

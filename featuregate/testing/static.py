@@ -17,7 +17,7 @@ from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-from featuregate.view.cluster_view import merge
+from featuregate.view.merging import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, deaf, view
@@ -11,7 +12,10 @@ from strategies import views
 
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.changes import differences
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.merging import merge
+
+if TYPE_CHECKING:
+    from featuregate.view.cluster_view import View
 
 
 def told(before: View, after: View) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, deaf, view
@@ -15,7 +16,10 @@ from featuregate import catalog
 from featuregate.gating.decisions import Decision, Verdict, as_unknown, evaluate
 from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.merging import merge
+
+if TYPE_CHECKING:
+    from featuregate.view.cluster_view import View
 
 TXN = Api("TxnOffsetCommit") >= 3
 GROUP = Feature("group.version") >= 1

@@ -20,7 +20,8 @@ from featuregate.testing import StaticFeatures
 from featuregate.testing.simulator import KRaft, Roll, ZooKeeper, apply, upgrade, view_of
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.changes import differences
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.cluster_view import View
+from featuregate.view.merging import merge
 
 GROUP = "group_coordinator"
 

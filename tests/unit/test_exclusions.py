@@ -27,10 +27,12 @@ from featuregate.requirements import (
 )
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, BrokerAnswer
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from featuregate.view.cluster_view import View
 
 PRODUCE = 0
 

@@ -12,7 +12,8 @@ from strategies import broker_answers, cluster_ids, times, views
 
 from featuregate.errors import UnknownApi
 from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
-from featuregate.view.cluster_view import ClusterApiRange, View, merge
+from featuregate.view.cluster_view import ClusterApiRange, View
+from featuregate.view.merging import merge
 
 
 def answer(node_id: int | None = 1, host: str = "b", **said: object) -> BrokerAnswer:

@@ -12,7 +12,8 @@ from strategies import views
 
 from featuregate.errors import ViewJsonError
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.cluster_view import View
+from featuregate.view.merging import merge
 
 WHOLE = merge(
     [

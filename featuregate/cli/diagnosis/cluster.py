@@ -10,7 +10,7 @@ from featuregate.cli.diagnosis.findings import Finding
 from featuregate.cli.tables import runs
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
-from featuregate.view.cluster_view import merge
+from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

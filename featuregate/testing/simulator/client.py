@@ -20,7 +20,7 @@ from featuregate.errors import (
 from featuregate.net.probe import ProbeResult
 from featuregate.sources.brokers import broker_answer
 from featuregate.testing.fakes.answers import ClusterMembers, ServerSession
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.merging import merge
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import FrameReader
 from featuregate.wire.sasl import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from featuregate.testing.fakes.answers import NodeState
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.cluster_view import View
     from featuregate.wire.session import Event
 
 __all__ = ["PASSWORD", "ListedBrokers", "address_of", "fetch_broker_list", "probe", "view_of"]

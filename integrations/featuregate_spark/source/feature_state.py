@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.gating.latches import LatchState, advance
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
-from featuregate.view.cluster_view import merge
+from featuregate.view.merging import merge
 from featuregate_spark.errors import OffsetCorrupt
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ what a view keeps of it, which possibilities that leaves, and in which order a c
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from held_plans import INVALID_UPDATE_VERSION, Said, answers_of, held_to, request_of
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -30,7 +32,10 @@ from featuregate.testing.simulator import (
     upgrade,
 )
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-from featuregate.view.cluster_view import View, merge
+from featuregate.view.merging import merge
+
+if TYPE_CHECKING:
+    from featuregate.view.cluster_view import View
 
 KRAFT_RELEASES = ("3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 UPDATE_FEATURES = 57

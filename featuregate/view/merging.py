@@ -1,0 +1,140 @@
+"""Merge the answers of brokers into one view. Pure; the order of the answers never matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
+from featuregate.view.cluster_view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from featuregate.roles import BrokerListSource, Role
+
+__all__ = ["merge"]
+
+K = TypeVar("K")
+R = TypeVar("R", ApiRange, SupportedRange)
+
+
+def merge(
+    answers: Iterable[BrokerAnswer],
+    *,
+    cluster_id: str | None,
+    controller_id: int | None = None,
+    broker_list: BrokerListSource = "cluster",
+    role: Role = "broker",
+    previous: View | None = None,
+    seen_at: float,
+) -> View:
+    """Merge the answers of all known brokers of a cluster, in any order, with the view before.
+
+    - Finalized levels, lowest and highest, are those of the highest epoch, ``previous`` included if it is of the same
+      cluster and role. At an equal epoch a new answer beats ``previous``, because controllers may change content
+      without a new epoch (``kraft.version``); among new ones the later beats the earlier, then the higher node id. A
+      negative epoch never enters. Another cluster id starts afresh; no id (Kafka before 0.10.1) equals no id only.
+    - API ranges and supported ranges are intersections over the brokers that answered. What one of them lacks is
+      absent, and so is what has no version in common.
+    - Answers of the other role are left out. Of two answers from one node at one address, one counts: that which
+      answered, then the later.
+    - Brokers that answer alike share the objects that hold their answers, with ``previous`` too, so a view of 1,000
+      brokers of one release holds their 75 API ranges once.
+
+    Parameters
+    ----------
+    answers
+        One for each known broker, silent ones included.
+    seen_at
+        Seconds since the Unix epoch.
+    """
+    before = previous if previous is not None and (previous.cluster_id, previous.role) == (cluster_id, role) else None
+    brokers = _known(answers, role, before)
+    answering = [broker for broker in brokers if broker.answered]
+    epoch, finalized, finalized_min = _newest(answering, before)
+    return View(
+        cluster_id=cluster_id,
+        role=role,
+        epoch=epoch,
+        finalized=finalized,
+        finalized_min=finalized_min,
+        supported=_supported(answering, before),
+        api_ranges=_api_ranges(answering, before),
+        brokers=brokers,
+        broker_list=broker_list,
+        controller_id=controller_id,
+        seen_at=seen_at,
+    )
+
+
+def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> tuple[BrokerAnswer, ...]:
+    """Take one answer for each broker, sorted, and let equal content be one object."""
+    by_place: dict[tuple[int | None, str, int], BrokerAnswer] = {}
+    for answer in answers:
+        if answer.role == role:
+            place = answer.node_id, answer.host, answer.port
+            other = by_place.setdefault(place, answer)
+            by_place[place] = other if other is answer else max(other, answer, key=_preference)
+    pool: dict[object, Any] = {}
+    for broker in before.brokers if before else ():
+        pool |= {said: said for said in (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min)}
+    chosen = sorted(by_place.values(), key=lambda b: (b.node_id is None, b.node_id or 0, b.host, b.port))
+    return tuple(_shared(broker, pool) for broker in chosen)
+
+
+def _preference(answer: BrokerAnswer) -> tuple[bool, float, int, str]:
+    """Order answers of one broker. The text breaks ties, so that the order of answers cannot."""
+    return answer.answered, answer.answered_at, answer.epoch, repr(answer)
+
+
+def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:
+    return replace(
+        broker,
+        api_ranges=pool.setdefault(broker.api_ranges, broker.api_ranges),
+        supported=pool.setdefault(broker.supported, broker.supported),
+        finalized=pool.setdefault(broker.finalized, broker.finalized),
+        finalized_min=pool.setdefault(broker.finalized_min, broker.finalized_min),
+    )
+
+
+def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
+    reporting = [broker for broker in answering if broker.epoch >= 0]
+    newest = max(reporting, key=_recency, default=None)
+    if before is not None and before.epoch >= 0 and (newest is None or newest.epoch < before.epoch):
+        return before.epoch, before.finalized, before.finalized_min
+    return (newest.epoch, newest.finalized, newest.deprecated_below) if newest else (-1, FrozenMap(), FrozenMap())
+
+
+def _recency(broker: BrokerAnswer) -> tuple[Any, ...]:
+    node_id = -1 if broker.node_id is None else broker.node_id
+    return broker.epoch, broker.answered_at, node_id, broker.host, broker.port
+
+
+def _supported(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[str, SupportedRange]:
+    # Most brokers answer alike, so one stands for all of them; and most polls find what the last one found.
+    distinct = {broker.supported: broker for broker in answering}
+    if before is not None and distinct.keys() == {broker.supported for broker in before.answering}:
+        return before.supported
+    return _common(distinct, BrokerAnswer.can_run, SupportedRange)
+
+
+def _api_ranges(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[int, ApiRange]:
+    distinct = {broker.api_ranges: broker for broker in answering}
+    if before is not None and distinct.keys() == {broker.api_ranges for broker in before.answering}:
+        return before.api_ranges
+    return _common(distinct, BrokerAnswer.serves, ApiRange)
+
+
+def _common(
+    distinct: Mapping[Mapping[K, R], BrokerAnswer], means: Callable[[BrokerAnswer, K], R | None], of: type[R]
+) -> FrozenMap[K, R]:
+    """Intersect the ranges of all brokers, each by its meaning rather than by its numbers."""
+    common: dict[K, R] = {}
+    for key in sorted(next(iter(distinct), ())):  # type: ignore[type-var]  # keys are all int, or all str
+        ranges = [meant for broker in distinct.values() if (meant := means(broker, key)) is not None]
+        if len(ranges) == len(distinct):
+            met = of(max(each.min for each in ranges), min(each.max for each in ranges))
+            if met.min <= met.max:
+                common[key] = met
+    return FrozenMap(common)
