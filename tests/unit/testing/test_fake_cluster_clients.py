@@ -23,15 +23,6 @@ def test_librdkafka_finds_every_broker(fake_kafka: FakeCluster) -> None:
     assert (found.cluster_id, found.topics) == (fake_kafka.cluster_id, {})
 
 
-def test_librdkafka_describes_the_cluster(fake_kafka: FakeCluster) -> None:
-    """It gets the cluster id and the nodes."""
-    admin = AdminClient({"bootstrap.servers": fake_kafka.bootstrap})
-    future = admin.describe_cluster(request_timeout=20)
-    described = future.result(20)
-    assert described.cluster_id == fake_kafka.cluster_id
-    assert sorted(node.id for node in described.nodes) == [1, 2, 3]
-
-
 def test_librdkafka_logs_in_with_a_password() -> None:
     """SASL/PLAIN works with other clients."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
@@ -56,19 +47,6 @@ def test_kafka_python_describes_the_cluster(fake_kafka: FakeCluster) -> None:
         admin.close()
     assert described["cluster_id"] == fake_kafka.cluster_id
     assert [broker["broker_id"] for broker in described["brokers"]] == [1, 2, 3]
-
-
-def test_kafka_python_reads_the_features() -> None:
-    """It gets the supported and finalized levels and the epoch."""
-    with FakeCluster(
-        brokers=1, supported={"group.version": (0, 1)}, finalized={"group.version": 1}, epoch=42
-    ) as cluster:
-        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-        try:
-            features = admin.describe_features()
-        finally:
-            admin.close()
-    assert features == {"group.version": {"supported": (0, 1), "finalized": (1, 1), "finalized_epoch": 42}}
 
 
 def test_kafka_python_speaks_to_a_cluster_of_2_4() -> None:

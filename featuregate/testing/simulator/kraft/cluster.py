@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.kraft_rules import ALL_OR_NOTHING_FROM, CONTROLLERS_REGISTER_FROM
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION
 from featuregate.testing.fakes.answers import NodeState
 from featuregate.testing.simulator.cluster_base import ClusterBase
-from featuregate.testing.simulator.kraft.controller import ControllerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,20 +63,11 @@ class KRaftCluster(ClusterBase):
         """The active controller."""
         return self.active
 
-    @cached_property
-    def controller_state(self) -> ControllerState:
-        """What the active controller decides by. There must be an active controller."""
-        assert self.active is not None
-        return ControllerState(
-            node_id=self.active,
-            build=self.build(self.active),
-            voters=self.voters,
-            brokers=self.registered,
-            controllers=self.controllers,
-            connected={voter: self.build(voter).supported for voter in self.voters if self._connected(voter)},
-            levels=self.history[-1].levels,
-            kraft_version=self.kraft_version,
-        )
+    @property
+    def connected_voters(self) -> Mapping[int, Mapping[str, tuple[int, int]]]:
+        """For each other voter that the active controller has a connection to, the levels that it supports."""
+        others = (voter for voter in self.voters if voter != self.active)
+        return {voter: self.build(voter).supported for voter in others if self.reaches_controller(self.nodes[voter])}
 
     @property
     def listed_brokers(self) -> Mapping[int, bool]:
@@ -88,9 +77,6 @@ class KRaftCluster(ClusterBase):
     def reaches_controller(self, node: SimulatedNode) -> bool:
         """Return whether a node has a connection to the active controller."""
         return self.active is not None and node.alive and not self.partitioned(node.node_id, self.active)
-
-    def _connected(self, voter: int) -> bool:
-        return voter != self.active and self.reaches_controller(self.nodes[voter])
 
     def partitioned(self, one: int, other: int) -> bool:
         """Return whether the partition separates two nodes."""

@@ -6,7 +6,6 @@ Sources: ``FeatureControlManager.updateFeatures``, ``QuorumController.updateFeat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.kraft_rules import (
@@ -25,61 +24,16 @@ from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRespon
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.simulator.builds import Build
+    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
     from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
-    Ranges = Mapping[int, Mapping[str, tuple[int, int]]]
-
-__all__ = ["ControllerState", "UpdateAnswer", "answer_update"]
+__all__ = ["UpdateAnswer", "answer_update"]
 
 _REGISTRATIONS_FROM: Final = (3, 7)
 _INVALID_UPDATE_VERSION: Final = 95
 _WITH_RESULTS: Final = 1
 _DISABLED: Final = (0, 0)
 _FOR_ALL: Final = "The update failed for all features since the following feature had an error: "
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerState:
-    """What the active controller decides by."""
-
-    node_id: int
-    build: Build
-    voters: tuple[int, ...]
-    brokers: Ranges
-    """For each registered broker, including fenced ones, the levels that it supports."""
-    controllers: Ranges
-    """The same for registered controllers."""
-    connected: Ranges
-    """The same for the other voters that the controller has a connection to."""
-    levels: Mapping[str, int]
-    """The finalized levels in the metadata log."""
-    kraft_version: int
-    """The level at which the quorum runs. No metadata record holds it."""
-
-    @property
-    def controller(self) -> Controller:
-        """The same state, in the form that the rules read."""
-        release = self.build.numbers
-        registers = release >= _REGISTRATIONS_FROM
-        levels = self.levels
-        if release >= ALL_OR_NOTHING_FROM:
-            level = 0 if counts_kraft_version_as_0(release) else self.kraft_version
-            levels = {**levels, KRAFT_VERSION: level}
-        others = self.controllers if registers else self.connected
-        missing = set(self.voters) - {self.node_id, *others} if registers else ()
-        return Controller(
-            release=release,
-            own=Node(self.node_id, self.build.supported),
-            brokers=_nodes(self.brokers),
-            controllers=tuple(node for node in _nodes(others) if node.node_id != self.node_id),
-            unregistered=tuple(sorted(missing)),
-            levels=levels,
-        )
-
-
-def _nodes(ranges: Ranges) -> tuple[Node, ...]:
-    return tuple(Node(node_id, supported) for node_id, supported in sorted(ranges.items()))
 
 
 class UpdateAnswer(NamedTuple):
@@ -92,16 +46,18 @@ class UpdateAnswer(NamedTuple):
     """The new level of the quorum; ``None`` where it does not change."""
 
 
-def answer_update(state: ControllerState, request: UpdateFeaturesRequest, version: int) -> UpdateAnswer:
-    """Answer a request of this version. Where a request names a feature twice, the last update counts."""
+def answer_update(cluster: KRaftCluster, request: UpdateFeaturesRequest, version: int) -> UpdateAnswer:
+    """Answer a request of this version at the active controller. The last update of a feature counts."""
     updates = {update.feature: update for update in request.updates}
-    controller = state.controller
-    proposed = {**state.levels, **{feature: update.max_version_level for feature, update in updates.items()}}
+    assert cluster.active is not None
+    controller = _rules_controller(cluster, cluster.active)
+    requested = {feature: update.max_version_level for feature, update in updates.items()}
+    proposed = {**cluster.history[-1].levels, **requested}
     all_or_nothing = controller.release >= ALL_OR_NOTHING_FROM
     records, errors, kraft_version = dict[str, int](), dict[str, str | None](), None
     for feature in in_map_order(updates):
         wanted = Wanted(feature, updates[feature].max_version_level, _type_of(updates[feature], version))
-        errors[feature] = problem = _refusal(state, controller, wanted, proposed)
+        errors[feature] = problem = _refusal(cluster, controller, wanted, proposed)
         if problem is not None and all_or_nothing:
             # The quorum keeps the level that it has raised, although the controller refuses the request (seen: 4.1.1,
             # 4.2.0).
@@ -116,11 +72,33 @@ def answer_update(state: ControllerState, request: UpdateFeaturesRequest, versio
     return UpdateAnswer(response, {}, None) if request.validate_only else UpdateAnswer(response, records, kraft_version)
 
 
-def _refusal(state: ControllerState, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:
+def _rules_controller(cluster: KRaftCluster, active: int) -> Controller:
+    """Return the active controller of a cluster, in the form that the rules read."""
+    build, levels = cluster.build(active), cluster.history[-1].levels
+    registers = build.numbers >= _REGISTRATIONS_FROM
+    if build.numbers >= ALL_OR_NOTHING_FROM:
+        level = 0 if counts_kraft_version_as_0(build.numbers) else cluster.kraft_version
+        levels = {**levels, KRAFT_VERSION: level}
+    others = cluster.controllers if registers else cluster.connected_voters
+    return Controller(
+        release=build.numbers,
+        own=Node(active, build.supported),
+        brokers=_nodes(cluster.registered),
+        controllers=tuple(node for node in _nodes(others) if node.node_id != active),
+        unregistered=tuple(sorted(set(cluster.voters) - {active, *others})) if registers else (),
+        levels=levels,
+    )
+
+
+def _nodes(ranges: Mapping[int, Mapping[str, tuple[int, int]]]) -> tuple[Node, ...]:
+    return tuple(Node(node_id, supported) for node_id, supported in sorted(ranges.items()))
+
+
+def _refusal(cluster: KRaftCluster, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:
     """Return why the controller refuses an update, in its own words. For ``kraft.version``, ask the quorum too."""
     found = objections(wanted, controller, proposed)
     refused = next((objection.text for objection in found if objection.judgement == "refused"), None)
-    if refused is None and _raises_quorum(controller, wanted) and not _voters_support(state, wanted.level):
+    if refused is None and _raises_quorum(controller, wanted) and not _voters_support(cluster, wanted.level):
         return f"Invalid upgrade of {KRAFT_VERSION} to {wanted.level} because not all of the voters support it"
     return refused
 
@@ -133,10 +111,12 @@ def _raises_quorum(controller: Controller, wanted: Wanted) -> bool:
     return _belongs_to_quorum(controller, wanted.feature) and wanted.level != controller.level(KRAFT_VERSION)
 
 
-def _voters_support(state: ControllerState, level: int) -> bool:
-    """Return whether every voter reported to the leader that it supports a ``kraft.version``."""
-    supported = {**state.controllers, **state.connected, state.node_id: state.build.supported}
-    ranges = [supported.get(voter, {}).get(KRAFT_VERSION, _DISABLED) for voter in state.voters]
+def _voters_support(cluster: KRaftCluster, level: int) -> bool:
+    """Return whether every other voter reported to the leader that it supports a ``kraft.version``."""
+    supported = {**cluster.controllers, **cluster.connected_voters}
+    ranges = [
+        supported.get(voter, {}).get(KRAFT_VERSION, _DISABLED) for voter in cluster.voters if voter != cluster.active
+    ]
     return all(lowest <= level <= highest for lowest, highest in ranges)
 
 

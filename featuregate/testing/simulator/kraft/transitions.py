@@ -64,7 +64,7 @@ def update(
             return cluster, _not_controller(cluster, node)
     if cluster.active is None:
         return cluster, None
-    answer = answer_update(cluster.controller_state, request, version)
+    answer = answer_update(cluster, request, version)
     written = cluster
     for name, level in answer.records.items():
         written = _finalize(written, name, level)

@@ -75,11 +75,16 @@ class ZooKeeperCluster(ClusterBase):
         read = self.features if node.read_up_to is None else self.history[node.read_up_to]
         return read if read.enabled else None
 
+    def cached_levels(self, node_id: int) -> Mapping[str, tuple[int, int]]:
+        """Return the levels that a broker has read of ``/features``."""
+        read = self.cached(self.node(node_id))
+        return read.levels if read is not None else {}
+
     def node_state(self, node_id: int, role: Role = "broker") -> NodeState:  # noqa: ARG002 - there are only brokers
         """Return what a broker reports now."""
         node, build = self.node(node_id), self.build(node_id)
         read = self.cached(node)
-        levels = read.levels if read is not None else {}
+        levels = self.cached_levels(node_id)
         return NodeState(
             node_id=node_id,
             cluster_id=self.cluster_id,

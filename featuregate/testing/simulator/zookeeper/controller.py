@@ -13,8 +13,9 @@ from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
+    from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
     from featuregate.wire.update_features import FeatureUpdate
 
     Range = tuple[int, int]
@@ -39,29 +40,15 @@ class UpdateAnswer(NamedTuple):
     levels: Mapping[str, Range]
 
 
-def answer_update(
-    request: UpdateFeaturesRequest,
-    *,
-    existing: Mapping[str, Range],
-    own: Mapping[str, Range],
-    brokers: Iterable[Mapping[str, Range]],
-) -> UpdateAnswer:
-    """Answer a request, update by update: the controller may make some updates and refuse others.
+def answer_update(cluster: ZooKeeperCluster, request: UpdateFeaturesRequest) -> UpdateAnswer:
+    """Answer a request at the controller, update by update: it may make some updates and refuse others.
 
-    Parameters
-    ----------
-    request
-        With ``allowDowngrade`` read as :attr:`UpgradeType.SAFE_DOWNGRADE`.
-    existing
-        The finalized levels, as the controller has read them.
-    own
-        The levels that the controller itself supports.
-    brokers
-        The levels that each known broker supports, the controller included.
+    ``allowDowngrade`` of v0 is read as :attr:`UpgradeType.SAFE_DOWNGRADE`.
     """
-    controller = ZooKeeperController(
-        own=Node(None, own), brokers=tuple(Node(None, supported) for supported in brokers), levels=existing
-    )
+    assert cluster.controller_id is not None
+    own, existing = cluster.build(cluster.controller_id).supported, cluster.cached_levels(cluster.controller_id)
+    brokers = tuple(Node(None, cluster.advertised[broker]) for broker in cluster.listed_brokers)
+    controller = ZooKeeperController(own=Node(None, own), brokers=brokers, levels=existing)
     levels, results = dict(existing), []
     for update in request.updates:
         made = _answer_one(update, own, controller)

@@ -55,18 +55,14 @@ def update(
         return cluster, None
     if node_id != cluster.controller_id:
         return cluster, WRONG_CONTROLLER
-    node, build = cluster.node(node_id), cluster.build(node_id)
-    if not build.feature_versioning:
+    if not cluster.build(node_id).feature_versioning:
         return cluster, DISABLED
-    read = cluster.cached(node)
-    existing = read.levels if read is not None else {}
-    brokers = [cluster.advertised[broker] for broker in cluster.listed_brokers]
-    answer = answer_update(request, existing=existing, own=build.supported, brokers=brokers)
-    if answer.levels == existing:
+    answer = answer_update(cluster, request)
+    if answer.levels == cluster.cached_levels(node_id):
         return cluster, answer.response
     written = _with_consequences(_write(cluster, answer.levels))
     # A lagging controller never reads its change, and reports a failure although the change was made.
-    return written, as_failed(answer.response) if node.lagging else answer.response
+    return written, as_failed(answer.response) if cluster.node(node_id).lagging else answer.response
 
 
 # ------------------------------------------------------------------ events

@@ -111,82 +111,11 @@ def test_a_voter_that_never_registered_counts() -> None:
     )
 
 
-def test_the_direction_must_fit_the_upgrade_type() -> None:
-    """Lower needs a downgrade, higher an upgrade, and the same level takes either."""
-    assert told(NEW, upgrade({"transaction.version": 1})) == (
-        "Invalid update version 1 for feature transaction.version. Can't downgrade the version of this feature without "
-        "setting the upgrade type to either safe or unsafe downgrade."
-    )
-    lower = after(NEW, downgrade({"transaction.version": 1}))
-    assert told(lower, downgrade({"transaction.version": 2})) == (
-        "Invalid update version 2 for feature transaction.version. Can't downgrade to a newer version."
-    )
-    assert told(lower, upgrade({"transaction.version": 1})) is None
-    assert told(lower, downgrade({"transaction.version": 1}, unsafe=True)) is None
-
-
-# KIP-778, "Downgrades": "a downgrade is lossless if no level on the way changed records", safe or not.
-KIP_778_DOWNGRADES = [
-    ("3.9", 21, 19, False, None),
-    ("3.9", 21, 17, False, None),
-    ("3.9", 21, 16, False, "lossy"),
-    ("3.9", 21, 16, True, "unsafe"),
-    ("3.9", 21, 19, True, None),
-    ("4.2", 29, 23, False, None),
-    ("4.2", 29, 22, False, "lossy"),
-    ("4.2", 29, 22, True, "unsafe"),
-    ("4.2", 29, 24, True, None),
-]
-WORDS = {
-    "lossy": "Refusing to perform the requested downgrade because it might delete metadata information.",
-    "unsafe": "Unsafe metadata downgrade is not supported in this version.",
-}
-
-
-@pytest.mark.parametrize(("release", "current", "target", "unsafe", "refused"), KIP_778_DOWNGRADES)
-def test_kip_778_downgrades_lossless_or_refused(
-    release: str, current: int, target: int, unsafe, refused: str | None
-) -> None:
-    """A downgrade without a change of records is made; any other is refused, unsafe or not, as released."""
-    cluster = after(KRaft(release, levels={"metadata.version": current}))
-    said = told(cluster, downgrade({"metadata.version": target}, unsafe=unsafe))
-    head = f"Invalid metadata.version {target}." if release == "3.9" else ""
-    head = head or f"Unsupported metadata.version downgrade from {current} to {target}."
-    assert said == (None if refused is None else f"{head} {WORDS[refused]}")
-
-
 def test_kip_778_the_example_of_five_versions() -> None:
     """As in the KIP's table, a version in the middle changed records: 3.7-IV2."""
     cluster = after(KRaft("3.9", levels={"metadata.version": 19}))
     lossless = {level: told(cluster, downgrade({"metadata.version": level})) is None for level in range(14, 19)}
     assert lossless == {18: True, 17: True, 16: False, 15: False, 14: False}
-
-
-def test_levels_that_the_log_cannot_hold_are_refused_up_to_3_9() -> None:
-    """Feature levels are records since 3.3-IV0."""
-    assert told(OLD, downgrade({"metadata.version": 3})) == (
-        "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
-    )
-
-
-def test_a_dependency_is_wanted_from_4_0_on() -> None:
-    """Levels of the same request count too."""
-    low = after(KRaft("4.2", levels={"metadata.version": 22}))
-    assert told(low, upgrade({"eligible.leader.replicas.version": 1})) == (
-        "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version could "
-        "not be set to 1 because it depends on metadata.version level 23"
-    )
-    both = apply(low, upgrade({"eligible.leader.replicas.version": 1, "metadata.version": 23}))
-    assert both.response.error_code == 0
-    assert both.cluster.levels["eligible.leader.replicas.version"] == 1
-
-
-def test_an_unknown_feature_may_be_disabled_up_to_3_9_only() -> None:
-    """Level 0 of an unknown feature is in every range."""
-    assert told(OLD, downgrade({"nonsense.version": 0})) is None
-    assert told(NEW, downgrade({"nonsense.version": 0})) == (
-        "Invalid update version 0 for feature nonsense.version. Feature nonsense.version not found."
-    )
 
 
 def test_3_9_judges_one_by_one() -> None:

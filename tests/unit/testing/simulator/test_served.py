@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from asking import ask
-from confluent_kafka.admin import AdminClient
 from raw_client import API_VERSIONS, RawClient, tell
 
 import featuregate as fg
@@ -320,14 +319,6 @@ def test_passwords_are_required(simulated_kafka: MakeSimulatedCluster) -> None:
         "sasl.password": "secret",
     }
     assert fg.discover(config).level("group.version") == 1
-
-
-def test_librdkafka_finds_the_brokers_that_are_up(simulated_kafka: MakeSimulatedCluster) -> None:
-    """A fenced broker is not listed."""
-    cluster = simulated_kafka(KRaft("3.9"))
-    cluster.apply(Stop(2))
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    assert sorted(admin.list_topics(timeout=20).brokers) == [1, 3]
 
 
 def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSimulatedCluster) -> None:
