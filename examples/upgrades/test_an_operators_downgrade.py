@@ -1,4 +1,4 @@
-"""Does my app survive an operator who goes back? Over real sockets, with the client that it has in production.
+"""Does my app survive a downgrade? Over real sockets, with its production client.
 
 ``python -m pytest examples/upgrades`` runs it.
 """
@@ -48,8 +48,8 @@ def test_a_downgrade_in_the_middle_of_a_batch(simulated_kafka: MakeSimulatedClus
         assert again.batch() == (True, True)
 
 
-def test_a_broker_that_has_not_heard_of_the_upgrade_yet(simulated_kafka: MakeSimulatedCluster, tmp_path: Path) -> None:
-    """The newest word counts, whoever says it; who lags behind takes nothing back."""
+def test_a_broker_that_has_not_read_the_new_level(simulated_kafka: MakeSimulatedCluster, tmp_path: Path) -> None:
+    """The newest epoch counts; a lagging broker revokes nothing."""
     kafka = simulated_kafka(KRaft("4.2", levels={"group.version": 0}))
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
@@ -59,10 +59,10 @@ def test_a_broker_that_has_not_heard_of_the_upgrade_yet(simulated_kafka: MakeSim
         assert worker.batch() == (True, True)
 
 
-def test_the_binaries_go_back_before_anything_was_finalized(
+def test_brokers_are_rolled_back_before_a_level_is_finalized(
     simulated_kafka: MakeSimulatedCluster, tmp_path: Path
 ) -> None:
-    """Nothing was agreed upon, so nothing was switched."""
+    """No level was finalized, so the worker has not switched."""
     kafka = simulated_kafka(KRaft("3.9", brokers=2, controllers=1))
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
