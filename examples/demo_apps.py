@@ -1,4 +1,4 @@
-"""The apps of ``make demo``: each a consumer group of two processes that can be stopped in their tracks."""
+"""The apps of ``make demo``: each is a consumer group of two processes, which the demo can stop at any moment."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TAIL = 8192
 """Bytes that hold the last line of a status file."""
 
 log = logging.getLogger("demo")
-log.addHandler(logging.NullHandler())  # brokers come and go here, and librdkafka has much to say about it
+log.addHandler(logging.NullHandler())  # brokers are rolled here, and librdkafka logs each lost connection
 _T = TypeVar("_T")
 
 
 def wait_for(what: str, ask: Callable[[], _T], seconds: float) -> _T:
-    """Ask until the answer is a true one, and return it; brokers that come and go may fail to tell for a while.
+    """Call ``ask`` until the answer is true, and return it. Calls may fail while brokers are rolled.
 
-    Raises TimeoutError that says what did not happen.
+    Raises TimeoutError, which says what did not happen.
     """
     until = time.monotonic() + seconds
     last: KafkaException | None = None
@@ -56,19 +56,19 @@ class Instance:
         self._status_file = status_file
 
     def statuses(self) -> list[dict[str, Any]]:
-        """Read all that it has told so far, oldest first."""
+        """Return all status lines, oldest first."""
         return self._read(0)
 
     def status(self) -> dict[str, Any] | None:
-        """Tell the last of it; None before the first."""
+        """Return the last status line; None before the first."""
         return next(reversed(self._read(TAIL)), None)
 
     def committed(self) -> int:
-        """Tell how many transactions it has committed."""
+        """Return how many transactions it has committed."""
         return int((self.status() or {}).get("committed", 0))
 
     def _read(self, last: int) -> list[dict[str, Any]]:
-        """Read the lines that are complete, of the last so many bytes; 0: of all."""
+        """Return the complete lines of the last bytes of the file; 0: of the whole file."""
         if not self._status_file.exists():
             return []
         with self._status_file.open("rb") as file:
@@ -80,7 +80,7 @@ class Instance:
 
 
 class Group:
-    """Two instances of an app in a consumer group, with an input and an output topic of their own."""
+    """Two instances of an app in one consumer group, with its own input and output topic."""
 
     def __init__(self, name: str, bootstrap: str, *, partitions: int) -> None:
         self.name = name
@@ -113,7 +113,7 @@ class Group:
         yield from ("--input", self.input, "--output", self.output)
 
     def stop(self) -> None:
-        """Ask all instances to end, and wait; one that does not is killed."""
+        """Send SIGTERM to all instances and wait; kill an instance that does not end."""
         self._observer.close()
         for instance in self.instances:
             instance.child.terminate()
@@ -122,26 +122,26 @@ class Group:
                 instance.child.kill()
 
     def check(self) -> None:
-        """Raise where an instance has ended by itself."""
+        """Raise an error if an instance has ended by itself."""
         for instance in self.instances:
             if instance.child.state == "exited":
                 raise RuntimeError(f"{instance.name} ended by itself, with exit code {instance.child.exit_code}")
 
     def whole(self) -> bool:
-        """Ask the group whether all instances are members, and none is joining or leaving."""
+        """Return whether all instances are members of the stable group."""
         return self.state() == f"Stable with {len(self.instances)} members"
 
     def state(self) -> str:
-        """Ask the group for its state, and how many members it has."""
+        """Return the state of the group and the number of its members."""
         group = self._describe()
         return f"{group.state} with {len(group.members)} members"
 
     def coordinator(self) -> int:
-        """Ask which broker coordinates the group now."""
+        """Return the id of the broker that coordinates the group."""
         return int(self._describe().broker.id)
 
     def _describe(self) -> Any:
-        """Ask every broker, so that a coordinator that has just changed is found."""
+        """Describe the group through every broker, so that a new coordinator is found."""
         found = self._admin.list_groups(self.name, timeout=REQUEST_SECONDS)
         known = [group for group in found if str(group.state) not in ("", "Dead")]
         if not known:
@@ -149,9 +149,9 @@ class Group:
         return known[0]
 
     def offsets(self) -> dict[int, int]:
-        """Ask for the committed offset of each input partition; 0 where there is none.
+        """Return the committed offset of each input partition; 0 if there is none.
 
-        A consumer asks: librdkafka's own request for a group's offsets may end the process when a coordinator changes.
+        A consumer asks, because librdkafka's admin request may end the process when the coordinator changes.
         """
         found = self._observer.committed(self._partitions, REQUEST_SECONDS)
         return {one.partition: max(one.offset, 0) for one in found}

@@ -1,6 +1,6 @@
 """The timeline of ``make demo`` as a picture. Pure: values in, the text of an SVG file out.
 
-It brings its own background and two sets of colours, so that it can be read on light pages and on dark ones.
+The picture has its own background and two sets of colours, for light and for dark pages.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ HATCH = (
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A line of bars: what something was, and when it slept."""
+    """A line of bars: the states of one thing, and when it was stopped."""
 
     name: str
     spans: Sequence[Span]
@@ -69,7 +69,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One app: its instances, what came out twice, and the counts of each step."""
+    """One app: its instances, its duplicates, and the counts of each step."""
 
     title: str
     lanes: Sequence[Lane]
@@ -80,7 +80,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All that is drawn. Times are seconds from the start."""
+    """All content of the picture. Times are seconds from the start."""
 
     title: str
     subtitle: str
@@ -94,7 +94,7 @@ class Picture:
 
 @dataclass
 class _Sheet:
-    """What has been drawn, and how far down the page."""
+    """The SVG elements so far, and the height that they take."""
 
     begin: float
     end: float
@@ -102,14 +102,14 @@ class _Sheet:
     y: float = 0.0
 
     def x(self, seconds: float) -> float:
-        """Tell where a moment stands."""
+        """Return the x coordinate of a time."""
         return LEFT + (seconds - self.begin) / (self.end - self.begin) * (WIDTH - LEFT - RIGHT)
 
     def text(self, x: float, y: float, words: str, classes: str = "") -> None:
         self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{classes}">{escape(words)}</text>')
 
     def fitting(self, span: Span, y: float, choices: Iterable[str], classes: str, size: float = 12) -> None:
-        """Write the first of the choices that fits into the width of a span, in its middle; none if none does."""
+        """Write the first text that fits into the width of a span, in its middle; nothing if none fits."""
         begin, end = self.x(span.begin), self.x(span.end)
         for words in choices:
             if len(words) * size * GLYPH <= end - begin - 4:
@@ -117,14 +117,14 @@ class _Sheet:
                 return
 
     def box(self, begin: float, end: float, y: float, height: float, classes: str) -> None:
-        """Draw a bar between two moments, a hair wide at least."""
+        """Draw a bar between two times, with a minimal width."""
         x, width = self.x(begin), max(self.x(end) - self.x(begin), 1.0)
         self.parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" class="{classes}"/>'
         )
 
     def key(self, x: float, classes: str, words: str) -> None:
-        """Draw a small bar, and what it means."""
+        """Draw a small bar and its meaning."""
         self.parts.append(f'<rect x="{x}" y="{self.y - 13:.1f}" width="34" height="16" rx="2" class="{classes}"/>')
         self.text(x + 44, self.y, words, "quiet")
 
@@ -133,7 +133,7 @@ class _Sheet:
 
 
 def draw(picture: Picture) -> str:
-    """Draw it, as the text of an SVG file."""
+    """Return the picture as the text of an SVG file."""
     sheet = _Sheet(picture.steps[0].begin, picture.steps[-1].end)
     sheet.text(24, 36, picture.title, "title")
     sheet.text(24, 58, picture.subtitle, "quiet")
@@ -172,7 +172,7 @@ def draw(picture: Picture) -> str:
 
 
 def _draw_lane(sheet: _Sheet, lane: Lane, classes: dict[str, str], other: str) -> None:
-    """Draw a line of bars with their names in them, and sleep over them."""
+    """Draw a line of bars with their names, and the spans in which the process was stopped."""
     sheet.text(LEFT - 12, sheet.y + 14, lane.name, "end")
     for span in lane.spans:
         kind = classes.get(span.state, other)
@@ -185,7 +185,7 @@ def _draw_lane(sheet: _Sheet, lane: Lane, classes: dict[str, str], other: str) -
 
 
 def awake(span: Span, asleep: Sequence[Span]) -> list[Span]:
-    """Cut a span where something slept."""
+    """Split a span at the times in which the process was stopped."""
     pieces = [span]
     for sleep in asleep:
         last = pieces.pop()
@@ -195,7 +195,7 @@ def awake(span: Span, asleep: Sequence[Span]) -> list[Span]:
 
 
 def _draw_panel(sheet: _Sheet, panel: Panel, steps: Sequence[Span], highest: int) -> None:
-    """Draw an app: its title and its total, its instances, and its duplicates as they appeared."""
+    """Draw an app: its title and total, its instances, and its duplicates over time."""
     sheet.y += 14
     sheet.rule(sheet.y, "line")
     sheet.y += 22
@@ -222,7 +222,7 @@ def _draw_panel(sheet: _Sheet, panel: Panel, steps: Sequence[Span], highest: int
 
 
 def _bins(moments: Iterable[float]) -> Counter[int]:
-    """Count by the second."""
+    """Count for each second."""
     return Counter(int(moment) for moment in moments)
 
 
@@ -235,7 +235,7 @@ def _draw_seconds(sheet: _Sheet) -> None:
 
 
 def _draw_legend(sheet: _Sheet) -> None:
-    """Explain what is not written into the bars."""
+    """Draw the legend."""
     sheet.y += 26
     sheet.key(24, "asleep", "a zombie: stopped inside a transaction, resumed after the other instance took over")
     sheet.key(740, "open", "gate open: brokers refuse such zombies")

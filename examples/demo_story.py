@@ -1,4 +1,4 @@
-"""The plot of ``make demo``: brokers are rolled, and at each step both apps get a zombie."""
+"""The story of ``make demo``: it rolls the brokers, and makes a zombie in both apps at each step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NUMBERS = ("one", "two", "three", "four", "five", "six", "seven")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the groups met in one step of the roll. All texts are empty where no zombie was made."""
+    """The state of the groups in one step of the roll. The texts are empty in a step without zombies."""
 
     name: str
     model: str = ""
@@ -47,7 +47,7 @@ class Step:
 
 
 class Story:
-    """Rolls the cluster, makes zombies, and notes what happens."""
+    """Rolls the cluster, makes zombies, and records what happens."""
 
     def __init__(
         self, kafka: LocalKafka, guarded: Group, naive: Group, timeline: Timeline, load: Load, loops: Sequence[Loop]
@@ -59,11 +59,11 @@ class Story:
         self.steps: list[Step] = []
 
     def say(self, text: str) -> None:
-        """Print one line of the story at once."""
+        """Print one line without buffering."""
         print(f"demo {self.timeline.now():6.1f} s | {text}", flush=True)
 
     def watch(self) -> None:
-        """Note the models that all instances tell, the gate of those that have one, and when a broker is back."""
+        """Record the models and gates of all instances, and when a broker is back."""
         told = [(one.name, status) for group in self.groups for one in group.instances if (status := one.status())]
         for name, status in told:
             self.timeline.show(name, status["model"])
@@ -77,7 +77,7 @@ class Story:
     # ------------------------------------------------------------ the plot
 
     def play(self, new: str, *, quick: bool) -> None:
-        """Go through all steps; ``quick`` makes zombies before and after the roll, and none in the middle of it."""
+        """Run all steps; with ``quick``, make zombies only before and after the roll."""
         old = self.kafka.node(1).version
         nodes = self.kafka.nodes
         for node in nodes:
@@ -95,12 +95,12 @@ class Story:
                 self.make_zombies()
 
     def begin(self, name: str) -> None:
-        """Open a step."""
+        """Begin a step."""
         self.timeline.show("step", name)
         self.steps.append(Step(name))
 
     def roll(self, node: int, version: str) -> None:
-        """Stop one broker, and start it with the other release."""
+        """Stop one broker, and start it with the new release."""
         self.say(f"broker {node} is stopped, and comes back with {version}")
         self.timeline.show(f"broker {node}", "down")
         self.kafka.stop(node)
@@ -111,7 +111,7 @@ class Story:
         self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
 
     def wait_for_v2(self) -> None:
-        """Wait until the guarded group has switched by itself."""
+        """Wait until the app with featuregate has switched to v2."""
         instances = self.guarded.instances
         self._wait(
             "every instance with featuregate runs v2",
@@ -141,7 +141,7 @@ class Story:
         self.catch_up()
 
     def _stop_at_work(self, zombies: Sequence[Instance]) -> None:
-        """Stop instances a moment after a burst; again after another where it was no moment of work."""
+        """Stop instances shortly after a burst; repeat this with the next burst if they were not at work."""
         instances = [instance for group in self.groups for instance in group.instances]
         before = {instance: instance.committed() for instance in instances}
         self._wait("every instance commits", lambda: all(one.committed() > before[one] for one in instances))
@@ -151,14 +151,14 @@ class Story:
             time.sleep(INTO_THE_WORK)
             for zombie in zombies:
                 zombie.child.pause()
-            if all((zombie.status() or {}).get("working", True) for zombie in zombies):  # only the naive app tells
+            if all((zombie.status() or {}).get("working", True) for zombie in zombies):  # only the naive app reports it
                 return
             for zombie in zombies:
                 zombie.child.resume()
         raise TimeoutError(f"{ATTEMPTS} times, no transaction was open {INTO_THE_WORK} s after a burst")
 
     def _wait_for_takeover(self) -> None:
-        """Wait until every partition moves on, those of the zombie too."""
+        """Wait until the committed offset of every partition rises, also of those of the zombie."""
         before = self._wait("both groups tell their offsets", lambda: {group: group.offsets() for group in self.groups})
 
         def moved(group: Group) -> bool:
@@ -173,7 +173,7 @@ class Story:
         return "refused" if after["aborted"] > before["aborted"] else "accepted"
 
     def catch_up(self) -> None:
-        """Wait until both groups have committed what was sent up to now."""
+        """Wait until both groups have committed all inputs so far."""
         ends = {group: dict(self.load.ends[group.input]) for group in self.groups}
 
         def caught_up(group: Group) -> bool:

@@ -1,4 +1,4 @@
-"""Which inputs came out twice, and which never: pure, from what was sent and what was seen."""
+"""Counts duplicates and losses from the inputs that were sent and the outputs that were read. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Count", "Seen", "duplicates", "faults", "tally"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One output that was committed: when it became visible, and the key of the input that it was made from."""
+    """One committed output: when it became visible, and the key of its input."""
 
     at: float
     key: str
@@ -24,7 +24,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What one app did in one step."""
+    """The counts of one app in one step."""
 
     inputs: int
     """Sent in this step."""
@@ -35,7 +35,7 @@ class Count:
 
 
 def duplicates(seen: Iterable[Seen]) -> list[Seen]:
-    """Pick the outputs whose input was out already."""
+    """Return the outputs whose input has an earlier output."""
     known: set[str] = set()
     again = []
     for output in seen:
@@ -46,7 +46,7 @@ def duplicates(seen: Iterable[Seen]) -> list[Seen]:
 
 
 def tally(sent: Mapping[str, float], seen: Sequence[Seen], steps: Sequence[Span]) -> list[Count]:
-    """Count for each step; ``sent`` tells when each key was sent. What lies outside all steps goes to the nearest."""
+    """Count for each step; ``sent`` holds the time of each key. A time outside all steps counts for the nearest one."""
     inputs = Counter(_step(at, steps) for at in sent.values())
     twice = Counter(_step(output.at, steps) for output in duplicates(seen))
     out = {output.key for output in seen}
@@ -61,10 +61,10 @@ def _step(at: float, steps: Sequence[Span]) -> int:
 def faults(
     counts: Mapping[str, Sequence[Count]], models: Mapping[str, str | None], *, guarded: str, naive: str
 ) -> list[str]:
-    """Say why a run does not show what it should; nothing where it does.
+    """Return why a run does not show what it should; nothing if it does.
 
     ``guarded`` and ``naive`` name the two apps in ``counts``, and ``models`` holds the last model of each instance of
-    the guarded one. A run in which the naive app duplicates nothing has shown nothing.
+    the guarded one. A run without duplicates of the naive app proves nothing.
     """
     found = []
     for number, count in enumerate(counts[guarded]):

@@ -1,4 +1,4 @@
-"""What was in which state, and from when to when: the notebook of ``make demo``."""
+"""Records the states of the brokers and apps of ``make demo`` over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Span", "Timeline"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A state, and the seconds from the start of the story between which it held."""
+    """A state, with its begin and end in seconds from the start."""
 
     state: str
     begin: float
@@ -24,7 +24,7 @@ class Span:
 
 
 class Timeline:
-    """Lanes by name, each in one state at a time or in none. Any thread may write and read."""
+    """Lanes by name; each lane is in one state or in none. Threads may share it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,18 +33,18 @@ class Timeline:
         self._lanes: dict[str, list[tuple[float, str | None]]] = {}
 
     def now(self) -> float:
-        """Tell the seconds since the story began."""
+        """Return the seconds since the start."""
         return self._clock() - self._began
 
     def show(self, lane: str, state: str | None) -> None:
-        """Note that a lane is in this state from now on; None: in none."""
+        """Record that a lane is in this state from now on; None: in no state."""
         with self._lock:
             changes = self._lanes.setdefault(lane, [])
             if not changes or changes[-1][1] != state:
                 changes.append((self.now(), state))
 
     def spans(self) -> dict[str, list[Span]]:
-        """Tell what each lane went through, up to now."""
+        """Return the spans of each lane up to now."""
         with self._lock:
             now = self.now()
             return {lane: _spans([*changes, (now, None)]) for lane, changes in self._lanes.items()}

@@ -1,4 +1,4 @@
-"""The inputs that ``make demo`` sends, and the committed outputs that it sees."""
+"""The inputs that ``make demo`` sends, and the committed outputs that it reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("demo")
 
 
 class Loop:
-    """A thread that repeats one step until it is closed, or until the step fails: then `check` raises that error."""
+    """A thread that repeats one step until it is closed or the step fails; `check` then raises the error."""
 
     def __init__(self, step: Callable[[], None], *, every: float = 0.0) -> None:
         self._step, self._every = step, every
@@ -39,16 +39,16 @@ class Loop:
         try:
             while not self._stopping.wait(self._every):
                 self._step()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, the story has to stop with it
+        except Exception as failure:  # noqa: BLE001 - any error has to stop the story
             self._error = failure
 
     def check(self) -> None:
-        """Raise what ended the loop, if anything did."""
+        """Raise the error that ended the loop, if there is one."""
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
-        """End it, and wait for that."""
+        """End the thread, and wait for it."""
         self._stopping.set()
         self._thread.join()
 
@@ -56,7 +56,7 @@ class Loop:
 class Load:
     """Sends the same numbered inputs to several topics, a burst at a time.
 
-    Bursts, so that an app is certainly at work a moment after one.
+    Because of the bursts, an app is at work shortly after each one.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Load:
         )
 
     def send(self) -> None:
-        """Send a burst, and wait until the brokers have it."""
+        """Send a burst, and wait until the brokers have acknowledged it."""
         keys = [str(len(self.sent) + number) for number in range(self._size)]
         for topic in self.ends:
             for key in keys:
@@ -93,14 +93,14 @@ class Load:
         self.ends[str(message.topic())][int(message.partition() or 0)] = int(message.offset() or 0) + 1
 
     def wait_for_burst(self, seconds: float) -> bool:
-        """Wait until one more burst is out."""
+        """Wait until one more burst has been sent."""
         with self._burst:
             before = self._bursts
             return self._burst.wait_for(lambda: self._bursts > before, seconds)
 
 
 class Reader:
-    """Reads committed outputs of several topics as they become visible."""
+    """Reads the committed outputs of several topics."""
 
     def __init__(self, bootstrap: str, topics: Sequence[str], *, partitions: int, clock: Callable[[], float]) -> None:
         self.seen: dict[str, list[Seen]] = {topic: [] for topic in topics}
@@ -115,16 +115,16 @@ class Reader:
                 self.seen[str(message.topic())].append(Seen(self._clock(), _key(message)))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._consumer.close()
 
     def agrees(self, topic: str, counts: Counter[str]) -> bool:
-        """Tell whether each input came out as often as counted elsewhere."""
+        """Return whether each input has as many outputs as the given counts say."""
         return Counter(output.key for output in tuple(self.seen[topic])) == counts
 
 
 def count_outputs(bootstrap: str, topic: str, *, partitions: int, seconds: float) -> Counter[str]:
-    """Read all committed outputs of a topic from the beginning, as whoever comes later would; count each input."""
+    """Read all committed outputs of a topic from the beginning, and count those of each input."""
     consumer = _reader(bootstrap)
     counts: Counter[str] = Counter()
     try:

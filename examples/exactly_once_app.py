@@ -1,7 +1,8 @@
-"""An exactly-once app, small and complete: copies topics, whatever the cluster can do now and later.
+"""A small, complete exactly-once app: it copies topics, on any cluster and during upgrades.
 
-Start as many as you like in one group. They begin in the model that the cluster allows, and move up together, one
-transactional producer for each input partition first, one for each process in the end. SIGTERM stops one gracefully.
+Start any number of instances in one group. They begin in the model that the cluster allows, with one transactional
+producer for each input partition, and switch together to one producer for each process. SIGTERM stops an instance
+gracefully.
 
 .. code-block:: console
 
@@ -38,14 +39,14 @@ FIRST_ANSWER_SECONDS = 15.0
 
 
 class Copy:
-    """The transform: each message once more, with headers that say where it came from."""
+    """The transform: it copies each message, with headers that name the input."""
 
     def __init__(self, output: str, work_ms: float) -> None:
         self._output = output
         self._work_seconds = work_ms / 1000
 
     def __call__(self, messages: Sequence[Message]) -> Iterator[Record]:
-        """Give a record for each message, and take the time that real work would."""
+        """Return a record for each message, after the time of the simulated work."""
         for message in messages:
             if self._work_seconds:
                 time.sleep(self._work_seconds)
@@ -59,7 +60,7 @@ class Copy:
 
 
 class StatusFile(threading.Thread):
-    """Writes a line of JSON about a processor's health, four times a second, from a thread of its own."""
+    """Writes a processor's health as a line of JSON four times a second, in a thread of its own."""
 
     def __init__(self, path: Path, processor: ExactlyOnceProcessor) -> None:
         super().__init__(name="status", daemon=True)
@@ -68,7 +69,7 @@ class StatusFile(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Write until the processor has ended; where the disk is full, say so once, and let the processor go on."""
+        """Write until the processor has ended. If the disk is full, print that once, and let the processor continue."""
         try:
             self._write()
         except OSError as error:
@@ -90,7 +91,7 @@ class StatusFile(threading.Thread):
 
 
 def properties(pairs: list[str]) -> dict[str, str]:
-    """Read ``KEY=VALUE`` arguments."""
+    """Parse ``KEY=VALUE`` arguments."""
     for pair in pairs:
         if "=" not in pair:
             sys.exit(f"exactly_once_app: {pair!r} is not KEY=VALUE")
@@ -154,7 +155,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def require_topics(producer: dict[str, str], names: list[str]) -> None:
-    """Return if all topics are there; without that, inputs would be waited for and outputs tried again, for ever."""
+    """Raise an error if a topic does not exist: otherwise the app would wait for it for ever."""
     known = Producer(producer, logger=logging.getLogger("client")).list_topics(timeout=FIRST_ANSWER_SECONDS).topics
     if missing := sorted(name for name in names if name not in known and not name.startswith("^")):
         raise LookupError(f"no such topic, or this user must not see it: {', '.join(missing)}")
@@ -195,13 +196,13 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
 
 
 def fail(why: object) -> int:
-    """Say why it ends; return its exit code."""
+    """Print why the app ends; return its exit code."""
     print(f"exactly_once_app: {why}", file=sys.stderr)
     return 1
 
 
 def main() -> int:
-    """Run, and say in one line why it cannot."""
+    """Run the app, or print in one line why it cannot run."""
     options = parse_arguments()
     logging.basicConfig(level=logging.INFO if options.verbose else logging.ERROR, format="%(asctime)s %(message)s")
     try:
@@ -210,7 +211,7 @@ def main() -> int:
         return fail(error.args[0].str())
     except (FeatureGateError, LookupError, OSError) as error:
         return fail(error)
-    except KeyboardInterrupt:  # before there is a processor to stop: nothing was begun
+    except KeyboardInterrupt:  # the processor does not exist yet, so nothing has to be stopped
         fail("interrupted before it began")
         return 128 + signal.SIGINT
     return 0

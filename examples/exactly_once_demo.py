@@ -1,10 +1,10 @@
-"""Watch what a rolling upgrade does to exactly-once: with featuregate, and with the app that everybody writes.
+"""Show what a rolling upgrade does to exactly-once, with featuregate and without.
 
-Run it with ``make demo``. Three real Kafka brokers of 2.4.1 are rolled to 2.8.2 one by one, under load. Two apps copy
-the same inputs, each with two instances: ``exactly_once_app.py``, and ``naive_app.py``, which has the one producer for
-each process and the group metadata of KIP-447 from the start. At each step the first instance of both is stopped in
-the middle of a transaction until the other has taken over, and then goes on as if nothing had happened: a zombie.
-At the end every input is looked for among the committed outputs.
+Run it with ``make demo``. It rolls three real Kafka brokers from 2.4.1 to 2.8.2 one by one, under load. Two apps copy
+the same inputs, each with two instances: ``exactly_once_app.py``, and ``naive_app.py``, which has one producer for each
+process and passes the group metadata of KIP-447 from the start. At each step the demo stops the first instance of both
+apps in the middle of a transaction until the other instance has taken over, and then lets it continue as a zombie. At
+the end it looks for every input among the committed outputs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def run(old: str, new: str, *, quick: bool) -> Outcome:
-    """Start everything, play the story, stop everything, and look for every input among the outputs."""
+    """Start the cluster and the apps, run the story, stop them, and look for every input among the outputs."""
     print(f"demo | starting three real Kafka brokers of {old}", flush=True)
     with ExitStack() as stack:
         kafka = stack.enter_context(LocalKafka(old, nodes=3))
@@ -109,7 +109,7 @@ def run(old: str, new: str, *, quick: bool) -> Outcome:
 
 
 def create_topics(bootstrap: str, names: list[str]) -> None:
-    """Make the topics, with a copy on every broker: one of them is away at a time."""
+    """Create the topics with a replica on every broker, because one broker at a time is down."""
     admin = AdminClient({"bootstrap.servers": bootstrap}, logger=log)
     futures = admin.create_topics([NewTopic(name, PARTITIONS, 3) for name in names], request_timeout=BOUND)
     for future in futures.values():
@@ -117,7 +117,7 @@ def create_topics(bootstrap: str, names: list[str]) -> None:
 
 
 def start(groups: Iterable[Group], family: ProcessGroup) -> None:
-    """Start two instances of each app, with the same options; only one has a state to keep, and polls the brokers."""
+    """Start two instances of each app with the same options; only the app with featuregate keeps a state."""
     for group in groups:
         options = ["--work-ms", str(WORK_MS), *CLIENTS]
         if group.name == GUARDED:
@@ -126,7 +126,7 @@ def start(groups: Iterable[Group], family: ProcessGroup) -> None:
 
 
 def show_logs(groups: Iterable[Group]) -> None:
-    """Print what the apps, and the groups that they are in, said last."""
+    """Print the last log lines of the apps, and the states of their groups."""
     for group in groups:
         with suppress(KafkaException):
             print(f"--- group {group.name} is {group.state()}", file=sys.stderr)
@@ -135,7 +135,7 @@ def show_logs(groups: Iterable[Group]) -> None:
 
 
 def print_table(outcome: Outcome) -> None:
-    """Print what was counted: a row for each step."""
+    """Print the counts, one row for each step."""
     counts = outcome.counts()
     table = Table(title="Inputs that came out twice, or never", title_justify="left", show_footer=True)
     total = {name: _total(rows) for name, rows in counts.items()}
@@ -156,7 +156,7 @@ def print_table(outcome: Outcome) -> None:
 
 
 def picture(outcome: Outcome, old: str, new: str) -> Picture:
-    """Lay out what is drawn."""
+    """Return the content of the picture."""
     lanes = outcome.lanes
     counts = outcome.counts()
 
@@ -195,7 +195,7 @@ def _judged(number: int) -> str:
 
 
 def main() -> None:
-    """Run the story, print and draw what it showed; fail unless it showed what it should."""
+    """Run the story, and print and draw its outcome; fail if the outcome is not as expected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--old", default="2.4.1", help="the release to start with (default: %(default)s)")
     parser.add_argument("--new", default="2.8.2", help="the release to roll to (default: %(default)s)")

@@ -1,8 +1,8 @@
-"""An exactly-once app as most people write it: one transactional producer, and the consumer's group metadata.
+"""A common exactly-once app: one transactional producer, and the consumer's group metadata.
 
-Nothing here is wrong on brokers from 2.5 on, which compare the metadata with the group. On an older one librdkafka
-drops the metadata without a word, and a process that slept through its own removal from the group commits all the
-same. ``make demo`` runs this app beside ``exactly_once_app.py``, which takes the same options.
+The app is correct on brokers from 2.5 on, which compare the metadata with the group. For an older broker librdkafka
+drops the metadata silently, and a process that the group has removed while it was stopped can still commit. ``make
+demo`` runs this app beside ``exactly_once_app.py``, which takes the same options.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class App:
         self.working = False
 
     def run(self) -> None:
-        """Go on until told to stop; after any error the process ends and starts again, as a supervisor would have it.
+        """Run until a signal; after any error the process restarts, as with a supervisor.
 
-        It hangs up without a good-bye: ``close()`` of a consumer that was thrown out of its group may stand still for
+        The consumer is not closed: ``close()`` of a consumer that its group has removed may block for
         good, a deadlock of librdkafka.
         """
         threading.Thread(target=self.supervise, daemon=True).start()
@@ -56,15 +56,15 @@ class App:
             self.restart(f"{failure}")
 
     def restart(self, why: str) -> None:
-        """Start the process again, with the same command."""
+        """Replace the process by a new one with the same command."""
         log.warning("starting afresh after: %s", why)
         if not self.stopping.wait(RESTART_SECONDS):
             os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - this very command, without a shell
 
     def supervise(self) -> None:
-        """Start afresh where a transaction does not end: librdkafka may wait for good for a broker that went away.
+        """Restart if a transaction does not end: librdkafka may wait for ever for a broker that is gone.
 
-        Seconds in which the process was stopped do not count: it still has to end its transaction.
+        Time in which the process was stopped does not count: the process still has to end its transaction.
         """
         left, ended = STUCK_SECONDS, self.ended
         while not self.stopping.wait(1.0):
@@ -75,7 +75,7 @@ class App:
 
     @property
     def ended(self) -> int:
-        """How many transactions have ended."""
+        """The number of ended transactions."""
         return self.committed + self.aborted
 
     def consume(self) -> None:
@@ -102,7 +102,7 @@ class App:
         consumer.close()
 
     def commit(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
-        """Work on a batch and commit it: outputs and offsets, all or nothing."""
+        """Process a batch, and commit its outputs and offsets in one transaction."""
         producer.begin_transaction()
         self.report(working=True)
         try:
@@ -114,14 +114,14 @@ class App:
         except KafkaException:
             self.aborted += 1
             self.report(working=False)
-            with suppress(KafkaException):  # a fenced producer cannot even abort; whoever fenced it has
+            with suppress(KafkaException):  # a fenced producer cannot abort; the producer that fenced it has done so
                 producer.abort_transaction(SECONDS)
             raise
         self.committed += 1
         self.report(working=False)
 
     def report(self, *, working: bool) -> None:
-        """Append a line to the status file: whether a transaction is open now, and how many have ended, and how."""
+        """Append a line to the status file: whether a transaction is open, and how many were committed and aborted."""
         self.working = working
         if self.options.status_file:
             counts = {"committed": self.committed, "aborted": self.aborted}
@@ -131,7 +131,7 @@ class App:
 
 
 def counts_before(status_file: Path | None) -> tuple[int, int]:
-    """Tell how many transactions were committed and aborted before the process started again."""
+    """Return how many transactions were committed and aborted before the process was restarted."""
     if status_file is None or not status_file.exists():
         return 0, 0
     last = json.loads(status_file.read_text().splitlines()[-1])
@@ -139,7 +139,7 @@ def counts_before(status_file: Path | None) -> tuple[int, int]:
 
 
 def origin(message: Message) -> list[tuple[str, str | bytes | None]]:
-    """Say in headers which input an output was made from."""
+    """Return headers that name the input of an output."""
     return [
         ("topic", str(message.topic())),
         ("partition", str(message.partition())),
@@ -148,13 +148,13 @@ def origin(message: Message) -> list[tuple[str, str | bytes | None]]:
 
 
 def next_offsets(messages: Iterable[Message]) -> list[TopicPartition]:
-    """Tell for each partition of a batch where the next one begins."""
+    """Return the next offset of each partition of a batch."""
     ends = {(str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) for message in messages}
     return [TopicPartition(topic, partition, offset + 1) for (topic, partition), offset in ends.items()]
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Read KEY=VALUE."""
+    """Parse KEY=VALUE."""
     key, separator, value = text.partition("=")
     if not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
@@ -162,7 +162,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line, which is that of exactly_once_app.py; what only that one heeds is taken and ignored."""
+    """Parse the command line of exactly_once_app.py; options that only that app uses are ignored."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("--bootstrap", "--group", "--input", "--output", "--app-id"):
         parser.add_argument(name, required=True)

@@ -1,8 +1,8 @@
-"""Watch gates open during a real rolling upgrade: three Apache Kafka nodes, 3.9.2 to 4.2.0, then the features.
+"""Show how gates open during a real rolling upgrade of three Apache Kafka nodes from 3.9.2 to 4.2.0.
 
-Everything is real: brokers are started on this machine, stopped and started again one by one with the
-newer release, and an operator's commands finalize the features at the end. Gates open when the last broker qualifies
-and not before; the table at the end says what each stale broker said meanwhile.
+The brokers run on this machine. The script stops them and starts them again one by one with the newer release, and then
+finalizes the features with an operator's commands. A gate opens when the last broker qualifies, and not before. The
+table at the end shows what each stale broker answered meanwhile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STEP_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Row:
-    """One step of the upgrade, as it was seen."""
+    """One step of the upgrade."""
 
     step: str
     seconds: float
@@ -43,7 +43,7 @@ class Row:
 
 
 class Upgrade:
-    """Walks the cluster through its upgrade, and writes down what the gates said after each step."""
+    """Upgrades the cluster, and records the gates after each step."""
 
     def __init__(self, features: fg.Discoverer) -> None:
         self.features = features
@@ -52,7 +52,7 @@ class Upgrade:
         self.rows: list[Row] = []
 
     def note(self, step: str) -> None:
-        """Ask every broker now, and write down the gates and what the brokers that hold them back said."""
+        """Poll every broker, and record the gates and the brokers that keep them closed."""
         self.features.refresh(timeout=STEP_SECONDS)
         decisions = {name: gate.decision for name, gate in self.gates.items()}
         stale = next((_lacks(decision) for decision in decisions.values() if not decision.open), "")
@@ -66,7 +66,7 @@ class Upgrade:
         say(f"{step}: " + ", ".join(f"{name} {state}" for name, state in row.gates.items()))
 
     def expect(self, **gates: bool) -> None:
-        """Stop the demo if a gate is not what it must be: a demo that cannot fail would show nothing."""
+        """Stop the demo if a gate is not as expected: a demo that cannot fail would prove nothing."""
         for name, is_open in gates.items():
             gate = self.gates[name.replace("_", "-")]
             if gate.open is not is_open:
@@ -74,19 +74,19 @@ class Upgrade:
 
 
 def _lacks(decision: fg.Decision) -> str:
-    """Say what each broker that holds a gate back told, a line for each; of one that lacks more, the first."""
+    """Return the first unmet condition of each broker that keeps a gate closed, one line for each broker."""
     lacks = [reason for reason in decision.reasons if reason.verdict != "open"]
     by_broker = {reason.node_id: reason for reason in reversed(lacks)}
     return "\n".join(f"{reason.condition}: {reason.text}" for reason in lacks if reason is by_broker[reason.node_id])
 
 
 def say(text: str) -> None:
-    """Print one line of the story at once."""
+    """Print one line without buffering."""
     print(f"demo   | {text}", flush=True)
 
 
 class Watch:
-    """`featuregate watch` beside the story, as an operator would have it open in another terminal."""
+    """Runs `featuregate watch` meanwhile, as an operator would in another terminal."""
 
     def __init__(self, bootstrap: str) -> None:
         gates = [word for name, requirement in GATES.items() for word in ("--gate", f"{name}={requirement}")]
@@ -106,13 +106,13 @@ class Watch:
                 self._changed.notify_all()
 
     def wait_for(self, text: str) -> None:
-        """Wait until it has printed a line with this text: it polls by itself, a moment later than the story."""
+        """Wait until the command has printed a line with this text: it polls by itself, later than the script."""
         with self._changed:
             if not self._changed.wait_for(lambda: any(text in line for line in self._seen), STEP_SECONDS):
                 sys.exit(f"demo: `featuregate watch` should have printed a line with {text!r} by now")
 
     def close(self) -> None:
-        """Stop it, and print what it still had to say."""
+        """Stop the command, and print the rest of its output."""
         self._process.terminate()
         self._process.wait(STEP_SECONDS)
         self._thread.join(STEP_SECONDS)
@@ -121,7 +121,7 @@ class Watch:
 
 
 def run(old: str, new: str) -> list[Row]:
-    """Start, watch, roll, finalize; return what was seen."""
+    """Start, watch, roll and finalize; return one row for each step."""
     say(f"starting three real Kafka {old} nodes")
     with LocalKafka(old, nodes=3) as kafka:
         watch = Watch(kafka.bootstrap)
@@ -136,7 +136,7 @@ def run(old: str, new: str) -> list[Row]:
 
 
 def upgrade(kafka: LocalKafka, story: Upgrade, old: str, new: str) -> list[Row]:
-    """Roll node after node, then finalize, and hold the gates to what they must be at each step."""
+    """Roll node after node, then finalize, and check the gates at each step."""
     story.note(f"all nodes run {old}")
     story.expect(newer_txn_apis=False, kip848=False, kip890=False)
     nodes = list(kafka.nodes)
@@ -162,7 +162,7 @@ def upgrade(kafka: LocalKafka, story: Upgrade, old: str, new: str) -> list[Row]:
 
 
 def print_table(rows: list[Row]) -> None:
-    """Print what was seen: a row for each step, a column for each gate."""
+    """Print a row for each step, with a column for each gate."""
     table = Table(title="What the gates said, step by step", title_justify="left")
     table.add_column("seconds", justify="right")
     table.add_column("step")
@@ -176,7 +176,7 @@ def print_table(rows: list[Row]) -> None:
 
 
 def main() -> None:
-    """Run the upgrade and print what was seen."""
+    """Run the upgrade, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--old", default="3.9.2", help="the release to start with (default: %(default)s)")
     parser.add_argument("--new", default="4.2.0", help="the release to roll to (default: %(default)s)")

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """The app: one producer for each process where brokers can do that, else one for each partition."""
+    """The app: one producer for each process if all brokers support that, else one for each partition."""
 
     def __init__(self, features: fg.Discoverer) -> None:
         self.newer = features.gate("newer", "TxnOffsetCommit>=5 & group.version>=1")
 
     @property
     def model(self) -> str:
-        """What it does now."""
+        """The current model."""
         return "new" if self.newer.open else "old"
 
 
@@ -42,7 +42,7 @@ def test_the_upgrade_from_3_9_to_4_2() -> None:
 
 
 def test_a_broker_is_down_while_the_others_are_rolled() -> None:
-    """It is registered and may come back as it was, so the worker waits; and so must the operator."""
+    """The broker may come back with its old release, so the worker waits, and the controller refuses the update."""
     cluster = KRaft("3.9").create()
     features = StaticFeatures(view_of(cluster))
     worker = Worker(features)
