@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
-from featuregate_spark import FeatureSession, WrongCheckpoint
+from featuregate_spark import FeatureSession
 from featuregate_spark.pins.hadoop import HadoopFiles
 
 if TYPE_CHECKING:
@@ -110,34 +108,6 @@ def test_the_latch_is_there_after_a_restart(spark: SparkSession, query: Query) -
     assert "transaction.version was 2" in held
 
 
-def test_listed_brokers_keep_the_latch_by_the_name_of_their_cluster(spark: SparkSession, query: Query) -> None:
-    """They report no cluster id, so that the session names it; without a name no query starts."""
-    with FakeCluster() as kafka:
-        for level in (2, 1):
-            kafka.finalize({"transaction.version": level})
-            listed = {"broker_list": "bootstrap", "cluster_id": "orders", "gates": {"tv2": TV2}}
-            with FeatureSession(spark, kafka.bootstrap, **listed) as features:
-                query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
-        nameless = FeatureSession(spark, kafka.bootstrap, broker_list="bootstrap")
-        with nameless as features, pytest.raises(ConfigError, match=r"^cluster_id: is missing"):
-            features.foreach_batch(query.function, checkpoint=str(query.checkpoint))
-    assert query.seen == [(0, True), (1, True)]
-
-
-def test_a_query_whose_cluster_does_not_answer_keeps_its_gates(spark: SparkSession, query: Query) -> None:
-    """An open gate stays open, and a gate that was never decided stays closed."""
-    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
-        query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
-    with FeatureSession(spark, "127.0.0.1:1", wait=0.1, gates={"tv2": TV2}) as features:
-        query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
-        features.gate("new", "Fetch>=1")
-        batch = features.foreach_batch(query.function, checkpoint=str(query.checkpoint))
-        query.run(batch)
-    assert query.seen == [(0, True), (1, True), (2, True)]
-    gates = json.loads((query.pins / "pin-2").read_text())["snapshot"]["gates"]
-    assert {gate["gate"]: gate["open"] for gate in gates} == {"tv2": True, "new": False}
-
-
 def test_pins_are_deleted_with_sparks_own_retention(spark: SparkSession, query: Query) -> None:
     """The newest stay, and hold the latches of those that are deleted."""
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
@@ -152,16 +122,6 @@ def test_pins_are_deleted_with_sparks_own_retention(spark: SparkSession, query: 
     finally:
         spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
     assert query.seen[-1] == (4, True)
-
-
-def test_another_folder_than_the_querys_checkpoint_is_refused(spark: SparkSession, query: Query) -> None:
-    """Its pins would belong to no batch; the error says what to pass."""
-    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap) as features:
-        batch = features.foreach_batch(query.function, checkpoint=str(query.inputs))
-        with pytest.raises(Exception, match=WrongCheckpoint.__name__) as raised:
-            query.run(batch)
-    assert "pass the checkpointLocation of the query to foreach_batch()" in str(raised.value)
-    assert query.seen == []
 
 
 def test_a_corrupt_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, query: Query) -> None:

@@ -290,15 +290,6 @@ def test_a_restart_gives_no_row_and_keeps_the_latch(spark: SparkSession, tmp_pat
         assert {number: levels(rows) for number, rows in query.run().items()} == {2: [(2, 1)]}
 
 
-def test_the_latest_levels_follow_the_cluster_down(spark: SparkSession, tmp_path: Path) -> None:
-    """With the option for it."""
-    with FakeCluster(finalized={TV: 2}) as cluster:
-        query = Query(spark, cluster.bootstrap, tmp_path)
-        query.run(levels="latest")
-        cluster.finalize({TV: 1})
-        assert levels(query.run(levels="latest")[1]) == [(1, 1)]
-
-
 def test_a_replay_after_a_crash_gives_exactly_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Though the cluster has changed meanwhile; the change is the next batch."""
     with FakeCluster(finalized={TV: 2}) as cluster:

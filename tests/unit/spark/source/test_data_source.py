@@ -225,20 +225,6 @@ def test_a_replay_gives_the_same_rows_and_asks_no_broker(kafka: FakeCluster):
     assert len(kafka.requests) == asked
 
 
-def test_a_stale_broker_that_answers_alone_moves_no_level(kafka: FakeCluster):
-    """Also after a restart, and also where the latest levels are wanted."""
-    kafka.broker(3).lag()
-    kafka.finalize({TV: 3})
-    stream = Stream({BOOTSTRAP: kafka.bootstrap, "levels": "latest", "timeout": "5"})
-    assert levels(stream.next()) == [(3, 3)]
-    again = Stream({BOOTSTRAP: kafka.bootstrap, "levels": "latest", "timeout": "5"}, goes_on_from=stream.at)
-    kafka.broker(1).stop()
-    kafka.broker(2).stop()
-    rows = again.next()
-    assert levels(rows) == [(3, 3)]
-    assert [row.broker for row in rows if row.kind == "error"] == [1, 2]
-
-
 def test_brokers_are_asked_once_in_an_interval(kafka: FakeCluster):
     """Spark may ask for the latest offset a hundred times a second."""
     stream = Stream({BOOTSTRAP: kafka.bootstrap, "interval": "60"})
