@@ -85,12 +85,12 @@ class Watch:
         Raises
         ------
         ConfigError
-            Brokers are listed, which tell no cluster id, and the user has named none.
+            Brokers of the bootstrap list report no cluster id, and the user has named none.
         """
         if self.broker_list == "bootstrap" and self.cluster_id is None:
             raise ConfigError(
                 "cluster_id",
-                "is missing: listed brokers tell no cluster id, and the latches in the pins of foreach_batch() belong "
+                "is missing: brokers of the bootstrap list report no cluster id, and the latches in pins belong "
                 "to one; give the cluster's id, or a name that stays the same for as long as the cluster exists",
             )
 

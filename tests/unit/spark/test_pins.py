@@ -122,7 +122,9 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
 
 def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
     """The error comes before a query starts."""
-    with pytest.raises(ConfigError, match=r"^cluster_id: is missing: listed brokers tell no cluster id"):
+    with pytest.raises(
+        ConfigError, match=r"^cluster_id: is missing: brokers of the bootstrap list report no cluster id"
+    ):
         watching("127.0.0.1:1", broker_list="bootstrap").require_cluster_id()
     watching("127.0.0.1:1", broker_list="bootstrap", cluster_id="orders").require_cluster_id()
     watching("127.0.0.1:1").require_cluster_id()

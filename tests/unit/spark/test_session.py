@@ -84,3 +84,9 @@ def test_a_sink_writes_to_the_cluster_of_the_session(fake_kafka: FakeCluster) ->
         assert features.kafka_sink("copies", "output", **given)._options.connection == {"bootstrap.servers": "b:9092"}
         with pytest.raises(ConfigError, match=r"^shards: "):
             features.kafka_sink("copies", "output", shards=0)
+
+
+def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeCluster) -> None:
+    """Nor do its snapshots and pins, which hold the gates' decisions."""
+    with FeatureSession(spark(), fake_kafka.bootstrap, exclude_apis="Produce=9-") as features:
+        assert "are excluded by configuration" in features.gate("produce", "Produce>=9").decision.summary

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from mock_kafka import MockKafka
 from shards import commit_progress
 
 from featuregate_spark import ProgressLost
@@ -16,7 +15,7 @@ from featuregate_spark.sink.options import SinkOptions
 from featuregate_spark.sink.shards import Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from mock_kafka import MockKafka
 
     from featuregate_spark.watch import Watch
 
@@ -31,13 +30,6 @@ class FakeWatch:
 
     def observe(self) -> SimpleNamespace:
         return SimpleNamespace(gates=[SimpleNamespace(name=name, open=is_open) for name, is_open in self.gates.items()])
-
-
-@pytest.fixture
-def kafka() -> Iterator[MockKafka]:
-    with MockKafka() as kafka:
-        kafka.create_topic("output", partitions=4)
-        yield kafka
 
 
 def sink_on(kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False, first_batch: int = 0) -> KafkaSink:

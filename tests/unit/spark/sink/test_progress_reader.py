@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
-from mock_kafka import MockKafka
 from shards import batch_on, commit_progress
 
 from featuregate_spark import ProgressLost, WriteFailed
@@ -15,22 +14,10 @@ from featuregate_spark.sink.progress_reader import Clients, ProgressReader, Prog
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from mock_kafka import MockKafka
 
 OFFSET_FETCH = 9
 BOUND = 30.0
-
-
-@pytest.fixture
-def kafka() -> Iterator[MockKafka]:
-    with MockKafka() as kafka:
-        kafka.create_topic("output", partitions=2)
-        yield kafka
-
-
-@pytest.fixture
-def batch(kafka: MockKafka) -> Batch:
-    return batch_on({"bootstrap.servers": kafka.bootstrap})
 
 
 def test_each_shard_has_the_progress_that_it_has_committed(batch: Batch) -> None:
@@ -98,7 +85,7 @@ def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
 def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
     """A topic that does not exist is an error, and is not created."""
     connection: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
-    assert partitions_of(connection, "output", BOUND) == 2
+    assert partitions_of(connection, "output", BOUND) == 4
     for _ in range(2):
         with pytest.raises(WriteFailed, match="topic 'nowhere' cannot be written"):
             partitions_of(connection, "nowhere", BOUND)

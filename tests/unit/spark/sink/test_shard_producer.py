@@ -7,39 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError
-from mock_kafka import MockKafka
 
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
-from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from mock_kafka import MockKafka
+
+    from featuregate_spark.sink.shards import Shard
 
 PRODUCE, ADD_PARTITIONS = 0, 24
 BOUND = 30.0
-
-
-@pytest.fixture
-def kafka() -> Iterator[MockKafka]:
-    with MockKafka() as kafka:
-        kafka.create_topic("output")
-        yield kafka
-
-
-def shard_on(kafka: MockKafka) -> Shard:
-    connection = {"bootstrap.servers": kafka.bootstrap}
-    batch = Batch(
-        query="query",
-        batch_id=7,
-        sharding=Sharding(1),
-        progress_topic="progress",
-        topic="output",
-        producer={**connection, "linger.ms": 0},
-        connection=connection,
-        stable_offsets=True,
-        timeout=BOUND,
-    )
-    return Shard(batch, 0)
 
 
 def poll_on(producer: ShardProducer) -> None:
@@ -48,9 +25,9 @@ def poll_on(producer: ShardProducer) -> None:
         producer.poll()
 
 
-def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: MockKafka) -> None:
+def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: MockKafka, shard: Shard) -> None:
     """confluent-kafka raises the fatal error from whichever call serves its callbacks first."""
-    with ShardProducer(shard_on(kafka)) as producer:
+    with ShardProducer(shard) as producer:
         producer.fence_previous()
         producer.begin()
         kafka.answer(ADD_PARTITIONS, [KafkaError.INVALID_PRODUCER_EPOCH])
@@ -59,9 +36,9 @@ def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: Mo
             poll_on(producer)
 
 
-def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKafka) -> None:
+def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKafka, shard: Shard) -> None:
     """Its last record is still on its way then, and the delivery report runs within the close."""
-    with ShardProducer(shard_on(kafka)) as producer:
+    with ShardProducer(shard) as producer:
         producer.fence_previous()
         producer.begin()
         kafka.answer(PRODUCE, [KafkaError.INVALID_PRODUCER_EPOCH], after_ms=300)

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from mock_kafka import MockKafka
 from shards import batch_on, commit_progress, records_of, rows_of, values_in
 
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink import shard_producer, shard_task
 from featuregate_spark.sink.progress_reader import Clients
 from featuregate_spark.sink.shard_task import Committed, write_shard
-from featuregate_spark.sink.shards import Shard, Sharding
+from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
     from confluent_kafka import TopicPartition
+    from mock_kafka import MockKafka
 
 PRODUCE, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 25, 26, 28
 
 
-@pytest.fixture
-def kafka() -> Iterator[MockKafka]:
-    with MockKafka() as kafka:
-        kafka.create_topic("output", partitions=2)
-        yield kafka
-
-
-@pytest.fixture
-def connection(kafka: MockKafka) -> dict[str, Any]:
-    return {"bootstrap.servers": kafka.bootstrap}
-
-
-@pytest.fixture
-def shard(connection: dict[str, Any]) -> Shard:
-    return Shard(batch_on(connection), 0)
-
-
-def test_rows_are_written_where_their_columns_say(kafka: MockKafka, connection: dict[str, Any], shard: Shard) -> None:
+def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard) -> None:
     """Each to its topic and partition; a placeholder row is not written."""
     kafka.create_topic("other")
     records = [
@@ -51,25 +35,26 @@ def test_rows_are_written_where_their_columns_say(kafka: MockKafka, connection: 
     ]
     done = write_shard(shard, iter([records_of(shard, *records)]))
     assert done == Committed(rows=2, bytes=4, skipped=False)
-    assert (values_in(connection, "output"), values_in(connection, "other")) == ([b"a"], [b"bb"])
+    assert (values_in(shard.batch.connection, "output"), values_in(shard.batch.connection, "other")) == (
+        [b"a"],
+        [b"bb"],
+    )
 
 
-def test_a_shard_that_has_committed_is_skipped(connection: dict[str, Any], shard: Shard) -> None:
+def test_a_shard_that_has_committed_is_skipped(shard: Shard) -> None:
     """A replay writes nothing again (P7)."""
     commit_progress(shard, 8)
     assert write_shard(shard, iter([rows_of(shard, b"a")])) == Committed()
-    assert not values_in(connection, "output")
+    assert not values_in(shard.batch.connection, "output")
 
 
 @pytest.mark.parametrize(("next_batch", "sharding"), [(9, Sharding(2)), (8, Sharding(3))], ids=["later", "other"])
-def test_progress_of_another_driver_is_an_error(
-    connection: dict[str, Any], shard: Shard, next_batch: int, sharding: Sharding
-) -> None:
+def test_progress_of_another_driver_is_an_error(shard: Shard, next_batch: int, sharding: Sharding) -> None:
     """To skip the shard would lose rows silently."""
     commit_progress(shard, next_batch, sharding.to_metadata())
     with pytest.raises(ProgressLost):
         write_shard(shard, iter([rows_of(shard, b"a")]))
-    assert not values_in(connection, "output")
+    assert not values_in(shard.batch.connection, "output")
 
 
 class FakeConsumer:
@@ -202,9 +187,9 @@ def test_rows_of_another_shard_are_refused(shard: Shard) -> None:
         write_shard(shard, iter([rows_of(Shard(shard.batch, 1), b"a")]))
 
 
-def test_a_row_without_a_topic_is_refused(connection: dict[str, Any]) -> None:
+def test_a_row_without_a_topic_is_refused(batch: Batch) -> None:
     """The sink was given none either."""
-    shard = Shard(batch_on(connection, topic=None), 0)
+    shard = Shard(replace(batch, topic=None), 0)
     with pytest.raises(WriteFailed, match="a row has no topic, and the sink was given none"):
         write_shard(shard, iter([rows_of(shard, b"a")]))
 

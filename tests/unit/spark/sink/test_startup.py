@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError
-from mock_kafka import MockKafka
 from shards import batch_on, commit_progress
 
 from featuregate_spark import WriteFailed
@@ -17,22 +16,10 @@ from featuregate_spark.sink.shards import Batch, Shard, Sharding
 from featuregate_spark.sink.startup import progress_at_start, sharding_at_start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from mock_kafka import MockKafka
 
 OFFSET_FETCH, INIT_PRODUCER_ID = 9, 22
 BOUND = 30.0
-
-
-@pytest.fixture
-def kafka() -> Iterator[MockKafka]:
-    with MockKafka() as kafka:
-        kafka.create_topic("output", partitions=2)
-        yield kafka
-
-
-@pytest.fixture
-def batch(kafka: MockKafka) -> Batch:
-    return batch_on({"bootstrap.servers": kafka.bootstrap})
 
 
 def fences(kafka: MockKafka) -> int:

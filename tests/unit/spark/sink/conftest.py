@@ -1,0 +1,31 @@
+"""A mock cluster with a topic, and a batch that is written to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from mock_kafka import MockKafka
+from shards import batch_on
+
+from featuregate_spark.sink.shards import Batch, Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def kafka() -> Iterator[MockKafka]:
+    with MockKafka() as kafka:
+        kafka.create_topic("output", partitions=4)
+        yield kafka
+
+
+@pytest.fixture
+def batch(kafka: MockKafka) -> Batch:
+    return batch_on({"bootstrap.servers": kafka.bootstrap})
+
+
+@pytest.fixture
+def shard(batch: Batch) -> Shard:
+    return Shard(batch, 0)
