@@ -12,19 +12,10 @@ from kio.schema.api_versions.v4.response import ApiVersionsResponse as KioRespon
 from kio.serial import entity_reader
 from measuring import Row, Sample, Section, at_least, at_most, each, loop, take_turns
 
-from featuregate.records import (
-    CONSUMER_OFFSETS,
-    TRANSACTION_STATE,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    PartitionsSchema,
-    Record,
-    TransactionLogKey,
-    TransactionLogValue,
-)
+from featuregate.records import CONSUMER_OFFSETS, TRANSACTION_STATE, CoordinatorRecord
+from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from featuregate.wire.api_versions import ApiVersionsResponse
 
 __all__ = ["run"]
@@ -45,7 +36,7 @@ MEMBER = MemberMetadata(
 RECORDS = {
     "a committed offset": (
         CONSUMER_OFFSETS,
-        Record(
+        CoordinatorRecord(
             OffsetCommitKey(group="billing", topic="orders", partition=7),
             OffsetCommitValue(offset=123_456, leader_epoch=3, metadata="", commit_timestamp=1_732_240_000_000),
             3,
@@ -53,7 +44,7 @@ RECORDS = {
     ),
     "a classic group with 5 members": (
         CONSUMER_OFFSETS,
-        Record(
+        CoordinatorRecord(
             GroupMetadataKey(group="billing"),
             GroupMetadataValue(
                 protocol_type="consumer", generation=9, protocol="range", leader=MEMBER.member_id, members=(MEMBER,) * 5
@@ -63,7 +54,7 @@ RECORDS = {
     ),
     "a transaction over 3 partitions": (
         TRANSACTION_STATE,
-        Record(
+        CoordinatorRecord(
             TransactionLogKey(transactional_id="billing-0"),
             TransactionLogValue(
                 producer_id=1_000,

@@ -68,7 +68,6 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(pyspark\..*|Broadcast|DataFrame|SparkSession)"),
     (r"py:.*", r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])"),
     (r"py:.*", r"featuregate\.[\w.]+\.[A-Z]"),  # type variables
-    (r"py:.*", r"wire\.[A-Z]\w*"),  # records, in a module that calls them so
 ]
 
 

@@ -7,19 +7,13 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate.config import KEYS
-from featuregate.records import (
-    CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-    ConsumerGroupMemberMetadataValue,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitValue,
-    PartitionsSchema,
-    TransactionLogValue,
-)
-from featuregate.records.releases import coordinators
-from featuregate.records.schema import In, Scalar, Tag
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadata
+from featuregate.records.consumer_groups import ConsumerGroupMemberMetadataValue
+from featuregate.records.offsets import OffsetCommitValue
+from featuregate.records.releases import coordinator_releases
+from featuregate.records.schema import Scalar, Tag, Versions
+from featuregate.records.transactions import PartitionsSchema, TransactionLogValue
 from featuregate.requirements import presets
 from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
@@ -110,7 +104,7 @@ def _type(hint: Any) -> str:
 
 def _versions(hint: Any) -> str:
     marks = getattr(hint, "__metadata__", ())
-    lives = next((mark for mark in marks if isinstance(mark, In)), None)
+    lives = next((mark for mark in marks if isinstance(mark, Versions)), None)
     tags = [f"tag {mark.number}" for mark in marks if isinstance(mark, Tag)]
     if lives is None:
         return ", ".join(tags)
@@ -132,7 +126,7 @@ def coordinator_table() -> str:
                 for log in LOGS
             ),
         )
-        for found in coordinators()
+        for found in coordinator_releases()
     )
     return _table(("from", "groups", "an unknown type", *(f"`{log.topic}`" for log in LOGS)), rows)
 

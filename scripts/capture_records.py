@@ -21,7 +21,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, Key, Value
-from featuregate.records.schema import ZERO_UUID, In, Scalar, Tag
+from featuregate.records.schema import ZERO_UUID, Scalar, Tag, Versions
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
 
@@ -72,7 +72,7 @@ def structure(cls: type, version: int, numbers: Iterator[int], *, full: bool) ->
             continue
         hint = hints[field.name]
         marks = getattr(hint, "__metadata__", ())
-        lives = next((mark for mark in marks if isinstance(mark, In)), In(0))
+        lives = next((mark for mark in marks if isinstance(mark, Versions)), Versions(0))
         if lives.first <= version <= lives.last:
             if full or not any(isinstance(mark, Tag) for mark in marks):
                 made[camel(field.name)] = value(hint, version, numbers, full=full)

@@ -70,8 +70,8 @@ def reads(found: dict[str, Any], newest: dict[str, Any]) -> dict[str, Any]:
         if not name.endswith("Value") or key is None:
             continue
         low, _, high = value["validVersions"].partition("-")
-        entry: dict[str, Any] = {"versions": [int(low), int(high or low)], "tagged": fields(value, tagged=True)}
-        if name not in newest or fields(value, tagged=False) != fields(newest[name], tagged=False):
+        entry: dict[str, Any] = {"versions": [int(low), int(high or low)], "tagged": fields(value, tagged_fields=True)}
+        if name not in newest or fields(value, tagged_fields=False) != fields(newest[name], tagged_fields=False):
             entry["early_access"] = True
         types, _, last = str(key.get("apiKey", key["validVersions"])).partition("-")
         row |= {str(number): entry for number in range(int(types), int(last or types) + 1)}

@@ -13,12 +13,12 @@ from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
-    CoordinatorLog,
+    CoordinatorRecord,
+    CoordinatorTopic,
     Key,
-    Record,
     Value,
 )
-from featuregate.records.schema import In, Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid
+from featuregate.records.schema import Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ scalars: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def each_kind() -> Iterator[tuple[CoordinatorLog, type[Key], type[Value], int]]:
+def each_kind() -> Iterator[tuple[CoordinatorTopic, type[Key], type[Value], int]]:
     """Give every type of record in every version of its value."""
     for log in LOGS:
         for key, value in log.records.values():
@@ -56,7 +56,7 @@ def structures(cls: type[Structure], version: int, *, flexible: bool) -> st.Sear
             continue
         hint = hints[declared.name]
         marks = getattr(hint, "__metadata__", ())
-        lives = next((mark for mark in marks if isinstance(mark, In)), In(0))
+        lives = next((mark for mark in marks if isinstance(mark, Versions)), Versions(0))
         tags += [mark.number for mark in marks if isinstance(mark, Tag)]
         if lives.first <= version <= lives.last:
             fields[declared.name] = _values(hint, version, flexible=flexible)
@@ -82,11 +82,11 @@ def _values(hint: Any, version: int, *, flexible: bool) -> st.SearchStrategy[Any
     return structures(hint, version, flexible=flexible)
 
 
-def records_of(key: type[Key], value: type[Value], version: int) -> st.SearchStrategy[Record]:
+def records_of(key: type[Key], value: type[Value], version: int) -> st.SearchStrategy[CoordinatorRecord]:
     """Any record of one type, in one version; tombstones too."""
     keys = structures(key, 0, flexible=False)
     values = structures(value, version, flexible=version >= value.FLEXIBLE_FROM)
-    return st.builds(Record, keys, values, st.just(version)) | st.builds(Record, keys, st.none())
+    return st.builds(CoordinatorRecord, keys, values, st.just(version)) | st.builds(CoordinatorRecord, keys, st.none())
 
 
 KINDS = {
@@ -94,7 +94,7 @@ KINDS = {
     for log, key, value, version in each_kind()
 }
 
-records: st.SearchStrategy[tuple[CoordinatorLog, Record]] = st.sampled_from(sorted(KINDS)).flatmap(
+records: st.SearchStrategy[tuple[CoordinatorTopic, CoordinatorRecord]] = st.sampled_from(sorted(KINDS)).flatmap(
     lambda kind: st.tuples(st.just(KINDS[kind][0]), KINDS[kind][1])
 )
 """Any record of any log, with its log."""

@@ -1,211 +1,53 @@
 """Records of the topics in which coordinators keep their state: groups and offsets, transactions, share groups.
 
-`CONSUMER_OFFSETS`, `TRANSACTION_STATE` and `SHARE_GROUP_STATE` read and write them, as `Record` values. Keys and
-values are named as in Kafka's schemas, all of which up to 4.4 are known. What is newer is kept as it came (KIP-915).
+`CONSUMER_OFFSETS`, `TRANSACTION_STATE` and `SHARE_GROUP_STATE` read and write them, as `CoordinatorRecord` values. The
+classes of keys and values, one module for each kind of record, have the names of Kafka's schemas, up to 4.4. Newer
+records are kept as bytes (KIP-915).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from featuregate.records.classic_groups import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
+from featuregate.records import (
+    classic_groups,
+    consumer_groups,
+    offsets,
+    share_groups,
+    streams_groups,
+    transactions,
 )
-from featuregate.records.consumer_groups import (
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupPartitionMetadataValue,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupRegularExpressionValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    PartitionMetadata,
-    TopicMetadata,
-    TopicPartition,
-    TopicPartitions,
-)
-from featuregate.records.log import CoordinatorLog, Record, UnknownKey, UnknownValue
-from featuregate.records.offsets import (
-    LegacyOffsetCommitKey,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic, UnknownKey, UnknownValue
 from featuregate.records.schema import ZERO_UUID, Key, Value
-from featuregate.records.share_groups import (
-    ShareGroupCurrentMemberAssignmentKey,
-    ShareGroupCurrentMemberAssignmentValue,
-    ShareGroupMemberMetadataKey,
-    ShareGroupMemberMetadataValue,
-    ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
-    ShareGroupStatePartitionMetadataKey,
-    ShareGroupStatePartitionMetadataValue,
-    ShareGroupTargetAssignmentMemberKey,
-    ShareGroupTargetAssignmentMemberValue,
-    ShareGroupTargetAssignmentMetadataKey,
-    ShareGroupTargetAssignmentMetadataValue,
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-    StateBatch,
-    TopicInfo,
-    TopicPartitionsInfo,
-)
-from featuregate.records.streams_groups import (
-    CopartitionGroup,
-    CurrentTaskIds,
-    Endpoint,
-    KeyValue,
-    StreamsGroupCurrentMemberAssignmentKey,
-    StreamsGroupCurrentMemberAssignmentValue,
-    StreamsGroupMemberMetadataKey,
-    StreamsGroupMemberMetadataValue,
-    StreamsGroupMetadataKey,
-    StreamsGroupMetadataValue,
-    StreamsGroupTargetAssignmentMemberKey,
-    StreamsGroupTargetAssignmentMemberValue,
-    StreamsGroupTargetAssignmentMetadataKey,
-    StreamsGroupTargetAssignmentMetadataValue,
-    StreamsGroupTopologyKey,
-    StreamsGroupTopologyValue,
-    Subtopology,
-    TaskIds,
-    TopologyTopic,
-)
-from featuregate.records.tagged import keep_tagged, tagged_fields
-from featuregate.records.transactions import (
-    PartitionsSchema,
-    TransactionLogKey,
-    TransactionLogValue,
-    TransactionState,
-)
+from featuregate.records.tagged import keep_tagged_fields, tagged_fields
 
 __all__ = [
     "CONSUMER_OFFSETS",
     "SHARE_GROUP_STATE",
     "TRANSACTION_STATE",
     "ZERO_UUID",
-    "ClassicMemberMetadata",
-    "ClassicProtocol",
-    "ConsumerGroupCurrentMemberAssignmentKey",
-    "ConsumerGroupCurrentMemberAssignmentValue",
-    "ConsumerGroupMemberMetadataKey",
-    "ConsumerGroupMemberMetadataValue",
-    "ConsumerGroupMetadataKey",
-    "ConsumerGroupMetadataValue",
-    "ConsumerGroupPartitionMetadataKey",
-    "ConsumerGroupPartitionMetadataValue",
-    "ConsumerGroupRegularExpressionKey",
-    "ConsumerGroupRegularExpressionValue",
-    "ConsumerGroupTargetAssignmentMemberKey",
-    "ConsumerGroupTargetAssignmentMemberValue",
-    "ConsumerGroupTargetAssignmentMetadataKey",
-    "ConsumerGroupTargetAssignmentMetadataValue",
-    "CoordinatorLog",
-    "CopartitionGroup",
-    "CurrentTaskIds",
-    "Endpoint",
-    "GroupMetadataKey",
-    "GroupMetadataValue",
+    "CoordinatorRecord",
+    "CoordinatorTopic",
     "Key",
-    "KeyValue",
-    "LegacyOffsetCommitKey",
-    "MemberMetadata",
-    "OffsetCommitKey",
-    "OffsetCommitValue",
-    "PartitionMetadata",
-    "PartitionsSchema",
-    "Record",
-    "ShareGroupCurrentMemberAssignmentKey",
-    "ShareGroupCurrentMemberAssignmentValue",
-    "ShareGroupMemberMetadataKey",
-    "ShareGroupMemberMetadataValue",
-    "ShareGroupMetadataKey",
-    "ShareGroupMetadataValue",
-    "ShareGroupStatePartitionMetadataKey",
-    "ShareGroupStatePartitionMetadataValue",
-    "ShareGroupTargetAssignmentMemberKey",
-    "ShareGroupTargetAssignmentMemberValue",
-    "ShareGroupTargetAssignmentMetadataKey",
-    "ShareGroupTargetAssignmentMetadataValue",
-    "ShareSnapshotKey",
-    "ShareSnapshotValue",
-    "ShareUpdateKey",
-    "ShareUpdateValue",
-    "StateBatch",
-    "StreamsGroupCurrentMemberAssignmentKey",
-    "StreamsGroupCurrentMemberAssignmentValue",
-    "StreamsGroupMemberMetadataKey",
-    "StreamsGroupMemberMetadataValue",
-    "StreamsGroupMetadataKey",
-    "StreamsGroupMetadataValue",
-    "StreamsGroupTargetAssignmentMemberKey",
-    "StreamsGroupTargetAssignmentMemberValue",
-    "StreamsGroupTargetAssignmentMetadataKey",
-    "StreamsGroupTargetAssignmentMetadataValue",
-    "StreamsGroupTopologyKey",
-    "StreamsGroupTopologyValue",
-    "Subtopology",
-    "TaskIds",
-    "TopicInfo",
-    "TopicMetadata",
-    "TopicPartition",
-    "TopicPartitions",
-    "TopicPartitionsInfo",
-    "TopologyTopic",
-    "TransactionLogKey",
-    "TransactionLogValue",
-    "TransactionState",
     "UnknownKey",
     "UnknownValue",
     "Value",
-    "keep_tagged",
+    "keep_tagged_fields",
     "tagged_fields",
 ]
 
-CONSUMER_OFFSETS: Final = CoordinatorLog(
+CONSUMER_OFFSETS: Final = CoordinatorTopic(
     "__consumer_offsets",
     (
-        (LegacyOffsetCommitKey, OffsetCommitValue),
-        (OffsetCommitKey, OffsetCommitValue),
-        (GroupMetadataKey, GroupMetadataValue),
-        (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-        (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
-        (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-        (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-        (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
-        (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
-        (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-        (ShareGroupMetadataKey, ShareGroupMetadataValue),
-        (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
-        (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
-        (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
-        (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
-        (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-        (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
-        (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
-        (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
-        (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
-        (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
-        (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+        *offsets.RECORDS,
+        *classic_groups.RECORDS,
+        *consumer_groups.RECORDS,
+        *share_groups.GROUP_RECORDS,
+        *streams_groups.RECORDS,
     ),
 )
-"""What group coordinators keep."""
-TRANSACTION_STATE: Final = CoordinatorLog("__transaction_state", ((TransactionLogKey, TransactionLogValue),))
-"""What transaction coordinators keep."""
-SHARE_GROUP_STATE: Final = CoordinatorLog(
-    "__share_group_state", ((ShareSnapshotKey, ShareSnapshotValue), (ShareUpdateKey, ShareUpdateValue))
-)
-"""What share coordinators keep (KIP-932)."""
+"""The records of group coordinators."""
+TRANSACTION_STATE: Final = CoordinatorTopic("__transaction_state", transactions.RECORDS)
+"""The records of transaction coordinators."""
+SHARE_GROUP_STATE: Final = CoordinatorTopic("__share_group_state", share_groups.STATE_RECORDS)
+"""The records of share coordinators (KIP-932)."""

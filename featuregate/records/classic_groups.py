@@ -5,16 +5,16 @@ same in 3.9.2.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import Flexible, In, Int32, Int64, Key, Value
+from featuregate.records.schema import Flexible, Int32, Int64, Key, Value, Versions
 
-__all__ = ["GroupMetadataKey", "GroupMetadataValue", "MemberMetadata"]
+__all__ = ["RECORDS", "GroupMetadataKey", "GroupMetadataValue", "MemberMetadata"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadataKey(Key):
-    """The id of a classic group."""
+    """Key of a classic group."""
 
     RECORD_TYPE: ClassVar[int] = 2
 
@@ -23,22 +23,22 @@ class GroupMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberMetadata(Flexible):
-    """A member of a classic group, as it was when the generation began."""
+    """A member of a classic group, at the start of the generation."""
 
     member_id: str
-    group_instance_id: Annotated[str | None, In(3)] = None
+    group_instance_id: Annotated[str | None, Versions(3)] = None
     """Of a static member (KIP-345)."""
     client_id: str
     client_host: str
     """With a leading slash, as Java prints addresses."""
-    rebalance_timeout: Annotated[Int32, In(1)] = -1
+    rebalance_timeout: Annotated[Int32, Versions(1)] = -1
     """Milliseconds."""
     session_timeout: Int32
     """Milliseconds."""
     subscription: bytes
-    """What the member said in JoinGroup: for consumers, Kafka's ``ConsumerProtocolSubscription``."""
+    """From JoinGroup: for consumers, Kafka's ``ConsumerProtocolSubscription``."""
     assignment: bytes
-    """What the leader gave it: for consumers, Kafka's ``ConsumerProtocolAssignment``."""
+    """From the leader: for consumers, Kafka's ``ConsumerProtocolAssignment``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,13 @@ class GroupMetadataValue(Value):
     """``consumer``, ``connect``, or empty for a group that only commits."""
     generation: Int32
     protocol: str | None
-    """The assignor that was chosen; None for an empty group."""
+    """The chosen assignor; None for an empty group."""
     leader: str | None
     """Member id of the leader; None for an empty group."""
-    current_state_timestamp: Annotated[Int64, In(2)] = -1
+    current_state_timestamp: Annotated[Int64, Versions(2)] = -1
     """Milliseconds since 1970."""
     members: tuple[MemberMetadata, ...]
+
+
+RECORDS: Final = ((GroupMetadataKey, GroupMetadataValue),)
+"""The classes of key and value of each record type."""

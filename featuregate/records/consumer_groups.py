@@ -1,16 +1,17 @@
 """Groups of the consumer protocol (KIP-848): record types 3 to 8 and 16 of ``__consumer_offsets``.
 
-Source: ``ConsumerGroup*.json`` of Apache Kafka 4.4.0 (``group-coordinator``), the same in 3.9.2 but for what says
-otherwise. Releases before 3.8 had other layouts under the same numbers; they were an early access, which no cluster
-could be upgraded from.
+Source: ``ConsumerGroup*.json`` of Apache Kafka 4.4.0 (``group-coordinator``), the same in 3.9.2 but where a field
+says otherwise. Releases before 3.8 used other schemas under the same numbers: an early access, from which no cluster
+could be upgraded.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from featuregate.records.schema import Flexible, Int8, Int32, Int64, Key, Tag, Uuid, Value
 
 __all__ = [
+    "RECORDS",
     "ClassicMemberMetadata",
     "ClassicProtocol",
     "ConsumerGroupCurrentMemberAssignmentKey",
@@ -38,21 +39,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKey(Key):
-    """What keys have in common whose record is about a whole group."""
+    """Base of the keys that name a group."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberKey(Key):
-    """What keys have in common whose record is about a member."""
+    """Base of the keys that name a member of a group."""
 
     group_id: str
     member_id: str
 
 
 class ConsumerGroupMetadataKey(GroupKey):
-    """Which group an epoch is of."""
+    """Key of a group epoch."""
 
     __slots__ = ()
     RECORD_TYPE = 3
@@ -68,7 +69,7 @@ class ConsumerGroupMetadataValue(Value):
 
 
 class ConsumerGroupPartitionMetadataKey(GroupKey):
-    """Which group the metadata of topics is of."""
+    """Key of the topic metadata of a group."""
 
     __slots__ = ()
     RECORD_TYPE = 4
@@ -84,7 +85,7 @@ class PartitionMetadata(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMetadata(Flexible):
-    """A topic, as the group saw it last."""
+    """A topic, as the group knew it last."""
 
     topic_id: Uuid
     topic_name: str
@@ -100,7 +101,7 @@ class ConsumerGroupPartitionMetadataValue(Value):
 
 
 class ConsumerGroupMemberMetadataKey(MemberKey):
-    """Which member a description is of."""
+    """Key of the description of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 5
@@ -116,7 +117,7 @@ class ClassicProtocol(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMemberMetadata(Flexible):
-    """What a member said that still speaks the classic protocol."""
+    """The subscription of a member that still uses the classic protocol."""
 
     session_timeout_ms: Int32
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -124,7 +125,7 @@ class ClassicMemberMetadata(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue(Value):
-    """What a member said about itself."""
+    """The description of a member, as the member sent it."""
 
     instance_id: str | None
     """Of a static member (KIP-345)."""
@@ -139,11 +140,11 @@ class ConsumerGroupMemberMetadataValue(Value):
     classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0)] = ClassicMemberMetadata(
         session_timeout_ms=0, supported_protocols=()
     )
-    """None where the member speaks the consumer protocol itself. Brokers always say which; Kafka's default is this."""
+    """None where the member uses the consumer protocol. Brokers always write the field; this is Kafka's default."""
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
-    """Which group a target assignment is of."""
+    """Key of the target assignment of a group."""
 
     __slots__ = ()
     RECORD_TYPE = 6
@@ -159,7 +160,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Value):
 
 
 class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
-    """Which member a target assignment is of."""
+    """Key of the target assignment of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 7
@@ -175,13 +176,13 @@ class TopicPartition(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMemberValue(Value):
-    """The partitions that a member shall get."""
+    """The target assignment of a member."""
 
     topic_partitions: tuple[TopicPartition, ...]
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
-    """Which member an assignment is of."""
+    """Key of the current assignment of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 8
@@ -199,25 +200,25 @@ class TopicPartitions(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupCurrentMemberAssignmentValue(Value):
-    """The partitions that a member has."""
+    """The current assignment of a member."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
     state: Int8
-    """Of ``MemberState.java``: 0 stable, 1 has to give partitions up, 2 waits for others to do so."""
+    """Of ``MemberState.java``: 0 stable, 1 must revoke partitions, 2 waits for partitions that other members revoke."""
     assigned_partitions: tuple[TopicPartitions, ...]
     partitions_pending_revocation: tuple[TopicPartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupRegularExpressionKey(Key):
-    """Which regular expression a resolution is of."""
+    """Key of a resolved regular expression."""
 
     RECORD_TYPE: ClassVar[int] = 16
 
     group_id: str
     regular_expression: str
-    """As the members subscribed with it, in RE2's syntax."""
+    """In RE2's syntax, from the subscriptions of members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,3 +230,15 @@ class ConsumerGroupRegularExpressionValue(Value):
     """Of the metadata image that was searched."""
     timestamp: Int64
     """Milliseconds since 1970."""
+
+
+RECORDS: Final = (
+    (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+)
+"""The classes of key and value of each record type."""

@@ -5,16 +5,16 @@ Source: ``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and ``LegacyOffsetC
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import ZERO_UUID, In, Int32, Int64, Key, Tag, Uuid, Value
+from featuregate.records.schema import ZERO_UUID, Int32, Int64, Key, Tag, Uuid, Value, Versions
 
-__all__ = ["LegacyOffsetCommitKey", "OffsetCommitKey", "OffsetCommitValue"]
+__all__ = ["RECORDS", "LegacyOffsetCommitKey", "OffsetCommitKey", "OffsetCommitValue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitKey(Key):
-    """Of which group and partition an offset is."""
+    """Key of a committed offset: group, topic and partition."""
 
     RECORD_TYPE: ClassVar[int] = 1
 
@@ -24,7 +24,7 @@ class OffsetCommitKey(Key):
 
 
 class LegacyOffsetCommitKey(OffsetCommitKey):
-    """The same from brokers up to 0.8.2; Kafka 4.1 and newer read only values of version 0 under it."""
+    """Key that brokers up to 0.8.2 wrote; Kafka 4.1 and newer read only values of version 0 under it."""
 
     __slots__ = ()
     RECORD_TYPE = 0
@@ -41,14 +41,21 @@ class OffsetCommitValue(Value):
     FLEXIBLE_FROM: ClassVar[int] = 4
 
     offset: Int64
-    """Of the next record to read."""
-    leader_epoch: Annotated[Int32, In(3)] = -1
-    """Of the last record that was read (KIP-320); -1 where the client did not say."""
+    """The next record to read."""
+    leader_epoch: Annotated[Int32, Versions(3)] = -1
+    """Epoch of the last record that was read (KIP-320); -1 where the client sent none."""
     metadata: str
-    """The client's own text."""
+    """Text from the client."""
     commit_timestamp: Int64
     """Milliseconds since 1970."""
-    expire_timestamp: Annotated[Int64, In(1, 1)] = -1
+    expire_timestamp: Annotated[Int64, Versions(1, 1)] = -1
     """Milliseconds since 1970; -1 where the broker's retention decides. Only version 1 has it."""
-    topic_id: Annotated[Uuid, In(4), Tag(0)] = ZERO_UUID
+    topic_id: Annotated[Uuid, Versions(4), Tag(0)] = ZERO_UUID
     """From 4.1 on, where the client committed with topic ids (KIP-848)."""
+
+
+RECORDS: Final = (
+    (OffsetCommitKey, OffsetCommitValue),
+    (LegacyOffsetCommitKey, OffsetCommitValue),
+)
+"""The classes of key and value of each record type."""

@@ -1,9 +1,9 @@
-"""How records are declared: one frozen dataclass for each of Kafka's schemas.
+"""Message schemas in Python: one frozen dataclass for each of Kafka's schemas.
 
-Its fields stand in the order of the schema, with types that say how they lie on the wire: ``Int32``, ``str``,
-``bytes``, ``Uuid``, another `Structure`, ``tuple[..., ...]`` for an array, ``| None`` for what may be null. `In` and
-`Tag` say in which versions a field exists, and that it is a tagged one (KIP-482). Type checkers see ``int`` and
-``str``; `featuregate.records.layout` sees the rest.
+The fields have the order of the schema, and types that define the encoding: ``Int32``, ``str``, ``bytes``, ``Uuid``,
+another `Structure`, ``tuple[..., ...]`` for an array, ``| None`` for a nullable field. `Versions` and `Tag` have the
+meaning of ``versions``, ``ignorable`` and ``tag`` in Kafka's schemas (KIP-482). Type checkers see ``int`` and ``str``;
+`featuregate.records.codec` reads the rest.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,6 @@ from featuregate.wire.writers import Writer
 __all__ = [
     "ZERO_UUID",
     "Flexible",
-    "In",
     "Int8",
     "Int16",
     "Int32",
@@ -28,6 +27,7 @@ __all__ = [
     "UInt16",
     "Uuid",
     "Value",
+    "Versions",
 ]
 
 Read = Callable[[Reader, str], Any]
@@ -41,12 +41,12 @@ class Scalar(NamedTuple):
     """A primitive type that is the same in every version."""
 
     name: str
-    """What Kafka's schemas call it."""
+    """The name in Kafka's schemas."""
     read: Read
     write: Write
     size: int
     letter: str = ""
-    """In `struct`'s alphabet, where it has one: then an array of them is unpacked at once."""
+    """Format character of `struct`, where there is one: then an array is unpacked in one call."""
 
 
 Int8 = Annotated[int, Scalar("int8", Reader.int8, Writer.int8, 1, "b")]
@@ -55,16 +55,16 @@ UInt16 = Annotated[int, Scalar("uint16", Reader.uint16, Writer.uint16, 2, "H")]
 Int32 = Annotated[int, Scalar("int32", Reader.int32, Writer.int32, 4, "i")]
 Int64 = Annotated[int, Scalar("int64", Reader.int64, Writer.int64, 8, "q")]
 Uuid = Annotated[str, Scalar("uuid", Reader.uuid, Writer.uuid, 16)]
-"""In the text that Kafka shows: URL-safe base64 without padding, 22 characters."""
+"""As Kafka prints it: URL-safe base64 without padding, 22 characters."""
 
 
-class In(NamedTuple):
-    """The versions that have a field, inclusive; where there is no mark, all have it."""
+class Versions(NamedTuple):
+    """The versions that have a field, inclusive; a field without this mark is in all versions."""
 
     first: int
     last: int = 32767
     ignorable: bool = True
-    """Whether a version without the field drops what it says; if not, encoding such a value is refused."""
+    """Whether encoding drops the field in a version without it; if not, encoding raises `LocalWireError`."""
 
 
 class Tag(NamedTuple):
@@ -75,12 +75,12 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """What keys, values and the structures inside of values have in common."""
+    """Base of keys, values and the structures in values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key(Structure):
-    """Says whose state a record is. Keys are never flexible (KIP-915), so equal keys are equal bytes; they hash."""
+    """The key of a record. Keys are never flexible (KIP-915), so equal keys have equal bytes; keys are hashable."""
 
     RECORD_TYPE: ClassVar[int]
     """The number that begins the key. Kafka's schemas call it ``apiKey``, and up to 4.0 the version of the key."""
@@ -96,9 +96,9 @@ class Flexible(Structure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value(Flexible):
-    """What a record says."""
+    """The value of a record."""
 
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
-    """The lowest and the highest version that we read, inclusive."""
+    """The lowest and the highest version that can be read, inclusive."""
     FLEXIBLE_FROM: ClassVar[int] = 0
     """The first version with compact lengths and tagged fields."""

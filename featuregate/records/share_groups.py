@@ -6,12 +6,14 @@ Source: ``ShareGroup*.json`` (``group-coordinator``), ``ShareSnapshot*.json`` an
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from featuregate.records.consumer_groups import GroupKey, MemberKey, TopicPartition
 from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Key, Tag, Uuid, Value
 
 __all__ = [
+    "GROUP_RECORDS",
+    "STATE_RECORDS",
     "ShareGroupCurrentMemberAssignmentKey",
     "ShareGroupCurrentMemberAssignmentValue",
     "ShareGroupMemberMetadataKey",
@@ -36,7 +38,7 @@ __all__ = [
 
 
 class ShareGroupMemberMetadataKey(MemberKey):
-    """Which member a description is of."""
+    """Key of the description of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 10
@@ -44,7 +46,7 @@ class ShareGroupMemberMetadataKey(MemberKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMemberMetadataValue(Value):
-    """What a member said about itself."""
+    """The description of a member, as the member sent it."""
 
     rack_id: str | None
     client_id: str
@@ -54,7 +56,7 @@ class ShareGroupMemberMetadataValue(Value):
 
 
 class ShareGroupMetadataKey(GroupKey):
-    """Which group an epoch is of."""
+    """Key of a group epoch."""
 
     __slots__ = ()
     RECORD_TYPE = 11
@@ -70,7 +72,7 @@ class ShareGroupMetadataValue(Value):
 
 
 class ShareGroupTargetAssignmentMetadataKey(GroupKey):
-    """Which group a target assignment is of."""
+    """Key of the target assignment of a group."""
 
     __slots__ = ()
     RECORD_TYPE = 12
@@ -86,7 +88,7 @@ class ShareGroupTargetAssignmentMetadataValue(Value):
 
 
 class ShareGroupTargetAssignmentMemberKey(MemberKey):
-    """Which member a target assignment is of."""
+    """Key of the target assignment of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 13
@@ -94,13 +96,13 @@ class ShareGroupTargetAssignmentMemberKey(MemberKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMemberValue(Value):
-    """The partitions that a member shall get."""
+    """The target assignment of a member."""
 
     topic_partitions: tuple[TopicPartition, ...]
 
 
 class ShareGroupCurrentMemberAssignmentKey(MemberKey):
-    """Which member an assignment is of."""
+    """Key of the current assignment of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 14
@@ -108,7 +110,7 @@ class ShareGroupCurrentMemberAssignmentKey(MemberKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupCurrentMemberAssignmentValue(Value):
-    """The partitions that a member has."""
+    """The current assignment of a member."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -118,7 +120,7 @@ class ShareGroupCurrentMemberAssignmentValue(Value):
 
 
 class ShareGroupStatePartitionMetadataKey(GroupKey):
-    """Which group the state of topics is of."""
+    """Key of the state partitions of a group."""
 
     __slots__ = ()
     RECORD_TYPE = 15
@@ -143,7 +145,7 @@ class TopicInfo(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupStatePartitionMetadataValue(Value):
-    """Which partitions have a state in ``__share_group_state``."""
+    """The partitions that have a state in ``__share_group_state``."""
 
     initializing_topics: tuple[TopicPartitionsInfo, ...]
     initialized_topics: tuple[TopicPartitionsInfo, ...]
@@ -152,7 +154,7 @@ class ShareGroupStatePartitionMetadataValue(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePartitionKey(Key):
-    """What the keys of ``__share_group_state`` have in common."""
+    """Base of the keys of ``__share_group_state``: a share-partition."""
 
     group_id: str
     topic_id: Uuid
@@ -171,7 +173,7 @@ class StateBatch(Flexible):
 
 
 class ShareSnapshotKey(SharePartitionKey):
-    """Which share-partition a snapshot is of."""
+    """Key of the snapshot of a share-partition."""
 
     __slots__ = ()
     RECORD_TYPE = 0
@@ -179,7 +181,7 @@ class ShareSnapshotKey(SharePartitionKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSnapshotValue(Value):
-    """The whole state of a share-partition."""
+    """The complete state of a share-partition."""
 
     snapshot_epoch: Int32
     state_epoch: Int32
@@ -195,7 +197,7 @@ class ShareSnapshotValue(Value):
 
 
 class ShareUpdateKey(SharePartitionKey):
-    """Which share-partition an update is of."""
+    """Key of an update of a share-partition."""
 
     __slots__ = ()
     RECORD_TYPE = 1
@@ -203,7 +205,7 @@ class ShareUpdateKey(SharePartitionKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareUpdateValue(Value):
-    """What changed since the snapshot."""
+    """The changes since the snapshot."""
 
     snapshot_epoch: Int32
     leader_epoch: Int32
@@ -211,3 +213,20 @@ class ShareUpdateValue(Value):
     delivery_complete_count: Annotated[Int32, Tag(0)] = -1
     """From 4.2 on."""
     state_batches: tuple[StateBatch, ...]
+
+
+GROUP_RECORDS: Final = (
+    (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+)
+"""The classes of key and value of each record type of ``__consumer_offsets``."""
+
+STATE_RECORDS: Final = (
+    (ShareSnapshotKey, ShareSnapshotValue),
+    (ShareUpdateKey, ShareUpdateValue),
+)
+"""The classes of key and value of each record type of ``__share_group_state``."""

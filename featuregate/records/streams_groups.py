@@ -5,12 +5,13 @@ otherwise.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from featuregate.records.consumer_groups import GroupKey, MemberKey
 from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16, Value
 
 __all__ = [
+    "RECORDS",
     "CopartitionGroup",
     "CurrentTaskIds",
     "Endpoint",
@@ -35,14 +36,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValue(Flexible):
-    """A name with what it stands for: a tag of a client, or a config."""
+    """A client tag or a config, with its value."""
 
     key: str
     value: str
 
 
 class StreamsGroupMetadataKey(GroupKey):
-    """Which group an epoch is of."""
+    """Key of a group epoch."""
 
     __slots__ = ()
     RECORD_TYPE = 17
@@ -66,7 +67,7 @@ class StreamsGroupMetadataValue(Value):
 
 
 class StreamsGroupMemberMetadataKey(MemberKey):
-    """Which member a description is of."""
+    """Key of the description of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 19
@@ -74,7 +75,7 @@ class StreamsGroupMemberMetadataKey(MemberKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint(Flexible):
-    """Where an instance answers interactive queries."""
+    """Address at which an instance serves interactive queries."""
 
     host: str
     port: UInt16
@@ -82,7 +83,7 @@ class Endpoint(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupMemberMetadataValue(Value):
-    """What a member said about itself."""
+    """The description of a member, as the member sent it."""
 
     instance_id: str | None
     """Of a static member (KIP-345)."""
@@ -99,7 +100,7 @@ class StreamsGroupMemberMetadataValue(Value):
 
 
 class StreamsGroupTargetAssignmentMetadataKey(GroupKey):
-    """Which group a target assignment is of."""
+    """Key of the target assignment of a group."""
 
     __slots__ = ()
     RECORD_TYPE = 20
@@ -115,7 +116,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Value):
 
 
 class StreamsGroupTargetAssignmentMemberKey(MemberKey):
-    """Which member a target assignment is of."""
+    """Key of the target assignment of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 21
@@ -131,7 +132,7 @@ class TaskIds(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupTargetAssignmentMemberValue(Value):
-    """The tasks that a member shall get."""
+    """The target assignment of a member."""
 
     active_tasks: tuple[TaskIds, ...]
     standby_tasks: tuple[TaskIds, ...]
@@ -139,7 +140,7 @@ class StreamsGroupTargetAssignmentMemberValue(Value):
 
 
 class StreamsGroupCurrentMemberAssignmentKey(MemberKey):
-    """Which member an assignment is of."""
+    """Key of the current assignment of a member."""
 
     __slots__ = ()
     RECORD_TYPE = 22
@@ -157,7 +158,7 @@ class CurrentTaskIds(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupCurrentMemberAssignmentValue(Value):
-    """The tasks that a member has."""
+    """The current assignment of a member."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -171,7 +172,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Value):
 
 
 class StreamsGroupTopologyKey(GroupKey):
-    """Which group a topology is of."""
+    """Key of the topology of a group."""
 
     __slots__ = ()
     RECORD_TYPE = 23
@@ -183,7 +184,7 @@ class TopologyTopic(Flexible):
 
     name: str
     partitions: Int32
-    """0 where the brokers work it out."""
+    """0 where the brokers derive it."""
     replication_factor: Int16
     """0 for the brokers' default."""
     topic_configs: tuple[KeyValue, ...]
@@ -191,7 +192,7 @@ class TopologyTopic(Flexible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopartitionGroup(Flexible):
-    """Topics with the same number of partitions, each as its place in a list of the subtopology."""
+    """Topics with the same number of partitions, as indexes into the lists of the subtopology."""
 
     source_topics: tuple[Int16, ...]
     source_topic_regex: tuple[Int16, ...]
@@ -217,3 +218,14 @@ class StreamsGroupTopologyValue(Value):
 
     epoch: Int32
     subtopologies: tuple[Subtopology, ...]
+
+
+RECORDS: Final = (
+    (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+    (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
+    (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+    (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+    (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+)
+"""The classes of key and value of each record type."""

@@ -1,4 +1,4 @@
-"""Which tagged fields a value has: what a coordinator that does not know them ignores (KIP-915)."""
+"""Tagged fields of values: a coordinator ignores those that it does not know (KIP-915)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
     V = TypeVar("V", bound=Value)
 
-__all__ = ["keep_tagged", "tagged_fields"]
+__all__ = ["keep_tagged_fields", "tagged_fields"]
 
 
 def tagged_fields(value: Value) -> tuple[str, ...]:
-    """Name the tagged fields in which a value says anything but null or the default.
+    """Return the names of the tagged fields that are neither null nor the default.
 
-    A field of an inner structure goes behind the name of the field that it lies in, as in
-    ``assigned_partitions.assignment_epochs``; one that is newer than this code has its number alone, as in ``tag 7``.
+    The name of a field inside a structure begins with that of the structure's field, as in
+    ``assigned_partitions.assignment_epochs``. A field that is newer than this code is named by its number: ``tag 7``.
     """
     return tuple(dict.fromkeys(_tagged(value, "")))
 
 
-def keep_tagged(value: V, known: Collection[str]) -> V:
-    """Give a value as one sees it who knows these tagged fields alone, named as `tagged_fields` names them."""
+def keep_tagged_fields(value: V, known: Collection[str]) -> V:
+    """Return the value with only these tagged fields, which have the names that `tagged_fields` gives."""
     kept: V = _keep(value, known, "")
     return kept
 
@@ -38,13 +38,13 @@ def _keep(structure: Any, known: Collection[str], prefix: str) -> Any:
     tags = _tags(cls)
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(structure):
-        said, label = getattr(structure, field.name), prefix + field.name
+        content, label = getattr(structure, field.name), prefix + field.name
         if field.name in tags and label not in known:
             changes[field.name] = field.default
-        elif isinstance(said, Flexible):
-            changes[field.name] = _keep(said, known, f"{label}.")
-        elif isinstance(said, tuple) and said and isinstance(said[0], Flexible):
-            changes[field.name] = tuple([_keep(inner, known, f"{label}.") for inner in said])
+        elif isinstance(content, Flexible):
+            changes[field.name] = _keep(content, known, f"{label}.")
+        elif isinstance(content, tuple) and content and isinstance(content[0], Flexible):
+            changes[field.name] = tuple([_keep(inner, known, f"{label}.") for inner in content])
     changes["unknown_tags"] = {
         number: data for number, data in structure.unknown_tags.items() if f"{prefix}tag {number}" in known
     }
@@ -55,10 +55,10 @@ def _tagged(structure: Flexible, prefix: str) -> Iterator[str]:
     cls: Any = type(structure)
     tags = _tags(cls)
     for field in dataclasses.fields(structure):
-        said = getattr(structure, field.name)
-        if field.name in tags and said is not None and said != field.default:
+        content = getattr(structure, field.name)
+        if field.name in tags and content is not None and content != field.default:
             yield prefix + field.name
-        for inner in said if isinstance(said, tuple) else (said,):
+        for inner in content if isinstance(content, tuple) else (content,):
             if isinstance(inner, Flexible):
                 yield from _tagged(inner, f"{prefix}{field.name}.")
     yield from (f"{prefix}tag {number}" for number in structure.unknown_tags)

@@ -6,15 +6,15 @@ Source: ``TransactionLogKey.json`` and ``TransactionLogValue.json`` of Apache Ka
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import Flexible, In, Int8, Int16, Int32, Int64, Key, Tag, Value
+from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Key, Tag, Value, Versions
 
-__all__ = ["PartitionsSchema", "TransactionLogKey", "TransactionLogValue", "TransactionState"]
+__all__ = ["RECORDS", "PartitionsSchema", "TransactionLogKey", "TransactionLogValue", "TransactionState"]
 
 
 class TransactionState(IntEnum):
-    """What ``transaction_status`` says."""
+    """Values of ``transaction_status``."""
 
     EMPTY = 0
     ONGOING = 1
@@ -28,7 +28,7 @@ class TransactionState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLogKey(Key):
-    """A transactional id."""
+    """Key of a transactional id."""
 
     RECORD_TYPE: ClassVar[int] = 0
 
@@ -54,19 +54,23 @@ class TransactionLogValue(Value):
     FLEXIBLE_FROM: ClassVar[int] = 1
 
     producer_id: Int64
-    previous_producer_id: Annotated[Int64, In(1, ignorable=False), Tag(0)] = -1
+    previous_producer_id: Annotated[Int64, Versions(1, ignorable=False), Tag(0)] = -1
     """From 4.0 on (KIP-890): the producer id before the last one; -1 where there was none."""
-    next_producer_id: Annotated[Int64, In(1, ignorable=False), Tag(1)] = -1
-    """From 4.0 on (KIP-890): the producer id that takes over, where the epochs of this one are used up."""
+    next_producer_id: Annotated[Int64, Versions(1, ignorable=False), Tag(1)] = -1
+    """From 4.0 on (KIP-890): the next producer id, where the epochs of this one are exhausted."""
     producer_epoch: Int16
-    next_producer_epoch: Annotated[Int16, In(1, ignorable=False), Tag(3)] = -1
+    next_producer_epoch: Annotated[Int16, Versions(1, ignorable=False), Tag(3)] = -1
     """From 4.1 on (KIP-939)."""
     transaction_timeout_ms: Int32
     transaction_status: Int8
-    """A `TransactionState`; a number that is none of them is kept."""
+    """A `TransactionState`; an unknown number is kept."""
     transaction_partitions: tuple[PartitionsSchema, ...] | None
     """None while there is no transaction."""
     transaction_last_update_timestamp_ms: Int64
     transaction_start_timestamp_ms: Int64
-    client_transaction_version: Annotated[Int16, In(1, ignorable=False), Tag(2)] = 0
-    """From 4.0 on (KIP-890): the transaction protocol that the client speaks."""
+    client_transaction_version: Annotated[Int16, Versions(1, ignorable=False), Tag(2)] = 0
+    """From 4.0 on (KIP-890): the transaction protocol version of the client."""
+
+
+RECORDS: Final = ((TransactionLogKey, TransactionLogValue),)
+"""The classes of key and value of each record type."""

@@ -1,9 +1,8 @@
-"""Bytes and messages, without any I/O: what Kafka's protocol says, and nothing about how it is carried.
+"""Kafka's messages and their bytes, without I/O.
 
-- `featuregate.wire.session` is the conversation of one connection, as a state machine;
+- `featuregate.wire.session` is the protocol of one connection, as a state machine;
 - `featuregate.wire.frames` has length prefixes, headers and correlation ids;
 - `featuregate.wire.api_versions`, `featuregate.wire.cluster`, `featuregate.wire.update_features` and
   `featuregate.wire.sasl` have the messages, on top of `featuregate.wire.message`;
-- `featuregate.records` has the records in which coordinators keep their state;
 - `featuregate.wire.readers` and `featuregate.wire.writers` have the primitive types.
 """

@@ -17,25 +17,23 @@ from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupRegularExpressionKey,
-    CoordinatorLog,
-    GroupMetadataKey,
-    GroupMetadataValue,
+    CoordinatorRecord,
+    CoordinatorTopic,
     Key,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    Record,
-    TransactionLogKey,
-    TransactionLogValue,
-    TransactionState,
     UnknownKey,
     UnknownValue,
     Value,
     tagged_fields,
 )
-from featuregate.records.releases import coordinator
+from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue
+from featuregate.records.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+)
+from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.releases import coordinator_release
+from featuregate.records.transactions import TransactionLogKey, TransactionLogValue, TransactionState
 from featuregate.testing import LocalKafka
 
 with warnings.catch_warnings():
@@ -58,7 +56,7 @@ PREVIEW = {"group.coordinator.rebalance.protocols": "classic,consumer"}
 class Read:
     """What an internal topic holds."""
 
-    records: list[Record]
+    records: list[CoordinatorRecord]
     """In the order of each partition."""
 
     @property
@@ -86,13 +84,13 @@ class Cluster:
             {"log_level": 0, **{name.replace("_", "."): value for name, value in more.items()}}
         )
 
-    def read(self, log: CoordinatorLog, isolation: str = "read_uncommitted") -> Read:
+    def read(self, log: CoordinatorTopic, isolation: str = "read_uncommitted") -> Read:
         """Read an internal topic once for all tests."""
         if (log.topic, isolation) not in self.kept:
             self.kept[log.topic, isolation] = self.read_now(log, isolation)
         return self.kept[log.topic, isolation]
 
-    def read_now(self, log: CoordinatorLog, isolation: str = "read_uncommitted") -> Read:
+    def read_now(self, log: CoordinatorTopic, isolation: str = "read_uncommitted") -> Read:
         """Read an internal topic from its beginning to its end, and decode each record."""
         with Consumer(self.client(group_id="reader", isolation_level=isolation, enable_partition_eof=True)) as consumer:
             parts = consumer.list_topics(log.topic, timeout=BOUND).topics[log.topic].partitions
@@ -223,10 +221,10 @@ def test_every_record_is_read_to_its_last_byte(cluster: Cluster) -> None:
         assert 0 in seen[SHARE_GROUP_STATE.topic]
 
 
-def check(cluster: Cluster, log: CoordinatorLog) -> list[Record]:
+def check(cluster: Cluster, log: CoordinatorTopic) -> list[CoordinatorRecord]:
     """Read a topic, and hold it against the table of what its coordinators read."""
     records = cluster.read(log).records
-    reader = coordinator(cluster.kafka.node(1).version, consumer_protocol=True)
+    reader = coordinator_release(cluster.kafka.node(1).version, consumer_protocol=True)
     for record in records:
         assert not isinstance(record.key, UnknownKey)
         assert record.value is None or isinstance(record.value, Value)
@@ -263,7 +261,7 @@ def test_committed_offsets_are_those_of_the_admin_client(cluster: Cluster) -> No
     assert 99 in aborted
 
 
-def is_offset(record: Record) -> bool:
+def is_offset(record: CoordinatorRecord) -> bool:
     """Tell commits of offsets from all else."""
     return isinstance(record.value, OffsetCommitValue)
 
@@ -316,7 +314,7 @@ def test_a_consumer_group_is_that_of_the_admin_client(cluster: Cluster) -> None:
     assert {number for _, number in assigned} == {each.partition for each in theirs.assignment.topic_partitions}
 
 
-def said_of(records: list[Record], key: type[Key]) -> Any:
+def said_of(records: list[CoordinatorRecord], key: type[Key]) -> Any:
     """Give the last value of a type that is about the group of KIP-848, tombstones aside."""
     (*_, last) = (
         record.value

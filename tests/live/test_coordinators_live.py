@@ -11,15 +11,9 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, 
 from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import BOUND, eventually
 
-from featuregate.records import (
-    CONSUMER_OFFSETS,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    Record,
-    UnknownKey,
-    UnknownValue,
-)
-from featuregate.records.releases import coordinator
+from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord, UnknownKey, UnknownValue
+from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.releases import coordinator_release
 from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -27,8 +21,8 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 TOPIC = "orders"
 MAY_WRITE = {"client.id": "__admin_client", "log_level": 0}
 """The name that brokers let write to internal topics."""
-NEW_TYPE = Record(UnknownKey(record_type=99, data=b"new"), UnknownValue(data=b"new"), 0)
-NEW_VERSION = Record(
+NEW_TYPE = CoordinatorRecord(UnknownKey(record_type=99, data=b"new"), UnknownValue(data=b"new"), 0)
+NEW_VERSION = CoordinatorRecord(
     OffsetCommitKey(group="whatever", topic=TOPIC, partition=0), UnknownValue(data=b"\0\0\0\0\0\0\0\1and more"), 9
 )
 
@@ -54,7 +48,7 @@ def offset_of(kafka: LocalKafka, group: str) -> int | str:
         return found.error.name() if found.error else found.offset
 
 
-def write(kafka: LocalKafka, partition: int, *records: Record) -> None:
+def write(kafka: LocalKafka, partition: int, *records: CoordinatorRecord) -> None:
     """Write records to the internal topic, as a newer coordinator would."""
     producer = Producer(kafka.client_config(MAY_WRITE))
     refused: list[Any] = []
@@ -70,10 +64,10 @@ def write(kafka: LocalKafka, partition: int, *records: Record) -> None:
     assert (producer.flush(BOUND), refused) == (0, [])
 
 
-def committed(group: str) -> Record:
+def committed(group: str) -> CoordinatorRecord:
     """An offset of ours, in a version that all these releases read."""
     value = OffsetCommitValue(offset=7, metadata="ours", commit_timestamp=int(time.time_ns() / 1e6))
-    return Record(OffsetCommitKey(group=group, topic=TOPIC, partition=0), value, 3)
+    return CoordinatorRecord(OffsetCommitKey(group=group, topic=TOPIC, partition=0), value, 3)
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "3.9.2", "4.2.0"])
@@ -92,7 +86,7 @@ def test_coordinators_do_with_newer_records_what_the_table_says(release: str) ->
         kafka.stop(1)
         kafka.start(1)
         for partition, (newer, number) in enumerate(((NEW_TYPE, 99), (NEW_VERSION, 9))):
-            reader = coordinator(release)
+            reader = coordinator_release(release)
             loss = reader.loss(CONSUMER_OFFSETS.topic, newer.record_type, newer.version)
             assert loss is not None
             stopped = "refused" if reader.consumer_protocol else "empty"

@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import pytest
 
-from featuregate.records import (
-    CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-    Key,
-    OffsetCommitValue,
-    Value,
-)
-from featuregate.records.schema import ZERO_UUID, In, Scalar, Tag
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, Key, Value
+from featuregate.records.offsets import OffsetCommitValue
+from featuregate.records.schema import ZERO_UUID, Scalar, Tag, Versions
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
 
@@ -103,7 +97,7 @@ def ours(cls: type) -> tuple[Field, ...]:
         if declared.name != "unknown_tags":
             hint = hints[declared.name]
             marks = getattr(hint, "__metadata__", ())
-            lives = next((mark for mark in marks if isinstance(mark, In)), In(0))
+            lives = next((mark for mark in marks if isinstance(mark, Versions)), Versions(0))
             kind, nullable, inner = described(hint)
             fields.append(
                 Field(

@@ -10,18 +10,15 @@ from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupRegularExpressionValue,
-    CoordinatorLog,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    Record,
-    TransactionLogKey,
-    TransactionLogValue,
+    CoordinatorRecord,
+    CoordinatorTopic,
     Value,
     tagged_fields,
 )
-from featuregate.records.releases import Coordinator, Loss, coordinator, coordinators
+from featuregate.records.consumer_groups import ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue
+from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_release, coordinator_releases
+from featuregate.records.transactions import TransactionLogKey, TransactionLogValue
 
 TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
 OFFSET = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, topic_id=TOPIC_ID)
@@ -39,7 +36,7 @@ PRODUCER = TransactionLogValue(
 )
 
 
-def loss(reader: Coordinator, log: CoordinatorLog, record: Record) -> Loss | None:
+def loss(reader: CoordinatorRelease, log: CoordinatorTopic, record: CoordinatorRecord) -> Loss | None:
     """Ask about a record."""
     tagged = tagged_fields(record.value) if isinstance(record.value, Value) else ()
     return reader.loss(log.topic, record.record_type, record.version, tagged)
@@ -68,7 +65,7 @@ def test_a_release_reads_as_the_newest_row_before_it(
     *, release: str, consumer_protocol: bool | None, row: str, kip_915: bool
 ) -> None:
     """KIP-915 is in 3.4.1 and in 3.5.0, and in no release before."""
-    found = coordinator(release, consumer_protocol=consumer_protocol)
+    found = coordinator_release(release, consumer_protocol=consumer_protocol)
     assert (found.release, found.skips_unknown_types) == (row, kip_915)
     assert "of" in found.read_from
 
@@ -77,15 +74,15 @@ def test_a_release_reads_as_the_newest_row_before_it(
     ("release", "consumer_protocol"), [("0.9.0", None), ("3.7.2", True), ("2.8.2", True), ("4.0.0", False)]
 )
 def test_a_coordinator_that_a_release_does_not_have_is_refused(*, release: str, consumer_protocol: bool | None) -> None:
-    """The consumer protocol of releases before 3.8 was an early access, of another layout."""
-    with pytest.raises(LookupError, match=rf"is known of Kafka {release}$"):
-        coordinator(release, consumer_protocol=consumer_protocol)
+    """The consumer protocol of releases before 3.8 was an early access, with another schema."""
+    with pytest.raises(LookupError, match=rf"^Kafka {release} has no known coordinator"):
+        coordinator_release(release, consumer_protocol=consumer_protocol)
 
 
 @pytest.mark.parametrize("log", LOGS, ids=repr)
-def test_the_newest_coordinators_read_what_this_package_reads(log: CoordinatorLog) -> None:
+def test_the_newest_coordinators_read_what_this_package_reads(log: CoordinatorTopic) -> None:
     """The same types, versions and tagged fields; but they read only the first version of legacy offsets."""
-    newest = coordinators()[-1].reads[log.topic]
+    newest = coordinator_releases()[-1].reads[log.topic]
     assert {number: reading.versions for number, reading in newest.items()} == {
         number: (0, 0) if key.__name__ == "LegacyOffsetCommitKey" else value.VERSIONS
         for number, (key, value) in log.records.items()
@@ -94,10 +91,10 @@ def test_the_newest_coordinators_read_what_this_package_reads(log: CoordinatorLo
 
 
 @given(drawn=records)
-def test_the_newest_coordinators_lose_only_what_nobody_knows(drawn: tuple[CoordinatorLog, Record]) -> None:
+def test_the_newest_coordinators_lose_only_what_nobody_knows(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
     """Every tagged field of ours is in the table, under the name that `tagged_fields` gives it."""
     log, record = drawn
-    lost = loss(coordinators()[-1], log, record)
+    lost = loss(coordinator_releases()[-1], log, record)
     if record.record_type == 0 and log is CONSUMER_OFFSETS and record.version:
         assert lost == Loss(kind="stops", why=f"value version {record.version} is not one of 0 to 0")
     elif lost is not None:
@@ -116,8 +113,8 @@ def test_the_newest_coordinators_lose_only_what_nobody_knows(drawn: tuple[Coordi
 )
 def test_an_offset_with_a_topic_id(release: str, expected: Loss | None) -> None:
     """Brokers from 4.1 on write it."""
-    record = Record(OffsetCommitKey(group="g", topic="t", partition=0), OFFSET, 4)
-    assert loss(coordinator(release), CONSUMER_OFFSETS, record) == expected
+    record = CoordinatorRecord(OffsetCommitKey(group="g", topic="t", partition=0), OFFSET, 4)
+    assert loss(coordinator_release(release), CONSUMER_OFFSETS, record) == expected
 
 
 @pytest.mark.parametrize(
@@ -137,23 +134,27 @@ def test_an_offset_with_a_topic_id(release: str, expected: Loss | None) -> None:
 )
 def test_a_transaction_of_kip_890(release: str, expected: Loss | None) -> None:
     """Brokers write it while transaction.version is 1 or more."""
-    record = Record(TransactionLogKey(transactional_id="x"), PRODUCER, 1)
-    assert loss(coordinator(release), TRANSACTION_STATE, record) == expected
+    record = CoordinatorRecord(TransactionLogKey(transactional_id="x"), PRODUCER, 1)
+    assert loss(coordinator_release(release), TRANSACTION_STATE, record) == expected
 
 
 def test_a_type_that_a_coordinator_does_not_know_is_skipped_since_kip_915() -> None:
     """Before, nothing behind it was loaded; and a tombstone that is skipped is no loss."""
     key = ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="t.*")
-    record = Record(key, ConsumerGroupRegularExpressionValue(topics=("t",), version=1, timestamp=2), 0)
-    assert loss(coordinator("3.3.2"), CONSUMER_OFFSETS, record) == Loss(kind="stops", why="record type 16 is unknown")
-    assert loss(coordinator("3.9.2"), CONSUMER_OFFSETS, record) == Loss(kind="skips", why="record type 16 is unknown")
-    assert loss(coordinator("4.0.0"), CONSUMER_OFFSETS, record) is None
-    tombstone = Record(key, None)
-    assert loss(coordinator("3.3.2"), CONSUMER_OFFSETS, tombstone) == Loss(
+    record = CoordinatorRecord(key, ConsumerGroupRegularExpressionValue(topics=("t",), version=1, timestamp=2), 0)
+    assert loss(coordinator_release("3.3.2"), CONSUMER_OFFSETS, record) == Loss(
         kind="stops", why="record type 16 is unknown"
     )
-    assert loss(coordinator("3.9.2"), CONSUMER_OFFSETS, tombstone) is None
-    assert loss(coordinator("4.0.0"), CONSUMER_OFFSETS, tombstone) is None
+    assert loss(coordinator_release("3.9.2"), CONSUMER_OFFSETS, record) == Loss(
+        kind="skips", why="record type 16 is unknown"
+    )
+    assert loss(coordinator_release("4.0.0"), CONSUMER_OFFSETS, record) is None
+    tombstone = CoordinatorRecord(key, None)
+    assert loss(coordinator_release("3.3.2"), CONSUMER_OFFSETS, tombstone) == Loss(
+        kind="stops", why="record type 16 is unknown"
+    )
+    assert loss(coordinator_release("3.9.2"), CONSUMER_OFFSETS, tombstone) is None
+    assert loss(coordinator_release("4.0.0"), CONSUMER_OFFSETS, tombstone) is None
 
 
 @pytest.mark.parametrize(
@@ -170,25 +171,25 @@ def test_a_type_that_a_coordinator_does_not_know_is_skipped_since_kip_915() -> N
     ],
 )
 def test_a_newer_version_of_a_value_is_skipped_by_the_newest_coordinators_of_transactions_alone(
-    *, release: str, consumer_protocol: bool, log: CoordinatorLog, kind: str
+    *, release: str, consumer_protocol: bool, log: CoordinatorTopic, kind: str
 ) -> None:
     """KIP-915 has nothing for it, the preview of KIP-848 did not notice, and 4.3 warns and goes on."""
-    lost = coordinator(release, consumer_protocol=consumer_protocol).loss(log.topic, min(log.records), 9)
+    lost = coordinator_release(release, consumer_protocol=consumer_protocol).loss(log.topic, min(log.records), 9)
     assert lost is not None
     assert (lost.kind, lost.why[:29]) == (kind, "value version 9 is not one of")
 
 
-def test_the_layout_of_an_early_access_is_another_one() -> None:
-    """4.0 wrote share groups under the numbers and versions that 4.1 uses, but not in its way."""
-    assert coordinator("4.0.0").loss(CONSUMER_OFFSETS.topic, 11, 0) == Loss(
-        kind="misreads", why="record type 11 had another layout in 4.0"
+def test_the_schema_of_an_early_access_is_another_one() -> None:
+    """4.0 wrote share groups under the numbers and versions of 4.1, with other fields."""
+    assert coordinator_release("4.0.0").loss(CONSUMER_OFFSETS.topic, 11, 0) == Loss(
+        kind="misreads", why="record type 11 had another schema in 4.0"
     )
-    assert coordinator("4.1.0").loss(CONSUMER_OFFSETS.topic, 11, 0) is None
+    assert coordinator_release("4.1.0").loss(CONSUMER_OFFSETS.topic, 11, 0) is None
 
 
 def test_a_topic_that_a_release_does_not_have_has_only_unknown_types() -> None:
     """Share coordinators came with 4.0, transactions with 0.11."""
-    assert coordinator("3.9.2").loss(SHARE_GROUP_STATE.topic, 0, 0) == Loss(
+    assert coordinator_release("3.9.2").loss(SHARE_GROUP_STATE.topic, 0, 0) == Loss(
         kind="skips", why="record type 0 is unknown"
     )
-    assert coordinator("0.10.1").loss(TRANSACTION_STATE.topic, 0, 0) is not None
+    assert coordinator_release("0.10.1").loss(TRANSACTION_STATE.topic, 0, 0) is not None

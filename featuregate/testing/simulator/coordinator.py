@@ -9,24 +9,36 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate import records as wire
 from featuregate.errors import RemoteWireError
-from featuregate.records.releases import coordinator
+from featuregate.records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    CoordinatorRecord,
+    Key,
+    UnknownKey,
+    Value,
+    keep_tagged_fields,
+    tagged_fields,
+)
+from featuregate.records.consumer_groups import ConsumerGroupPartitionMetadataKey
+from featuregate.records.offsets import LegacyOffsetCommitKey, OffsetCommitValue
+from featuregate.records.releases import coordinator_release
+from featuregate.records.transactions import TransactionLogValue
 from featuregate.testing.simulator.events import ScriptError
-from featuregate.testing.simulator.values import Value
+from featuregate.testing.simulator.values import Value as SimulatorValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featuregate.records.releases import Coordinator as Reader
-    from featuregate.records.releases import Loss, RecordReading
+    from featuregate.records.releases import CoordinatorRelease, Loss, RecordReading
 
 __all__ = ["LoadResult", "LogRecord", "RecordLoss", "SimulatedCoordinator", "compact"]
 
 LogRecord = tuple[bytes, bytes | None]
 """The key and the value of one record; a value of ``None`` is a tombstone."""
 
-_LOGS: Final = {log.topic: log for log in (wire.CONSUMER_OFFSETS, wire.TRANSACTION_STATE, wire.SHARE_GROUP_STATE)}
+_LOGS: Final = {log.topic: log for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
 _FEATURES: Final = {"ConsumerGroup": "group.version", "Share": "share.version", "StreamsGroup": "streams.version"}
 """Prefixes of the names of keys that a coordinator writes only while a feature is at level 1 or higher."""
 
@@ -36,7 +48,7 @@ class RecordLoss(NamedTuple):
 
     position: int
     """The position of the record in the log, from 0."""
-    record: wire.Record
+    record: CoordinatorRecord
     """The whole record."""
     loss: Loss
     """What the coordinator does with the record, and why."""
@@ -45,7 +57,7 @@ class RecordLoss(NamedTuple):
 class LoadResult(NamedTuple):
     """The state of a coordinator after it has read a log."""
 
-    state: Mapping[wire.Key, wire.Value]
+    state: Mapping[Key, Value]
     """The last value of each key, without the tagged fields that the coordinator does not know."""
     losses: tuple[RecordLoss, ...] = ()
     """The records that it did not read whole, up to the record at which it stopped."""
@@ -59,7 +71,7 @@ class LoadResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SimulatedCoordinator(Value):
+class SimulatedCoordinator(SimulatorValue):
     """A coordinator in a broker of a release, in a cluster with these finalized levels.
 
     Raises
@@ -75,7 +87,7 @@ class SimulatedCoordinator(Value):
     levels: Mapping[str, int] = field(default_factory=dict)
     """The finalized levels above 0. They decide what the coordinator writes, not what it reads."""
     consumer_protocol: bool | None = field(default=None, kw_only=True)
-    """The group coordinator that runs, where a release has two; see `featuregate.records.releases.coordinator`."""
+    """The group coordinator that runs, where a release has two."""
 
     def __post_init__(self) -> None:
         if self.topic not in self._reader.reads:
@@ -96,7 +108,7 @@ class SimulatedCoordinator(Value):
             if number in reads and not reads[number].early_access and self._may_write(key, reads)
         }
 
-    def write(self, key: wire.Key, value: wire.Value | None = None) -> LogRecord:
+    def write(self, key: Key, value: Value | None = None) -> LogRecord:
         """Return the record that it would write, without tagged fields that it does not know.
 
         Raises
@@ -108,15 +120,15 @@ class SimulatedCoordinator(Value):
         """
         log = _LOGS[self.topic]
         if value is None and key.RECORD_TYPE in self._reader.reads[self.topic]:
-            return log.encode(wire.Record(key, None))
+            return log.encode(CoordinatorRecord(key, None))
         version = self.writes.get(key.RECORD_TYPE)
         if value is None or version is None:
             raise ScriptError(f"{self!r} writes no {type(key).__name__}")
-        if isinstance(value, wire.OffsetCommitValue) and value.expire_timestamp != -1:
+        if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
             version = 1
         flexible = version >= value.FLEXIBLE_FROM
-        tagged = self._reader.reads[self.topic][key.RECORD_TYPE].tagged if flexible else ()
-        return log.encode(wire.Record(key, wire.keep_tagged(value, tagged), version))
+        tagged = self._reader.reads[self.topic][key.RECORD_TYPE].tagged_fields if flexible else ()
+        return log.encode(CoordinatorRecord(key, keep_tagged_fields(value, tagged), version))
 
     def find_losses(self, records: Iterable[LogRecord]) -> Iterator[RecordLoss]:
         """Yield the records that it would not read whole, including those after a record at which it stops.
@@ -139,7 +151,7 @@ class SimulatedCoordinator(Value):
         (``CoordinatorRuntime``). Misread bytes are not simulated: the state leaves them out.
         """
         reads = self._reader.reads[self.topic]
-        state: dict[wire.Key, wire.Value] = {}
+        state: dict[Key, Value] = {}
         losses: list[RecordLoss] = []
         for index, record, loss in self._read(records):
             if loss:
@@ -147,12 +159,12 @@ class SimulatedCoordinator(Value):
             kind = loss and loss.kind
             if kind == "stops":
                 return self._stopped(state, tuple(losses))
-            if kind == "skips" or isinstance(record.key, wire.UnknownKey):
+            if kind == "skips" or isinstance(record.key, UnknownKey):
                 continue
-            if kind == "misreads" or not isinstance(record.value, wire.Value):
+            if kind == "misreads" or not isinstance(record.value, Value):
                 state.pop(record.key, None)
             else:
-                state[record.key] = wire.keep_tagged(record.value, reads[record.record_type].tagged)
+                state[record.key] = keep_tagged_fields(record.value, reads[record.record_type].tagged_fields)
         return LoadResult(state, tuple(losses))
 
     def rewrite(self, records: Iterable[LogRecord]) -> tuple[LogRecord, ...]:
@@ -165,7 +177,7 @@ class SimulatedCoordinator(Value):
         state = self.load(records).state.items()
         return compact((*records, *(self.write(key, value) for key, value in state if key.RECORD_TYPE in writes)))
 
-    def permanent_losses(self, records: Iterable[LogRecord]) -> Mapping[wire.Key, tuple[str, ...]]:
+    def permanent_losses(self, records: Iterable[LogRecord]) -> Mapping[Key, tuple[str, ...]]:
         """Return, for each key, the tagged fields that are gone from the log after `rewrite`. Raises as `find_losses`.
 
         There are no names where a whole value is gone: a value of a skipped version, or one after a record at which a
@@ -177,14 +189,14 @@ class SimulatedCoordinator(Value):
             {record.key: record.value for _, record, _ in self._read(log)}
             for log in (compact(records), self.rewrite(records))
         )
-        losses = ((key, _lost_fields(before.get(key), now)) for key, now in after.items() if isinstance(key, wire.Key))
+        losses = ((key, _lost_fields(before.get(key), now)) for key, now in after.items() if isinstance(key, Key))
         return {key: names for key, names in losses if names is not None}
 
     @property
-    def _reader(self) -> Reader:
-        return coordinator(self.release, consumer_protocol=self.consumer_protocol)
+    def _reader(self) -> CoordinatorRelease:
+        return coordinator_release(self.release, consumer_protocol=self.consumer_protocol)
 
-    def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, wire.Record, Loss | None]]:
+    def _read(self, records: Iterable[LogRecord]) -> Iterator[tuple[int, CoordinatorRecord, Loss | None]]:
         log, reader = _LOGS[self.topic], self._reader
         for index, (key, value) in enumerate(records):
             try:
@@ -192,25 +204,25 @@ class SimulatedCoordinator(Value):
             except RemoteWireError as error:
                 error.add_note(f"in record {index}, counted from 0")
                 raise
-            tagged = wire.tagged_fields(record.value) if isinstance(record.value, wire.Value) else ()
+            tagged = tagged_fields(record.value) if isinstance(record.value, Value) else ()
             yield index, record, reader.loss(self.topic, record.record_type, record.version, tagged)
 
-    def _stopped(self, state: Mapping[wire.Key, wire.Value], losses: tuple[RecordLoss, ...]) -> LoadResult:
-        if self.topic == wire.TRANSACTION_STATE.topic:
+    def _stopped(self, state: Mapping[Key, Value], losses: tuple[RecordLoss, ...]) -> LoadResult:
+        if self.topic == TRANSACTION_STATE.topic:
             return LoadResult(state, losses)
         return LoadResult({}, losses, available=not self._reader.consumer_protocol)
 
-    def _may_write(self, key: type[wire.Key], reads: Mapping[int, RecordReading]) -> bool:
-        if key is wire.LegacyOffsetCommitKey:
+    def _may_write(self, key: type[Key], reads: Mapping[int, RecordReading]) -> bool:
+        if key is LegacyOffsetCommitKey:
             return False
-        if key is wire.ConsumerGroupPartitionMetadataKey and "metadata_hash" in reads[3].tagged:
+        if key is ConsumerGroupPartitionMetadataKey and "metadata_hash" in reads[3].tagged_fields:
             return False  # the hash has replaced it
         needed = [feature for begin, feature in _FEATURES.items() if key.__name__.startswith(begin)]
         return all(self.levels.get(feature, 0) >= 1 for feature in needed)
 
-    def _version(self, value: type[wire.Value], reading: RecordReading) -> int:
-        has_tagged = bool(reading.tagged)
-        if value is wire.TransactionLogValue:
+    def _version(self, value: type[Value], reading: RecordReading) -> int:
+        has_tagged = bool(reading.tagged_fields)
+        if value is TransactionLogValue:
             has_tagged = has_tagged and self.levels.get("transaction.version", 0) >= 1
         _, newest = reading.versions
         return newest if has_tagged or not value.FLEXIBLE_FROM else min(newest, value.FLEXIBLE_FROM - 1)
@@ -218,12 +230,12 @@ class SimulatedCoordinator(Value):
 
 def _lost_fields(before: object, now: object) -> tuple[str, ...] | None:
     """Return the tagged fields that a value has lost: none if the value is another one, ``None`` if it is complete."""
-    if not isinstance(before, wire.Value) or not isinstance(now, wire.Value):
+    if not isinstance(before, Value) or not isinstance(now, Value):
         return None if now == before else ()
-    if wire.keep_tagged(now, ()) != wire.keep_tagged(before, ()):
+    if keep_tagged_fields(now, ()) != keep_tagged_fields(before, ()):
         return ()
-    kept = wire.tagged_fields(now)
-    return tuple(name for name in wire.tagged_fields(before) if name not in kept) or None
+    kept = tagged_fields(now)
+    return tuple(name for name in tagged_fields(before) if name not in kept) or None
 
 
 def compact(records: Iterable[LogRecord]) -> tuple[LogRecord, ...]:

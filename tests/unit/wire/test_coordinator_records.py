@@ -12,6 +12,15 @@ from featuregate.records import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
     ZERO_UUID,
+    CoordinatorRecord,
+    CoordinatorTopic,
+    UnknownKey,
+    UnknownValue,
+    keep_tagged_fields,
+    tagged_fields,
+)
+from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from featuregate.records.consumer_groups import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -20,32 +29,17 @@ from featuregate.records import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
-    CoordinatorLog,
+    TopicPartitions,
+)
+from featuregate.records.offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
+from featuregate.records.share_groups import ShareSnapshotKey, ShareUpdateKey, ShareUpdateValue, StateBatch
+from featuregate.records.streams_groups import (
     Endpoint,
-    GroupMetadataKey,
-    GroupMetadataValue,
     KeyValue,
-    LegacyOffsetCommitKey,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    PartitionsSchema,
-    Record,
-    ShareSnapshotKey,
-    ShareUpdateKey,
-    ShareUpdateValue,
-    StateBatch,
     StreamsGroupMemberMetadataKey,
     StreamsGroupMemberMetadataValue,
-    TopicPartitions,
-    TransactionLogKey,
-    TransactionLogValue,
-    TransactionState,
-    UnknownKey,
-    UnknownValue,
-    keep_tagged,
-    tagged_fields,
 )
+from featuregate.records.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue, TransactionState
 
 COMMIT = OffsetCommitKey(group="g", topic="t", partition=1)
 OFFSET = OffsetCommitValue(offset=7, leader_epoch=2, metadata="m", commit_timestamp=9)
@@ -74,7 +68,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
     [
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(
+            CoordinatorRecord(
                 LegacyOffsetCommitKey(group="g", topic="t", partition=1),
                 dataclasses.replace(OFFSET, leader_epoch=-1),
                 0,
@@ -85,42 +79,44 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1, expire_timestamp=10), 1),
+            CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1, expire_timestamp=10), 1),
             "0001 0001 67 0001 74 00000001",
             "0001 0000000000000007 0001 6d 0000000000000009 000000000000000a",
             id="offset-v1",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1), 2),
+            CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1), 2),
             "0001 0001 67 0001 74 00000001",
             "0002 0000000000000007 0001 6d 0000000000000009",
             id="offset-v2",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(COMMIT, OFFSET, 3),
+            CoordinatorRecord(COMMIT, OFFSET, 3),
             "0001 0001 67 0001 74 00000001",
             "0003 0000000000000007 00000002 0001 6d 0000000000000009",
             id="offset-v3",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(COMMIT, dataclasses.replace(OFFSET, topic_id="AQIDBAUGBwgJCgsMDQ7-_w", unknown_tags={5: b"x"}), 4),
+            CoordinatorRecord(
+                COMMIT, dataclasses.replace(OFFSET, topic_id="AQIDBAUGBwgJCgsMDQ7-_w", unknown_tags={5: b"x"}), 4
+            ),
             "0001 0001 67 0001 74 00000001",
             "0004 0000000000000007 00000002 02 6d 0000000000000009 02 00 10 0102030405060708090a0b0c0d0efeff 05 01 78",
             id="offset-v4",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(COMMIT, OFFSET, 4),
+            CoordinatorRecord(COMMIT, OFFSET, 4),
             "0001 0001 67 0001 74 00000001",
             "0004 0000000000000007 00000002 02 6d 0000000000000009 00",
             id="offset-v4-without-a-topic-id",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(
+            CoordinatorRecord(
                 GroupMetadataKey(group="g"),
                 GroupMetadataValue(
                     protocol_type="consumer",
@@ -150,7 +146,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(
+            CoordinatorRecord(
                 GroupMetadataKey(group="g"),
                 GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=()),
                 1,
@@ -161,21 +157,23 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(GroupMetadataKey(group="g"), None),
+            CoordinatorRecord(GroupMetadataKey(group="g"), None),
             "0002 0001 67",
             None,
             id="tombstone",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=5, metadata_hash=6), 0),
+            CoordinatorRecord(
+                ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=5, metadata_hash=6), 0
+            ),
             "0003 0001 67",
             "0000 00000005 01 00 08 0000000000000006",
             id="consumer-group",
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(
+            CoordinatorRecord(
                 ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
                 dataclasses.replace(
                     MEMBER,
@@ -191,7 +189,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(
+            CoordinatorRecord(
                 ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
                 ConsumerGroupCurrentMemberAssignmentValue(
                     member_epoch=5,
@@ -211,7 +209,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             CONSUMER_OFFSETS,
-            Record(
+            CoordinatorRecord(
                 StreamsGroupMemberMetadataKey(group_id="g", member_id="m"),
                 StreamsGroupMemberMetadataValue(
                     instance_id=None,
@@ -231,7 +229,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             TRANSACTION_STATE,
-            Record(TransactionLogKey(transactional_id="x"), PRODUCER, 0),
+            CoordinatorRecord(TransactionLogKey(transactional_id="x"), PRODUCER, 0),
             "0000 0001 78",
             "0000 00000000000003e8 0002 0000ea60 01 00000001 0001 74 00000002 00000000 00000001"
             "0000000000000009 0000000000000008",
@@ -239,7 +237,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             TRANSACTION_STATE,
-            Record(
+            CoordinatorRecord(
                 TransactionLogKey(transactional_id="x"),
                 dataclasses.replace(
                     PRODUCER,
@@ -258,7 +256,7 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
         pytest.param(
             SHARE_GROUP_STATE,
-            Record(
+            CoordinatorRecord(
                 ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=1),
                 ShareUpdateValue(
                     snapshot_epoch=1,
@@ -275,7 +273,9 @@ MEMBER = ConsumerGroupMemberMetadataValue(
         ),
     ],
 )
-def test_records_have_kafkas_bytes(log: CoordinatorLog, record: Record, key: str, value: str | None) -> None:
+def test_records_have_kafkas_bytes(
+    log: CoordinatorTopic, record: CoordinatorRecord, key: str, value: str | None
+) -> None:
     """Each field lies where Kafka's schema puts it."""
     encoded = (bytes.fromhex(key), None if value is None else bytes.fromhex(value))
     assert log.encode(record) == encoded
@@ -287,7 +287,7 @@ def test_a_legacy_key_is_a_key_of_an_offset_too() -> None:
     legacy = LegacyOffsetCommitKey(group="g", topic="t", partition=1)
     assert isinstance(legacy, OffsetCommitKey)
     assert legacy != COMMIT
-    assert CONSUMER_OFFSETS.decode_key(CONSUMER_OFFSETS.encode(Record(legacy, None))[0]) == legacy
+    assert CONSUMER_OFFSETS.decode_key(CONSUMER_OFFSETS.encode(CoordinatorRecord(legacy, None))[0]) == legacy
 
 
 def test_topics_have_their_own_numbers() -> None:
@@ -323,7 +323,7 @@ def test_a_key_or_value_without_its_number_is_refused(key: bytes, value: bytes |
 def test_an_error_names_the_field_inside_of_others() -> None:
     """And counts bytes from the beginning of the value."""
     key, value = CONSUMER_OFFSETS.encode(
-        Record(
+        CoordinatorRecord(
             GroupMetadataKey(group="g"),
             GroupMetadataValue(
                 protocol_type="",
@@ -346,7 +346,7 @@ def test_an_error_names_the_field_inside_of_others() -> None:
 
 def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> None:
     """As everywhere in this protocol."""
-    key, _ = TRANSACTION_STATE.encode(Record(TransactionLogKey(transactional_id="x"), None))
+    key, _ = TRANSACTION_STATE.encode(CoordinatorRecord(TransactionLogKey(transactional_id="x"), None))
     head = bytes.fromhex("0000 00000000000003e8 0002 0000ea60 01")
     with pytest.raises(RemoteWireError, match="2147483647 elements cannot fit into 4 bytes"):
         TRANSACTION_STATE.decode(key, head + bytes.fromhex("7fffffff 00000000"))
@@ -356,7 +356,7 @@ def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> Non
 
 def test_a_structure_counts_with_all_that_it_must_have() -> None:
     """Eight bytes are too few for three topics of a transaction, each with a name, a list and its tags."""
-    key, _ = TRANSACTION_STATE.encode(Record(TransactionLogKey(transactional_id="x"), None))
+    key, _ = TRANSACTION_STATE.encode(CoordinatorRecord(TransactionLogKey(transactional_id="x"), None))
     head = bytes.fromhex("0001 00000000000003e8 0002 0000ea60 01")
     with pytest.raises(RemoteWireError, match="3 elements cannot fit into 8 bytes"):
         TRANSACTION_STATE.decode(key, head + bytes.fromhex("04 01 01 00 01 01 00 01 01"))
@@ -389,13 +389,13 @@ def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
         assigned_partitions=topics,
         partitions_pending_revocation=(),
     )
-    record = Record(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"), assignment, 0)
+    record = CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"), assignment, 0)
     assert CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(record)) == record
 
 
 def test_tagged_fields_of_inner_structures_are_kept() -> None:
     """A newer coordinator may add one anywhere (KIP-915)."""
-    record = Record(
+    record = CoordinatorRecord(
         TransactionLogKey(transactional_id="x"),
         dataclasses.replace(
             PRODUCER,
@@ -438,7 +438,7 @@ def test_a_tagged_null_is_another_thing_than_a_tagged_field_that_is_not_there(
 def test_what_an_older_version_may_drop_is_dropped(version: int) -> None:
     """As the schema allows it, like a broker with an old metadata.version does."""
     full = dataclasses.replace(OFFSET, expire_timestamp=10, topic_id="AQIDBAUGBwgJCgsMDQ7-_w")
-    value = CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(Record(COMMIT, full, version))).value
+    value = CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(CoordinatorRecord(COMMIT, full, version))).value
     assert value == dataclasses.replace(
         OFFSET, leader_epoch=2 if version == 3 else -1, expire_timestamp=10 if version == 1 else -1
     )
@@ -450,29 +450,44 @@ def test_what_an_older_version_may_drop_is_dropped(version: int) -> None:
 )
 def test_what_an_older_version_may_not_drop_is_refused(field: str) -> None:
     """Kafka's own encoder refuses these too: a transaction would be another one without them."""
-    record = Record(TransactionLogKey(transactional_id="x"), dataclasses.replace(PRODUCER, **{field: 2}), 0)
-    with pytest.raises(LocalWireError, match=rf"^TransactionLogValue v0: {field}: this version cannot say it"):
+    record = CoordinatorRecord(TransactionLogKey(transactional_id="x"), dataclasses.replace(PRODUCER, **{field: 2}), 0)
+    with pytest.raises(LocalWireError, match=rf"^TransactionLogValue v0: {field}: this version has no such field"):
         TRANSACTION_STATE.encode(record)
 
 
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        (Record(TransactionLogKey(transactional_id="x"), None), "__consumer_offsets has no TransactionLogKey"),
-        (Record(ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=0), None), "has no ShareUpdateKey"),
-        (Record(GroupMetadataKey(group="g"), OFFSET, 3), "__consumer_offsets has no OffsetCommitValue under this key"),
-        (Record(UnknownKey(record_type=99, data=b""), OFFSET, 3), "has no OffsetCommitValue under this key"),
-        (Record(COMMIT, OFFSET), "OffsetCommitValue: say which version to write"),
-        (Record(COMMIT, OFFSET, 5), "OffsetCommitValue: version 5 is not one of 0 to 4"),
-        (Record(COMMIT, OFFSET, -1), "OffsetCommitValue: version -1 is not one of 0 to 4"),
-        (Record(COMMIT, UnknownValue(data=b""), 40_000), "40000 does not fit into 16 bits"),
-        (Record(UnknownKey(record_type=40_000, data=b""), None), "40000 does not fit into 16 bits"),
-        (Record(COMMIT, dataclasses.replace(OFFSET, offset=2**63), 3), "OffsetCommitValue v3: offset: "),
-        (Record(COMMIT, dataclasses.replace(OFFSET, topic_id="short"), 4), "topic_id: 'short' is not 16 bytes"),
-        (Record(COMMIT, dataclasses.replace(OFFSET, unknown_tags={0: b""}), 4), r"unknown_tags: \[0\] are known"),
+        (
+            CoordinatorRecord(TransactionLogKey(transactional_id="x"), None),
+            "__consumer_offsets has no TransactionLogKey",
+        ),
+        (
+            CoordinatorRecord(ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=0), None),
+            "has no ShareUpdateKey",
+        ),
+        (
+            CoordinatorRecord(GroupMetadataKey(group="g"), OFFSET, 3),
+            "__consumer_offsets has no OffsetCommitValue under this key",
+        ),
+        (CoordinatorRecord(UnknownKey(record_type=99, data=b""), OFFSET, 3), "has no OffsetCommitValue under this key"),
+        (CoordinatorRecord(COMMIT, OFFSET), "OffsetCommitValue: give the version to write"),
+        (CoordinatorRecord(COMMIT, OFFSET, 5), "OffsetCommitValue: version 5 is not one of 0 to 4"),
+        (CoordinatorRecord(COMMIT, OFFSET, -1), "OffsetCommitValue: version -1 is not one of 0 to 4"),
+        (CoordinatorRecord(COMMIT, UnknownValue(data=b""), 40_000), "40000 does not fit into 16 bits"),
+        (CoordinatorRecord(UnknownKey(record_type=40_000, data=b""), None), "40000 does not fit into 16 bits"),
+        (CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, offset=2**63), 3), "OffsetCommitValue v3: offset: "),
+        (
+            CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, topic_id="short"), 4),
+            "topic_id: 'short' is not 16 bytes",
+        ),
+        (
+            CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, unknown_tags={0: b""}), 4),
+            r"unknown_tags: \[0\] are known",
+        ),
     ],
 )
-def test_records_that_kafka_has_no_bytes_for_are_refused(record: Record, problem: str) -> None:
+def test_records_that_kafka_has_no_bytes_for_are_refused(record: CoordinatorRecord, problem: str) -> None:
     """Before anything is written."""
     with pytest.raises(LocalWireError, match=problem):
         CONSUMER_OFFSETS.encode(record)
@@ -520,26 +535,30 @@ def test_only_the_tagged_fields_stay_that_are_known() -> None:
         unknown_tags={7: b"7", 8: b"8"},
     )
     names = ("assigned_partitions.tag 9", "partitions_pending_revocation.assignment_epochs", "tag 7")
-    kept = keep_tagged(assignment, names)
+    kept = keep_tagged_fields(assignment, names)
     assert sorted(tagged_fields(kept)) == sorted(names)
     assert [topic.partitions for topic in kept.assigned_partitions] == [(0,), (0,)]
-    assert keep_tagged(assignment, tagged_fields(assignment)) == assignment
-    assert keep_tagged(MEMBER, tagged_fields(MEMBER)) == MEMBER
+    assert keep_tagged_fields(assignment, tagged_fields(assignment)) == assignment
+    assert keep_tagged_fields(MEMBER, tagged_fields(MEMBER)) == MEMBER
     classic = ClassicMemberMetadata(session_timeout_ms=5, supported_protocols=(), unknown_tags={3: b"x"})
     member = dataclasses.replace(MEMBER, classic_member_metadata=classic)
-    assert keep_tagged(member, tagged_fields(member)) == member
-    kept = keep_tagged(member, ["classic_member_metadata"])
+    assert keep_tagged_fields(member, tagged_fields(member)) == member
+    kept = keep_tagged_fields(member, ["classic_member_metadata"])
     assert kept.classic_member_metadata == dataclasses.replace(classic, unknown_tags={})
 
 
 def test_records_are_matched_by_what_they_are() -> None:
     """A reader of many records asks for those it wants."""
     found = []
-    for record in (Record(COMMIT, OFFSET, 3), Record(COMMIT, None), Record(GroupMetadataKey(group="g"), None)):
+    for record in (
+        CoordinatorRecord(COMMIT, OFFSET, 3),
+        CoordinatorRecord(COMMIT, None),
+        CoordinatorRecord(GroupMetadataKey(group="g"), None),
+    ):
         match record:
-            case Record(OffsetCommitKey(group=group), OffsetCommitValue(offset=offset)):
+            case CoordinatorRecord(OffsetCommitKey(group=group), OffsetCommitValue(offset=offset)):
                 found.append((group, offset))
-            case Record(OffsetCommitKey(group=group), None):
+            case CoordinatorRecord(OffsetCommitKey(group=group), None):
                 found.append((group, None))
     assert found == [("g", 7), ("g", None)]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from record_strategies import KINDS, LOGS, records, text
 
 from featuregate.errors import RemoteWireError
-from featuregate.records import CoordinatorLog, Record, UnknownKey, UnknownValue
+from featuregate.records import CoordinatorRecord, CoordinatorTopic, UnknownKey, UnknownValue
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -37,14 +37,14 @@ def test_each_record_comes_back(kind: str, data: st.DataObject) -> None:
     value=st.none() | st.binary(max_size=9),
 )
 def test_a_record_type_that_nobody_knows_comes_back(
-    log: CoordinatorLog, number: int, version: int, key: bytes, value: bytes | None
+    log: CoordinatorTopic, number: int, version: int, key: bytes, value: bytes | None
 ) -> None:
     """It is kept as it came: the number of its type, the version of its value, and the bytes behind them."""
     record = log.decode(
         number.to_bytes(2, "big", signed=True) + key,
         None if value is None else version.to_bytes(2, "big", signed=True) + value,
     )
-    assert record == Record(
+    assert record == CoordinatorRecord(
         UnknownKey(record_type=number, data=key),
         None if value is None else UnknownValue(data=value),
         None if value is None else version,
@@ -55,17 +55,17 @@ def test_a_record_type_that_nobody_knows_comes_back(
 
 @given(drawn=records, version=st.integers(5, 32767) | st.integers(-32768, -1), data=st.binary(max_size=9))
 def test_a_version_that_nobody_knows_comes_back(
-    drawn: tuple[CoordinatorLog, Record], version: int, data: bytes
+    drawn: tuple[CoordinatorTopic, CoordinatorRecord], version: int, data: bytes
 ) -> None:
     """The key is read all the same."""
     log, known = drawn
     record = log.decode(log.encode(known)[0], version.to_bytes(2, "big", signed=True) + data)
-    assert record == Record(known.key, UnknownValue(data=data), version)
+    assert record == CoordinatorRecord(known.key, UnknownValue(data=data), version)
     assert log.decode(*log.encode(record)) == record
 
 
 @given(drawn=records)
-def test_a_record_is_cut_at_any_byte(drawn: tuple[CoordinatorLog, Record]) -> None:
+def test_a_record_is_cut_at_any_byte(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
     """No part of a key is a key, no part of a value a value, and the error says where it ends."""
     log, record = drawn
     key, value = log.encode(record)
@@ -80,7 +80,7 @@ def test_a_record_is_cut_at_any_byte(drawn: tuple[CoordinatorLog, Record]) -> No
 
 
 @given(drawn=records, more=st.binary(min_size=1, max_size=9))
-def test_bytes_behind_a_record_are_refused(drawn: tuple[CoordinatorLog, Record], more: bytes) -> None:
+def test_bytes_behind_a_record_are_refused(drawn: tuple[CoordinatorTopic, CoordinatorRecord], more: bytes) -> None:
     """Keys and values are used to their last byte."""
     log, record = drawn
     key, value = log.encode(record)
@@ -94,7 +94,7 @@ def test_bytes_behind_a_record_are_refused(drawn: tuple[CoordinatorLog, Record],
 
 
 @given(log=st.sampled_from(LOGS), number=st.integers(0, 24), key=st.binary(max_size=40))
-def test_any_key_parses_or_raises_our_error(log: CoordinatorLog, number: int, key: bytes) -> None:
+def test_any_key_parses_or_raises_our_error(log: CoordinatorTopic, number: int, key: bytes) -> None:
     """Decoders of keys are total."""
     for data in (key, number.to_bytes(2) + key):
         with contextlib.suppress(RemoteWireError):
@@ -103,7 +103,9 @@ def test_any_key_parses_or_raises_our_error(log: CoordinatorLog, number: int, ke
 
 @settings(max_examples=300)
 @given(drawn=records, version=st.integers(0, 4), value=st.binary(max_size=120))
-def test_any_value_parses_or_raises_our_error(drawn: tuple[CoordinatorLog, Record], version: int, value: bytes) -> None:
+def test_any_value_parses_or_raises_our_error(
+    drawn: tuple[CoordinatorTopic, CoordinatorRecord], version: int, value: bytes
+) -> None:
     """Decoders of values are total."""
     log, record = drawn
     key, _ = log.encode(record)
@@ -115,7 +117,7 @@ def test_any_value_parses_or_raises_our_error(drawn: tuple[CoordinatorLog, Recor
 @settings(max_examples=200)
 @given(drawn=records, data=st.data())
 def test_invariant_7_mutated_records_neither_crash_nor_bloat(
-    drawn: tuple[CoordinatorLog, Record], data: st.DataObject
+    drawn: tuple[CoordinatorTopic, CoordinatorRecord], data: st.DataObject
 ) -> None:
     """Bytes that are almost right cost about their size, whatever lengths they claim."""
     log, record = drawn
@@ -136,7 +138,7 @@ def test_invariant_7_mutated_records_neither_crash_nor_bloat(
 
 
 @given(drawn=records)
-def test_a_record_is_a_frozen_value_that_pickles(drawn: tuple[CoordinatorLog, Record]) -> None:
+def test_a_record_is_a_frozen_value_that_pickles(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
     """It can be passed to another process, nobody changes it on the way, and equal keys hash the same."""
     log, drawn_record = drawn
     record = log.decode(*log.encode(drawn_record))
@@ -147,7 +149,7 @@ def test_a_record_is_a_frozen_value_that_pickles(drawn: tuple[CoordinatorLog, Re
         assert not hasattr(part, "__dict__")
         with pytest.raises(AttributeError):
             setattr(part, field, None)
-    assert repr(log) == f"<CoordinatorLog {log.topic}>"
+    assert repr(log) == f"<CoordinatorTopic {log.topic}>"
 
 
 @given(group=text, other=text)

@@ -16,6 +16,14 @@ from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
+    CoordinatorRecord,
+    CoordinatorTopic,
+    Value,
+    keep_tagged_fields,
+    tagged_fields,
+)
+from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue
+from featuregate.records.consumer_groups import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
@@ -24,21 +32,11 @@ from featuregate.records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorLog,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    Record,
-    ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
-    TransactionLogKey,
-    TransactionLogValue,
-    Value,
-    keep_tagged,
-    tagged_fields,
 )
-from featuregate.records.releases import coordinators
+from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.releases import coordinator_releases
+from featuregate.records.share_groups import ShareGroupMetadataKey, ShareGroupMetadataValue
+from featuregate.records.transactions import TransactionLogKey, TransactionLogValue
 from featuregate.testing.simulator import LoadResult, LogRecord, ScriptError, SimulatedCoordinator, compact
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 
 TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
 ALL_ON = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2}
-NEWEST = coordinators()[-1].release
+NEWEST = coordinator_releases()[-1].release
 
 GROUP = GroupMetadataKey(group="g")
 GENERATION = GroupMetadataValue(
@@ -78,7 +76,7 @@ def transaction(**says: int) -> TransactionLogValue:
     )
 
 
-def newest(log: CoordinatorLog = CONSUMER_OFFSETS) -> SimulatedCoordinator:
+def newest(log: CoordinatorTopic = CONSUMER_OFFSETS) -> SimulatedCoordinator:
     """Return the newest coordinator, with all features on."""
     return SimulatedCoordinator(NEWEST, log.topic, ALL_ON)
 
@@ -162,11 +160,11 @@ def test_skipped_records_stay_in_the_log_until_the_coordinators_are_upgraded_aga
     ],
 )
 def test_each_of_the_three_bumped_values_is_read_flexible_and_written_as_before(
-    key: Key, value: Value, log: CoordinatorLog
+    key: Key, value: Value, log: CoordinatorTopic
 ) -> None:
     """KIP-915 reads the flexible version, and writes the highest that is not, for a later rollback."""
     flexible = type(value).FLEXIBLE_FROM
-    bumped = log.encode(Record(key, value, flexible))
+    bumped = log.encode(CoordinatorRecord(key, value, flexible))
     before, since = SimulatedCoordinator("3.4.0", log.topic), SimulatedCoordinator("3.5.0", log.topic)
     assert before.load([bumped]).stopped is not None
     assert since.load([bumped]) == LoadResult({key: value})
@@ -319,7 +317,7 @@ def test_nor_is_it_read() -> None:
 
 
 @pytest.mark.parametrize(("release", "log"), [("3.9.2", SHARE_GROUP_STATE), ("0.10.2", TRANSACTION_STATE)])
-def test_a_release_without_such_a_coordinator_is_refused(release: str, log: CoordinatorLog) -> None:
+def test_a_release_without_such_a_coordinator_is_refused(release: str, log: CoordinatorTopic) -> None:
     """Share coordinators came with 4.0, transaction coordinators with 0.11."""
     with pytest.raises(LookupError, match=rf"Kafka {release} has no coordinator that keeps {log.topic}"):
         SimulatedCoordinator(release, log.topic)
@@ -396,26 +394,26 @@ OF_TOPIC = {
 every = st.sampled_from(
     [
         SimulatedCoordinator(found.release, log.topic, ALL_ON, consumer_protocol=found.consumer_protocol)
-        for found in coordinators()
+        for found in coordinator_releases()
         for log in LOGS
         if log.topic in found.reads
     ]
 )
 
 
-def drawn_log(data: st.DataObject, by: SimulatedCoordinator) -> tuple[CoordinatorLog, list[LogRecord]]:
+def drawn_log(data: st.DataObject, by: SimulatedCoordinator) -> tuple[CoordinatorTopic, list[LogRecord]]:
     """Draw a log for this coordinator, with several records of the same keys."""
     log = next(log for log in LOGS if log.topic == by.topic)
     drawn = data.draw(OF_TOPIC[by.topic])
     again = data.draw(st.lists(st.tuples(st.sampled_from(drawn), st.sampled_from(drawn)), max_size=4))
     drawn += [
-        Record(one.key, other.value, other.version) if one.record_type == other.record_type else one
+        CoordinatorRecord(one.key, other.value, other.version) if one.record_type == other.record_type else one
         for one, other in again
     ]
     return log, [log.encode(record) for record in drawn]
 
 
-def last_of_each(log: CoordinatorLog, records: Sequence[LogRecord]) -> dict[Key, Value]:
+def last_of_each(log: CoordinatorTopic, records: Sequence[LogRecord]) -> dict[Key, Value]:
     """Return the content of a log, computed in the simplest way."""
     said = {}
     for key, value in records:
@@ -443,7 +441,7 @@ def test_a_coordinator_loses_exactly_what_it_says(by: SimulatedCoordinator, data
     for key, value in loaded.state.items():
         fields = set(tagged_fields(whole[key]))
         assert set(tagged_fields(value)) == fields - set(ignored.get(last_at[key], ()))
-        assert keep_tagged(value, ()) == keep_tagged(whole[key], ())
+        assert keep_tagged_fields(value, ()) == keep_tagged_fields(whole[key], ())
 
 
 @given(by=every, data=st.data())
@@ -471,7 +469,7 @@ def test_what_is_lost_for_good_is_what_the_newest_coordinator_misses_afterwards(
     for key, value in before.items():
         if lost.get(key) != ():
             assert set(tagged_fields(value)) - set(tagged_fields(after[key])) == set(lost.get(key, ()))
-            assert keep_tagged(after[key], ()) == keep_tagged(value, ())
+            assert keep_tagged_fields(after[key], ()) == keep_tagged_fields(value, ())
         else:
             assert after[key] != value
 
@@ -505,7 +503,9 @@ def test_a_coordinator_of_transactions_that_stops_brings_back_what_was_true_befo
 
 
 @given(drawn=records)
-def test_the_newest_coordinator_writes_again_all_that_this_package_knows(drawn: tuple[CoordinatorLog, Record]) -> None:
+def test_the_newest_coordinator_writes_again_all_that_this_package_knows(
+    drawn: tuple[CoordinatorTopic, CoordinatorRecord],
+) -> None:
     """Unnamed tagged fields are the exception."""
     log, record = drawn
     assert all(

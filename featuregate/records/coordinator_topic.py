@@ -1,8 +1,7 @@
-"""The internal topics, and how a record of one is read: its type, then its key, then the version of its value.
+"""Internal topics of coordinators, and the encoding of their records.
 
-Every key begins with two bytes that say the type of the record, every value with two bytes that say its version. A
-type or a version that is newer than this code is kept as it came, so that a reader can go on with the next record, as
-coordinators do that have KIP-915.
+Every key begins with two bytes for the record type, every value with two bytes for its version. A newer type or version
+is kept as bytes, so a reader can continue with the next record, as coordinators with KIP-915 do.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import LocalWireError, RemoteWireError
-from featuregate.records.layout import Layout
+from featuregate.records.codec import Codec
 from featuregate.wire.writers import ClassicWriter
 
 if TYPE_CHECKING:
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
 
     from featuregate.records.schema import Key, Value
 
-__all__ = ["CoordinatorLog", "Record", "UnknownKey", "UnknownValue"]
+__all__ = ["CoordinatorRecord", "CoordinatorTopic", "UnknownKey", "UnknownValue"]
 
 _NUMBER: Final = 2
-"""Bytes of the number that begins keys and values."""
+"""Bytes of the number at the start of keys and values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownKey:
-    """The key of a record type that is newer than this code, or was given up before its release."""
+    """The key of a record type that is newer than this code, or was removed before its release."""
 
     record_type: int
     data: bytes
-    """What follows the type."""
+    """The bytes after the type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +39,17 @@ class UnknownValue:
     """A value of a version that is newer than this code, or any value of a record type that is."""
 
     data: bytes
-    """What follows the version."""
+    """The bytes after the version."""
 
 
-class Record(NamedTuple):
-    """One record of an internal topic. ``match record: case Record(OffsetCommitKey() as key, None): ...``."""
+class CoordinatorRecord(NamedTuple):
+    """One record of an internal topic: ``case CoordinatorRecord(OffsetCommitKey() as key, None): ...``."""
 
     key: Key | UnknownKey
     value: Value | UnknownValue | None
-    """None for a tombstone, which deletes what earlier records with this key said."""
+    """None for a tombstone, which deletes the earlier records with this key."""
     version: int | None = None
-    """Of the value; None for a tombstone."""
+    """Version of the value; None for a tombstone."""
 
     @property
     def record_type(self) -> int:
@@ -59,76 +58,80 @@ class Record(NamedTuple):
 
 
 class _RecordType:
-    """How the records of one type are read and written; worked out when the first of them comes."""
+    """The codecs of one record type, made at their first use."""
 
     def __init__(self, key: type[Key], value: type[Value]) -> None:
         self.key = key
         self.value = value
 
     @functools.cached_property
-    def of_key(self) -> Layout:
-        return Layout.of_key(self.key)
+    def key_codec(self) -> Codec:
+        return Codec.of_key(self.key)
 
     @functools.cached_property
-    def of_value(self) -> Mapping[int, Layout]:
+    def value_codecs(self) -> Mapping[int, Codec]:
         """By version."""
         lowest, highest = self.value.VERSIONS
-        return {version: Layout.of_value(self.value, version) for version in range(lowest, highest + 1)}
+        return {version: Codec.of_value(self.value, version) for version in range(lowest, highest + 1)}
 
 
-class CoordinatorLog:
+def _record_type(classes: tuple[type[Key], type[Value]]) -> int:
+    return classes[0].RECORD_TYPE
+
+
+class CoordinatorTopic:
     """The records of one internal topic, such as ``__consumer_offsets``."""
 
     __slots__ = ("_types", "topic")
 
     topic: str
-    """Its name."""
+    """Name of the topic."""
 
     def __init__(self, topic: str, records: Iterable[tuple[type[Key], type[Value]]]) -> None:
         self.topic = topic
-        self._types = {key.RECORD_TYPE: _RecordType(key, value) for key, value in records}
+        self._types = {key.RECORD_TYPE: _RecordType(key, value) for key, value in sorted(records, key=_record_type)}
 
     def __repr__(self) -> str:
-        return f"<CoordinatorLog {self.topic}>"
+        return f"<CoordinatorTopic {self.topic}>"
 
     @property
     def records(self) -> Mapping[int, tuple[type[Key], type[Value]]]:
-        """The classes of key and value that each type of record has, by its number."""
+        """The classes of key and value, by record type."""
         return {number: (known.key, known.value) for number, known in self._types.items()}
 
-    def decode(self, key: bytes, value: bytes | None) -> Record:
-        """Read a record, all of it; None is the value of a tombstone.
+    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
+        """Decode a record; the value of a tombstone is None.
 
         Raises
         ------
         RemoteWireError
-            The bytes do not parse; it says where, counted from the first byte of the key or of the value.
+            The bytes do not parse. The offset counts from the first byte of the key or of the value.
         """
-        whose = self.decode_key(key)
+        decoded = self.decode_key(key)
         if value is None:
-            return Record(whose, None)
+            return CoordinatorRecord(decoded, None)
         version = self._number(value, "value")
-        layout = None if isinstance(whose, UnknownKey) else self._types[whose.RECORD_TYPE].of_value.get(version)
-        if layout is None:
-            return Record(whose, UnknownValue(data=value[_NUMBER:]), version)
-        return Record(whose, layout.decode(value, _NUMBER), version)
+        codec = None if isinstance(decoded, UnknownKey) else self._types[decoded.RECORD_TYPE].value_codecs.get(version)
+        if codec is None:
+            return CoordinatorRecord(decoded, UnknownValue(data=value[_NUMBER:]), version)
+        return CoordinatorRecord(decoded, codec.decode(value, _NUMBER), version)
 
     def decode_key(self, key: bytes) -> Key | UnknownKey:
-        """Read a key alone, for who does not need every record's value. Raises as `decode`."""
+        """Decode a key without its value. Raises the same as `decode`."""
         record_type = self._number(key, "key")
         known = self._types.get(record_type)
         if known is None:
             return UnknownKey(record_type=record_type, data=key[_NUMBER:])
-        whose: Key = known.of_key.decode(key, _NUMBER)
-        return whose
+        decoded: Key = known.key_codec.decode(key, _NUMBER)
+        return decoded
 
-    def encode(self, record: Record) -> tuple[bytes, bytes | None]:
-        """Write a record, as key and value; the value is None for a tombstone.
+    def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+        """Encode a record as key and value; the value is None for a tombstone.
 
         Raises
         ------
         LocalWireError
-            Kafka has no bytes for this: not in this topic, not with this key, or not in this version of the value.
+            The topic has no such key, the key no such value, or the value no such version or field.
         """
         known = self._types.get(record.record_type)
         key = self._key(record.key, known)
@@ -139,19 +142,19 @@ class CoordinatorLog:
             return _numbered(key.record_type, key.data)
         if known is None or type(key) is not known.key:
             raise LocalWireError(f"{self.topic} has no {type(key).__name__}")
-        return known.of_key.encode(key.RECORD_TYPE, key)
+        return known.key_codec.encode(key.RECORD_TYPE, key)
 
     def _value(self, value: Value | UnknownValue, version: int | None, known: _RecordType | None) -> bytes:
         if version is None:
-            raise LocalWireError(f"{type(value).__name__}: say which version to write")
+            raise LocalWireError(f"{type(value).__name__}: give the version to write")
         if isinstance(value, UnknownValue):
             return _numbered(version, value.data)
         if known is None or type(value) is not known.value:
             raise LocalWireError(f"{self.topic} has no {type(value).__name__} under this key")
-        if version not in known.of_value:
+        if version not in known.value_codecs:
             lowest, highest = value.VERSIONS
             raise LocalWireError(f"{type(value).__name__}: version {version} is not one of {lowest} to {highest}")
-        return known.of_value[version].encode(version, value)
+        return known.value_codecs[version].encode(version, value)
 
     def _number(self, data: bytes, half: str) -> int:
         if len(data) < _NUMBER:
@@ -160,6 +163,6 @@ class CoordinatorLog:
 
 
 def _numbered(number: int, data: bytes) -> bytes:
-    writer = ClassicWriter("what is kept as it came")
+    writer = ClassicWriter("unknown record")
     writer.int16(number, "number")
     return bytes(writer.out) + data

@@ -1,7 +1,6 @@
-"""How a declared record becomes bytes and back.
+"""Encode and decode the dataclasses of `featuregate.records.schema`.
 
-A declaration of `featuregate.records.schema` is read once for each version; after that a record costs
-about one call for each of its fields.
+A codec reads a schema once for each version; after that a record costs about one call for each field.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import struct
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
-from featuregate.records.schema import Flexible, In, Scalar, Tag
+from featuregate.records.schema import Flexible, Scalar, Tag, Versions
 from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReader, Reader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
@@ -20,69 +19,69 @@ if TYPE_CHECKING:
 
     from featuregate.records.schema import Key, Read, Structure, Value, Write
 
-    _Put = Callable[[Structure, Any], None]
+    _SetField = Callable[[Structure, Any], None]
 
-__all__ = ["Layout"]
+__all__ = ["Codec"]
 
 
-class Layout:
-    """How a key, or one version of a value, lies on the wire behind the number that begins it."""
+class Codec:
+    """Encodes and decodes a key, or one version of a value, behind the number that begins it."""
 
-    __slots__ = ("_flexible", "_plan", "_title")
+    __slots__ = ("_flexible", "_structure", "_title")
 
     def __init__(self, cls: type[Structure], version: int, title: str, *, flexible: bool) -> None:
         self._flexible = flexible
-        self._plan = _Plan(cls, version, flexible=flexible)
+        self._structure = _StructureCodec(cls, version, flexible=flexible)
         self._title = title
 
     @classmethod
-    def of_key(cls, key: type[Key]) -> Layout:
-        """Lay a key out; keys have no versions."""
+    def of_key(cls, key: type[Key]) -> Codec:
+        """Make the codec of a key; keys have no versions."""
         return cls(key, 0, key.__name__, flexible=False)
 
     @classmethod
-    def of_value(cls, value: type[Value], version: int) -> Layout:
-        """Lay one version of a value out."""
+    def of_value(cls, value: type[Value], version: int) -> Codec:
+        """Make the codec of one version of a value."""
         return cls(value, version, f"{value.__name__} v{version}", flexible=version >= value.FLEXIBLE_FROM)
 
     def decode(self, data: bytes, at: int) -> Any:
-        """Read ``data[at:]``, all of it; `RemoteWireError` says where it does not parse."""
+        """Decode all of ``data[at:]``; raises `RemoteWireError` with the place that does not parse."""
         reader = (FlexibleReader if self._flexible else ClassicReader)(data, self._title, at)
-        reader.tags_left = MOST_ELEMENTS  # more than a message is believed: an assignment has one for each topic
-        structure = self._plan.read(reader)
+        reader.tags_left = MOST_ELEMENTS  # more than in a message: an assignment has one for each topic
+        structure = self._structure.read(reader)
         reader.finish()
         return structure
 
     def encode(self, number: int, structure: Structure) -> bytes:
-        """Write the number and the structure; `LocalWireError` where there are no bytes for them."""
+        """Encode the number and the structure; raises `LocalWireError` where this version cannot hold a field."""
         writer = (FlexibleWriter if self._flexible else ClassicWriter)(self._title)
         writer.int16(number, "number")
-        self._plan.write(writer, structure)
+        self._structure.write(writer, structure)
         return bytes(writer.out)
 
 
-class _Codec(NamedTuple):
-    """How one field, or one element of an array, is read and written."""
+class _FieldCodec(NamedTuple):
+    """Reads and writes one field, or one element of an array."""
 
     read: Read
     write: Write
     smallest: int
-    """The fewest bytes that one can take."""
+    """The fewest bytes that the field takes."""
 
 
 def _write_octets(writer: Writer, value: bytes, _: str) -> None:
     writer.octets(value)
 
 
-_SIMPLE: Final[Mapping[tuple[Any, bool], tuple[_Codec, _Codec]]] = {
-    (str, False): (_Codec(Reader.string, Writer.string, 2), _Codec(Reader.string, Writer.string, 1)),
+_SIMPLE: Final[Mapping[tuple[Any, bool], tuple[_FieldCodec, _FieldCodec]]] = {
+    (str, False): (_FieldCodec(Reader.string, Writer.string, 2), _FieldCodec(Reader.string, Writer.string, 1)),
     (str, True): (
-        _Codec(Reader.nullable_string, Writer.nullable_string, 2),
-        _Codec(Reader.nullable_string, Writer.nullable_string, 1),
+        _FieldCodec(Reader.nullable_string, Writer.nullable_string, 2),
+        _FieldCodec(Reader.nullable_string, Writer.nullable_string, 1),
     ),
-    (bytes, False): (_Codec(Reader.octets, _write_octets, 4), _Codec(Reader.octets, _write_octets, 1)),
+    (bytes, False): (_FieldCodec(Reader.octets, _write_octets, 4), _FieldCodec(Reader.octets, _write_octets, 1)),
 }
-"""By type, and whether it may be null: of classic versions, and of flexible ones."""
+"""By type and whether it is nullable: the codecs of classic versions and of flexible versions."""
 
 
 class _Tagged(NamedTuple):
@@ -90,26 +89,26 @@ class _Tagged(NamedTuple):
 
     name: str
     label: str
-    codec: _Codec
+    codec: _FieldCodec
     default: Any
-    put: _Put
+    set_field: _SetField
 
 
-class _Plan:
-    """The fields of one structure, in one version. ``label`` is what errors call a field, with those it lies in.
+class _StructureCodec:
+    """The fields of one structure, in one version. Errors name a field by its ``label``, the path to the field.
 
-    Reading puts values into slots, past the ``__init__`` of a frozen dataclass: that one sets each field by its name,
-    which takes about as long as everything else.
+    Reading sets the slots directly. The ``__init__`` of a frozen dataclass sets each field by its name, which takes
+    about as long as the rest of the decoding.
     """
 
     __slots__ = (
         "_cls",
         "_defaults",
         "_flexible",
-        "_put_unknown",
         "_reads",
+        "_required_defaults",
+        "_set_unknown",
         "_tagged",
-        "_unsayable",
         "_writes",
         "smallest",
     )
@@ -117,12 +116,12 @@ class _Plan:
     def __init__(self, cls: type[Structure], version: int, *, flexible: bool, prefix: str = "") -> None:
         self._cls = cls
         self._flexible = flexible
-        self._reads: list[tuple[_Put, Read, str]] = []
+        self._reads: list[tuple[_SetField, Read, str]] = []
         self._writes: list[tuple[str, Write, str]] = []
         self._tagged: dict[int, _Tagged] = {}
-        self._defaults: list[tuple[_Put, Any]] = []
-        self._unsayable: list[tuple[str, str, Any]] = []
-        self._put_unknown = _put(cls, "unknown_tags") if issubclass(cls, Flexible) else None
+        self._defaults: list[tuple[_SetField, Any]] = []
+        self._required_defaults: list[tuple[str, str, Any]] = []
+        self._set_unknown = _setter(cls, "unknown_tags") if issubclass(cls, Flexible) else None
         self.smallest = int(flexible)  # the count of tagged fields
         hints = get_type_hints(cls, include_extras=True)
         for declared in dataclasses.fields(cls):
@@ -130,51 +129,51 @@ class _Plan:
                 self._add(declared, hints[declared.name], version, prefix)
 
     def _add(self, declared: dataclasses.Field[Any], hint: Any, version: int, prefix: str) -> None:
-        name, label, put = declared.name, prefix + declared.name, _put(self._cls, declared.name)
-        lives, tag = _mark(hint, In) or In(0), _mark(hint, Tag)
-        is_there = lives.first <= version <= lives.last
+        name, label, set_field = declared.name, prefix + declared.name, _setter(self._cls, declared.name)
+        versions, tag = _mark(hint, Versions) or Versions(0), _mark(hint, Tag)
+        is_there = versions.first <= version <= versions.last
         if tag or not is_there:
-            self._defaults.append((put, declared.default))
+            self._defaults.append((set_field, declared.default))
         if not is_there:
-            if not lives.ignorable:
-                self._unsayable.append((name, label, declared.default))
+            if not versions.ignorable:
+                self._required_defaults.append((name, label, declared.default))
             return
         codec = _codec(hint, version, label, flexible=self._flexible, tagged=bool(tag))
         if tag:
-            self._tagged[tag.number] = _Tagged(name, label, codec, declared.default, put)
+            self._tagged[tag.number] = _Tagged(name, label, codec, declared.default, set_field)
         else:
-            self._reads.append((put, codec.read, label))
+            self._reads.append((set_field, codec.read, label))
             self._writes.append((name, codec.write, label))
             self.smallest += codec.smallest
 
     def read(self, reader: Reader, _label: str = "") -> Any:
         """Read one structure."""
         structure = object.__new__(self._cls)
-        for put, read, label in self._reads:
-            put(structure, read(reader, label))
-        for put, default in self._defaults:
-            put(structure, default)
-        if self._put_unknown:
-            self._put_unknown(structure, self._read_tagged(reader, structure))
+        for set_field, read, label in self._reads:
+            set_field(structure, read(reader, label))
+        for set_field, default in self._defaults:
+            set_field(structure, default)
+        if self._set_unknown:
+            self._set_unknown(structure, self._read_tagged(reader, structure))
         return structure
 
     def _read_tagged(self, reader: Reader, structure: Structure) -> dict[int, bytes]:
-        """Read the tagged fields, and give those that are not known."""
+        """Read the tagged fields, and return the unknown ones."""
         unknown = {}
         for number, inner in reader.tagged().items():
             known = self._tagged.get(number)
             if known is None:
                 unknown[number] = inner.rest()
             else:
-                known.put(structure, known.codec.read(inner, known.label))
+                known.set_field(structure, known.codec.read(inner, known.label))
                 inner.finish()
         return unknown
 
     def write(self, writer: Writer, structure: Any, _label: str = "") -> None:
         """Write one structure."""
-        for name, label, default in self._unsayable:
+        for name, label, default in self._required_defaults:
             if getattr(structure, name) != default:
-                raise writer.error("this version cannot say it", label)
+                raise writer.error("this version has no such field", label)
         for name, write, label in self._writes:
             write(writer, getattr(structure, name), label)
         if self._flexible:
@@ -182,7 +181,7 @@ class _Plan:
 
     def _tags(self, writer: Writer, structure: Flexible) -> dict[int, bytes]:
         if taken := self._tagged.keys() & structure.unknown_tags.keys():
-            raise writer.error(f"{sorted(taken)} are known, and have fields of their own", "unknown_tags")
+            raise writer.error(f"{sorted(taken)} are known tags, which have their own fields", "unknown_tags")
         tags = dict(structure.unknown_tags)
         for number, known in self._tagged.items():
             value = getattr(structure, known.name)
@@ -193,21 +192,21 @@ class _Plan:
         return tags
 
 
-def _put(cls: type[Structure], name: str) -> _Put:
-    """Give what sets a field of a new structure."""
-    put: _Put = getattr(cls, name).__set__
-    return put
+def _setter(cls: type[Structure], name: str) -> _SetField:
+    """Return the function that sets a field of a new structure."""
+    set_field: _SetField = getattr(cls, name).__set__
+    return set_field
 
 
 def _mark(hint: Any, kind: type[Any]) -> Any:
-    """Find what a declaration says about a field; None where it says nothing."""
+    """Return the mark of this kind of a field's type; None where there is none."""
     return next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, kind)), None)
 
 
-def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool = False) -> _Codec:
-    """Find how a declared type is read and written."""
+def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool = False) -> _FieldCodec:
+    """Make the codec of a field from its type."""
     if scalar := _mark(hint, Scalar):
-        return _Codec(scalar.read, scalar.write, scalar.size)
+        return _FieldCodec(scalar.read, scalar.write, scalar.size)
     if get_origin(hint) is Annotated:
         return _codec(hint.__origin__, version, label, flexible=flexible, tagged=tagged)
     choices = get_args(hint)
@@ -218,13 +217,13 @@ def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool 
         return simple[flexible]
     if get_origin(hint) is tuple:
         return _array(hint, version, label, flexible=flexible, nullable=nullable)
-    inner = _Plan(hint, version, flexible=flexible, prefix=f"{label}.")
+    inner = _StructureCodec(hint, version, flexible=flexible, prefix=f"{label}.")
     if not nullable:
-        return _Codec(inner.read, inner.write, inner.smallest)
+        return _FieldCodec(inner.read, inner.write, inner.smallest)
     return _nullable_tagged_structure(inner) if tagged else _nullable_structure(inner)
 
 
-def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _Codec:
+def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _FieldCodec:
     element = get_args(hint)[0]
     codec = _codec(element, version, label, flexible=flexible)
     scalar = _mark(element, Scalar)
@@ -244,11 +243,11 @@ def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: boo
         for value in values or ():
             codec.write(writer, value, label)
 
-    return _Codec(read, write, 1 if flexible else 4)
+    return _FieldCodec(read, write, 1 if flexible else 4)
 
 
-def _nullable_structure(inner: _Plan) -> _Codec:
-    """Put a byte before a structure: negative for null, as in Kafka's generated code."""
+def _nullable_structure(inner: _StructureCodec) -> _FieldCodec:
+    """Encode null as a negative byte before the structure, as Kafka's generated code does."""
 
     def read(reader: Reader, label: str) -> Any:
         return None if reader.int8(label) < 0 else inner.read(reader, label)
@@ -258,11 +257,11 @@ def _nullable_structure(inner: _Plan) -> _Codec:
         if structure is not None:
             inner.write(writer, structure, label)
 
-    return _Codec(read, write, 1)
+    return _FieldCodec(read, write, 1)
 
 
-def _nullable_tagged_structure(inner: _Plan) -> _Codec:
-    """Put a varint before a structure: zero for null. In a tagged field, Kafka's generated code has this instead."""
+def _nullable_tagged_structure(inner: _StructureCodec) -> _FieldCodec:
+    """Encode null as a varint of zero before the structure, as Kafka's generated code does in tagged fields."""
 
     def read(reader: Reader, label: str) -> Any:
         return inner.read(reader, label) if reader.uvarint(label) else None
@@ -272,4 +271,4 @@ def _nullable_tagged_structure(inner: _Plan) -> _Codec:
         if structure is not None:
             inner.write(writer, structure, label)
 
-    return _Codec(read, write, 1)
+    return _FieldCodec(read, write, 1)
