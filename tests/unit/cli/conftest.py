@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a way to run it here, and one to run it as people do."""
+"""Fixtures that run the command line in this process, or as a process of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Ended(NamedTuple):
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -42,16 +42,14 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command line in this process."""
 
     def run(*argv: str) -> Ended:
-        code = main(argv)
-        out, err = capsys.readouterr()
-        return Ended(code, out, err)
+        return Ended(main(argv), *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start ``python -m featuregate`` as people do; what still runs at the end of the test is killed."""
+    """Start ``python -m featuregate`` as a process, which the end of the test kills."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*argv: str, **environment: str) -> subprocess.Popen[str]:
@@ -73,7 +71,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture
 def cluster() -> Iterator[ScriptedCluster]:
-    """Three brokers of 4.2 that agree to everything."""
+    """Three brokers of 4.2 that accept every update."""
     with ScriptedCluster(3) as made:
         yield made
 
@@ -93,8 +91,6 @@ def drop_in(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run ``kafka-features-py`` in this process."""
 
     def run_it(*argv: str) -> Ended:
-        code = kafka_features.main(argv)
-        out, err = capsys.readouterr()
-        return (code, out, err)  # type: ignore[return-value]  # compared as a tuple
+        return Ended(kafka_features.main(argv), *capsys.readouterr())
 
     return run_it

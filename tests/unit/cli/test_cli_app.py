@@ -1,4 +1,4 @@
-"""How each way to fail is told: one line, an exit code, never a traceback."""
+"""From an argument list to an exit code and one line on standard error; never a traceback."""
 
 from __future__ import annotations
 
@@ -22,63 +22,42 @@ if TYPE_CHECKING:
     from conftest import Run
 
 UNREACHABLE = "127.0.0.1:1"
+NO_CLUSTER = "You must specify either --bootstrap-controller or --bootstrap-server. Type --help for help."
 
 
-def test_no_cluster_is_a_line_in_the_words_of_kafka_features(run: Run) -> None:
-    """And exit code 1, because the command is describe."""
-    assert run("describe") == (
-        1,
-        "",
-        "featuregate: You must specify either --bootstrap-controller or --bootstrap-server. Type --help for help.\n",
-    )
-
-
-def test_a_negative_node_id_is_refused_in_the_words_of_kafka_features(run: Run) -> None:
-    """Before anybody is asked."""
-    ended = run("describe", "--bootstrap-server", UNREACHABLE, "--node-id", "-1")
-    assert ended == (1, "", "featuregate: Invalid node id -1: must be non-negative.\n")
-
-
-def test_a_cluster_that_does_not_answer_is_unknown(run: Run) -> None:
-    """One line that names the address and the cause."""
-    ended = run("matrix", "--bootstrap-server", UNREACHABLE)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"featuregate: no broker answered: {UNREACHABLE}: failed while connecting")
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        ("describe", 1, NO_CLUSTER),
+        ("doctor", 64, NO_CLUSTER),
+        (f"describe --bootstrap-server {UNREACHABLE} --node-id -1", 1, "Invalid node id -1: must be non-negative."),
+        (f"matrix --bootstrap-server {UNREACHABLE}", 2, f"no broker answered: {UNREACHABLE}: failed while connecting"),
+        (f"describe --bootstrap-server {UNREACHABLE}", 1, "no broker answered: "),
+        ("matrix --bootstrap-server h:notaport", 64, "bootstrap.servers: the address has a port that is no number"),
+        (f"check group.vrsion>=1 --bootstrap-server {UNREACHABLE}", 64, "did you mean group.version"),
+        ("explain kip44", 64, "did you mean kip447"),
+        ("explain", 64, "--list"),
+    ],
+)
+def test_a_failure_is_one_line_with_an_exit_code(run: Run, argv: str, code: int, message: str) -> None:
+    """Commands of kafka-features fail with 1 and its messages."""
+    ended = run(*argv.split())
+    assert (ended.code, ended.out) == (code, "")
+    assert ended.err.startswith("featuregate: ")
+    assert message in ended.err
     assert ended.err.count("\n") == 1
 
 
-def test_describe_fails_with_1_where_nobody_answers(run: Run) -> None:
-    """As kafka-features does."""
-    assert run("describe", "--bootstrap-server", UNREACHABLE).code == 1
-
-
-def test_a_bootstrap_list_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
-    """Nothing was asked."""
-    ended = run("matrix", "--bootstrap-server", "h:notaport")
-    assert ended.code == 64
-    assert "bootstrap.servers: the address has a port that is no number" in ended.err
-
-
-def test_a_requirement_that_makes_no_sense_is_wrong_usage(run: Run) -> None:
-    """Not closed, and not unknown."""
-    ended = run("check", "group.vrsion>=1", "--bootstrap-server", UNREACHABLE)
-    assert ended.code == 64
-    assert "did you mean group.version" in ended.err
-
-
-def test_a_missing_configuration_file_is_wrong_usage(run: Run, tmp_path: Path) -> None:
-    """The line names it."""
-    missing = str(tmp_path / "client.properties")
-    ended = run("matrix", "--bootstrap-server", UNREACHABLE, "--command-config", missing)
-    assert ended.code == 64
-    assert missing in ended.err
-
-
-@pytest.mark.parametrize("content", [None, b"\x89PNG\r\n\x1a\n"])
-def test_a_configuration_file_that_cannot_be_read_is_named(run: Run, tmp_path: Path, content: bytes | None) -> None:
-    """A folder, and an image: once, and in words rather than with Python's error number."""
+@pytest.mark.parametrize("content", ["missing", None, b"\x89PNG\r\n\x1a\n"])
+def test_a_configuration_file_that_cannot_be_read_is_named(
+    run: Run, tmp_path: Path, content: str | bytes | None
+) -> None:
+    """A missing file, a folder and an image: named once, and without Python's error number."""
     file = tmp_path / "client.properties"
-    file.mkdir() if content is None else file.write_bytes(content)
+    if content is None:
+        file.mkdir()
+    elif isinstance(content, bytes):
+        file.write_bytes(content)
     ended = run("matrix", "--command-config", str(file))
     assert ended.code == 64
     assert ended.err.startswith(f"featuregate: config: '{file}' ")
@@ -86,8 +65,8 @@ def test_a_configuration_file_that_cannot_be_read_is_named(run: Run, tmp_path: P
     assert "Errno" not in ended.err
 
 
-def test_check_names_the_address_of_what_is_no_kafka(run: Run) -> None:
-    """Also where what came from there does not parse, so that the error itself knows no address."""
+def test_check_names_the_address_that_is_not_kafka(run: Run) -> None:
+    """Also where the error of the parser knows no address."""
     with FakeCluster(1) as cluster:
         cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         ended = run("check", "kip447", "--bootstrap-server", cluster.bootstrap)
@@ -98,32 +77,28 @@ def test_check_names_the_address_of_what_is_no_kafka(run: Run) -> None:
     assert second.endswith("this looks like an HTTP server, not a Kafka listener")
 
 
-def test_a_file_may_say_where_the_cluster_is(run: Run, tmp_path: Path) -> None:
-    """Kafka's own tools want an option beside it; we do not insist."""
+@pytest.mark.parametrize(
+    ("properties", "options"),
+    [
+        (f"bootstrap.servers={UNREACHABLE}\n", []),
+        ("bootstrap.servers=127.0.0.1:2\nclient.id=x\n", ["--bootstrap-server", UNREACHABLE]),
+        ("kafka.bootstrap.servers=127.0.0.1:2\nkafka.client.id=x\n", ["--bootstrap-server", UNREACHABLE]),
+        ("bootstrap.servers=127.0.0.1:2\n", ["--bootstrap-controller", UNREACHABLE]),
+    ],
+)
+def test_options_override_the_bootstrap_list_of_the_file(
+    run: Run, tmp_path: Path, properties: str, options: list[str]
+) -> None:
+    """Also in Spark's spelling, where only prefixed names count, and with controllers instead of brokers."""
     file = tmp_path / "client.properties"
-    file.write_text(f"bootstrap.servers={UNREACHABLE}\n")
-    assert UNREACHABLE in run("matrix", "--command-config", str(file)).err
-
-
-@pytest.mark.parametrize("prefix", ["", "kafka."])
-def test_an_option_wins_over_the_file(run: Run, tmp_path: Path, prefix: str) -> None:
-    """Also where the file has Spark's spelling, in which only prefixed names count."""
-    file = tmp_path / "client.properties"
-    file.write_text(f"{prefix}bootstrap.servers=127.0.0.1:2\n{prefix}client.id=x\n")
-    err = run("matrix", "--command-config", str(file), "--bootstrap-server", UNREACHABLE).err
+    file.write_text(properties)
+    err = run("matrix", "--command-config", str(file), *options).err
     assert UNREACHABLE in err
     assert "127.0.0.1:2" not in err
 
 
-def test_controllers_by_option_replace_servers_of_the_file(run: Run, tmp_path: Path) -> None:
-    """One file serves both."""
-    file = tmp_path / "client.properties"
-    file.write_text("bootstrap.servers=127.0.0.1:2\n")
-    assert UNREACHABLE in run("matrix", "--command-config", str(file), "--bootstrap-controller", UNREACHABLE).err
-
-
 def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None:
-    """Not by any command, not in any failure, and not in the log."""
+    """By no command and in no error."""
     file = tmp_path / "client.properties"
     file.write_text(
         "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=hunter2\n"
@@ -155,7 +130,7 @@ def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None
 def test_invariant_9_a_malformed_address_is_never_printed(
     tool: Callable[[list[str]], int], argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Wherever it stands: it may be a URL with a password in it."""
+    """It may be a URL that contains a password."""
     if tool is kafka_features.main and "--bootstrap-server" not in argv and "--bootstrap-controller" not in argv:
         argv = ["--bootstrap-server", UNREACHABLE, *argv]
     assert tool(argv) not in {0, INTERNAL}
@@ -164,8 +139,8 @@ def test_invariant_9_a_malformed_address_is_never_printed(
     assert "hunter2" not in out + err
 
 
-def test_check_leaves_out_what_the_configuration_excludes(run: Run, tmp_path: Path, fake_kafka: FakeCluster) -> None:
-    """As the app's gates do."""
+def test_check_leaves_out_excluded_api_versions(run: Run, tmp_path: Path, fake_kafka: FakeCluster) -> None:
+    """As the gates of the app do."""
     file = tmp_path / "client.properties"
     file.write_text("featuregate.exclude.apis=Produce=9-\n")
     argv = ["check", "Produce>=9", "--bootstrap-server", fake_kafka.bootstrap]
@@ -176,14 +151,14 @@ def test_check_leaves_out_what_the_configuration_excludes(run: Run, tmp_path: Pa
 
 
 def test_version(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """That of the package."""
+    """The version of the package."""
     with pytest.raises(SystemExit, match="0"):
         run("--version")
     assert capsys.readouterr().out == f"featuregate {featuregate.__version__}\n"
 
 
 def test_explain_needs_no_cluster(run: Run) -> None:
-    """It tells what the catalog says."""
+    """It prints what the catalog holds."""
     ended = run("explain", "kip447")
     assert ended.code == 0
     assert "TxnOffsetCommit>=3" in ended.out
@@ -191,35 +166,24 @@ def test_explain_needs_no_cluster(run: Run) -> None:
 
 
 def test_explain_lists_every_preset(run: Run) -> None:
-    """A line for each."""
+    """One line for each."""
     assert [line.split()[0] for line in run("explain", "--list").out.splitlines()] == [
         preset.name for preset in featuregate.requirements.presets.all()
     ]
 
 
-def test_an_unknown_preset_is_wrong_usage(run: Run) -> None:
-    """With a hint."""
-    ended = run("explain", "kip44")
-    assert ended.code == 64
-    assert "did you mean kip447" in ended.err
-
-
-def test_explain_without_a_preset_is_wrong_usage(run: Run) -> None:
-    """With a hint too."""
-    assert "--list" in run("explain").err
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
-def test_completion_is_a_script_that_knows_our_commands(run: Run, shell: str) -> None:
-    """For each shell."""
+def test_completion_is_a_script_with_every_command(run: Run, shell: str) -> None:
+    """And with their options, which tcsh writes without hyphens in front."""
     pytest.importorskip("shtab")
     ended = run("completion", shell)
     assert ended.code == 0
-    assert "doctor" in ended.out
+    words = ("doctor", "upgrade-all", "feature-dependencies", "release-version", "latches")
+    assert all(word in ended.out for word in words)
 
 
-def test_completion_without_the_extra_says_what_to_install() -> None:
-    """One clear line."""
+def test_completion_without_shtab_names_the_extra() -> None:
+    """In one line."""
     code = (
         "import sys; sys.modules['shtab'] = None; import featuregate.cli as c; sys.exit(c.main(['completion', 'zsh']))"
     )
@@ -231,7 +195,7 @@ def test_completion_without_the_extra_says_what_to_install() -> None:
 
 
 def command_that_raises(error: BaseException) -> ModuleType:
-    """Make a command that fails like this."""
+    """Make a command that raises this error."""
 
     def run(args: object) -> int:
         raise error
@@ -242,7 +206,7 @@ def command_that_raises(error: BaseException) -> ModuleType:
 
 
 def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an exit code that is no answer, and the way to see more."""
+    """The exit code is no answer, and the line names the option that shows more."""
     monkeypatch.setitem(
         sys.modules, "featuregate.cli.commands.explain", command_that_raises(ZeroDivisionError("by\nzero"))
     )
@@ -254,20 +218,20 @@ def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_verbose_shows_where_a_bug_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The traceback that the line speaks of."""
+    """The traceback of the bug."""
     monkeypatch.setitem(sys.modules, "featuregate.cli.commands.explain", command_that_raises(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         run("explain", "kip447", "--verbose")
 
 
-def test_verbose_shows_no_traceback_of_what_is_no_bug(run: Run) -> None:
-    """A line says it all."""
+def test_verbose_shows_no_traceback_of_other_failures(run: Run) -> None:
+    """The line is enough."""
     ended = run("matrix", "--verbose", "--bootstrap-server", UNREACHABLE)
     assert ended.code == 2
     assert "Traceback" not in ended.err
 
 
-def test_an_interrupted_command_says_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever pressed Ctrl-C knows."""
+def test_an_interrupted_command_prints_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user pressed Ctrl-C."""
     monkeypatch.setitem(sys.modules, "featuregate.cli.commands.explain", command_that_raises(KeyboardInterrupt()))
     assert run("explain", "kip447") == (130, "", "")

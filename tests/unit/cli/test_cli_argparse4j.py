@@ -1,4 +1,4 @@
-"""Argument lists as kafka-features reads them. The live tests compare many of them with the real tool."""
+"""The argument lists of kafka-features. The live tests compare many of them with the real tool."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from featuregate.cli.kafka_features.argparse4j import COMMANDS, HelpRequested, U
 from featuregate.cli.kafka_features.help_text import help_text
 
 
-def mistake(line: str) -> str:
-    """Parse what makes no sense."""
+def message(line: str) -> str:
+    """Return the error message of an argument list."""
     with pytest.raises(UsageError) as caught:
         parse(shlex.split(line))
     return str(caught.value)
 
 
-def test_options_of_the_tool_stand_before_the_command_and_its_own_behind_it() -> None:
-    """Values may stand behind an equals sign."""
+def test_options_of_the_tool_precede_the_command() -> None:
+    """Its own options follow it; a value may follow an equals sign."""
     parsed = parse(shlex.split("--bootstrap-server=h:1 upgrade --feature a=1 --feature=b=2 --dry-run"))
     assert parsed.command == "upgrade"
     assert parsed.values == {"bootstrap_server": "h:1", "feature": ["a=1", "b=2"], "dry_run": True}
 
 
 def test_options_and_commands_may_be_abbreviated() -> None:
-    """As long as that is unambiguous."""
+    """To any unambiguous prefix."""
     parsed = parse(shlex.split("--bootstrap-s h:1 desc --node 3"))
     assert (parsed.command, parsed.values) == ("describe", {"bootstrap_server": "h:1", "node_id": 3})
 
 
 def test_a_negative_number_is_a_value() -> None:
-    """There are no options that look like one."""
+    """No option looks like a negative number."""
     assert parse(shlex.split("describe --node-id -1")).values == {"node_id": -1}
 
 
@@ -68,16 +68,16 @@ def test_a_negative_number_is_a_value() -> None:
         ("feature-dependencies --frob", "unrecognized arguments: '--frob'"),
     ],
 )
-def test_mistakes_are_told_as_argparse4j_tells_them(line: str, words: str) -> None:
+def test_error_messages_are_those_of_argparse4j(line: str, words: str) -> None:
     """Word for word."""
-    assert mistake(line) == words
+    assert message(line) == words
 
 
 @pytest.mark.parametrize(
     ("line", "command"), [("--help", None), ("-h", None), ("describe -h", "describe"), ("upgrade --he", "upgrade")]
 )
-def test_help_comes_before_what_is_missing(line: str, command: str | None) -> None:
-    """Whoever asks for help has not made a mistake yet."""
+def test_help_precedes_errors(line: str, command: str | None) -> None:
+    """A missing command or option is no error then."""
     with pytest.raises(HelpRequested) as caught:
         parse(shlex.split(line))
     assert caught.value.command == command
@@ -103,12 +103,12 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(st.sampled_from(sorted(COMMANDS)) | WORDS, max_size=6))
-def test_whatever_is_typed_is_read_or_is_a_mistake(argv: list[str]) -> None:
-    """Nothing else comes out."""
+def test_any_argument_list_is_parsed_or_is_a_usage_error(argv: list[str]) -> None:
+    """No other exception is raised."""
     try:
         assert parse(argv).command in COMMANDS
-    except (UsageError, HelpRequested) as told:
-        assert str(told)  # noqa: PT017 - one of several ways to end
+    except (UsageError, HelpRequested) as error:
+        assert str(error)  # noqa: PT017 - one of several ways to end
 
 
 def test_help_names_every_command_and_every_option() -> None:

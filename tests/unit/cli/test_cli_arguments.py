@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 def problem(*argv: str) -> CommandError:
-    """Parse what is wrong."""
+    """Return the error of an argument list."""
     with pytest.raises(CommandError) as caught:
         parse_arguments(argv)
     return caught.value
@@ -39,12 +39,12 @@ def problem(*argv: str) -> CommandError:
 
 @pytest.mark.parametrize("argv", ["--bootstrap-server h:1 describe", "describe --bootstrap-server h:1"])
 def test_options_about_the_cluster_stand_before_or_after_the_command(argv: str) -> None:
-    """kafka-features wants them before; people write them after."""
+    """kafka-features accepts them only before."""
     assert parse_arguments(argv.split()).bootstrap_server == "h:1"
 
 
-def test_what_stands_after_the_command_wins() -> None:
-    """The last word counts, as with any option that is repeated."""
+def test_an_option_after_the_command_wins() -> None:
+    """As with any repeated option."""
     argv = "--bootstrap-server a:1 --timeout 3 matrix --bootstrap-server b:1"
     args = parse_arguments(argv.split())
     assert (args.bootstrap_server, args.timeout) == ("b:1", 3.0)
@@ -59,7 +59,7 @@ def test_what_stands_after_the_command_wins() -> None:
     ],
 )
 def test_servers_and_controllers_exclude_each_other(argv: str) -> None:
-    """In the words of kafka-features 4.3, wherever they stand."""
+    """With the message of kafka-features 4.3, wherever they stand."""
     error = problem(*argv.split())
     assert str(error) == (
         "argument --bootstrap-controller: not allowed with argument --bootstrap-server. Type --help for help."
@@ -70,45 +70,45 @@ def test_servers_and_controllers_exclude_each_other(argv: str) -> None:
     "command", ["describe", "upgrade", "downgrade", "disable", "version-mapping", "upgrade-all", "feature-dependencies"]
 )
 def test_commands_of_kafka_features_fail_with_1(command: str) -> None:
-    """It knows no other exit code than 0 and 1."""
+    """kafka-features has no other exit code than 0 and 1."""
     assert problem(command, "--frob").exit_code == 1
 
 
 def test_other_commands_fail_with_64() -> None:
-    """1 and 2 are answers of check, so a typing error must not look like one."""
+    """1 and 2 are answers of check, which a usage error must not resemble."""
     assert problem("check", "kip447", "--frob").exit_code == 64
 
 
 def test_a_command_is_required() -> None:
-    """Nothing is not a question."""
+    """An empty argument list is an error."""
     assert "COMMAND" in str(problem())
 
 
-def test_abbreviations_are_not_guessed() -> None:
-    """A script that abbreviates would break when an option is added."""
+def test_abbreviations_are_not_accepted() -> None:
+    """A script with an abbreviation would break when an option is added."""
     assert "--bootstrap-serv" in str(problem("describe", "--bootstrap-serv", "a:1"))
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", ""])
 def test_seconds_are_a_number_above_0(text: str) -> None:
-    """Everything else is said to be none."""
+    """Anything else is an error."""
     assert "number of seconds above 0" in str(problem("matrix", f"--timeout={text}"))
 
 
 def test_a_gate_is_a_name_and_a_requirement() -> None:
-    """The first equals sign parts them; >= has another."""
+    """The first equals sign separates them; >= has another."""
     assert parse_arguments(["watch", "--gate", "g = group.version>=1"]).gates == [("g", "group.version>=1")]
 
 
 @pytest.mark.parametrize("text", ["kip447", "=kip447", "name=", "name= "])
-def test_a_gate_without_a_name_or_a_requirement_is_none(text: str) -> None:
-    """And the error shows one."""
+def test_a_gate_needs_a_name_and_a_requirement(text: str) -> None:
+    """The error has an example."""
     assert "eos=kip447" in str(problem("watch", f"--gate={text}"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command shows examples and its exit codes."""
+def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each command."""
     with pytest.raises(SystemExit, match="0"):
         parse_arguments([command, "--help"])
     out = capsys.readouterr().out
@@ -117,7 +117,7 @@ def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """One page to start from."""
+    """With its summary."""
     with pytest.raises(SystemExit, match="0"):
         parse_arguments(["--help"])
     out = capsys.readouterr().out
@@ -125,10 +125,10 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_example_in_the_help_parses() -> None:
-    """What is taught is true."""
+    """So that every example works."""
     plugins = all_plugins()
-    taught = [*help_texts.COMMANDS_HELP.values(), *(plugin.HELP for plugin in plugins.values())]
-    texts = [help_texts.EPILOG, *(page.epilog for page in taught)]
+    pages = [*help_texts.COMMANDS_HELP.values(), *(plugin.HELP for plugin in plugins.values())]
+    texts = [help_texts.EPILOG, *(page.epilog for page in pages)]
     lines = [line.strip() for text in texts for line in text.splitlines() if line.startswith("  featuregate ")]
     assert len(lines) > 15
     for line in lines:

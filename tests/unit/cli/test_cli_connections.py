@@ -1,4 +1,4 @@
-"""``doctor``'s judgement of the way to each bootstrap address, from hand-made probes."""
+"""Findings about the connection to each bootstrap address, from hand-made probes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOST = ConnectionLost(AT, "waiting for ApiVersions")
 
 
 def broker_list(cluster_id: str | None) -> BrokerList:
-    """Say what one address led to."""
+    """Return the broker list of one address."""
     return BrokerList(cluster_id=cluster_id, controller_id=None, nodes=(), source="cluster", registered=True)
 
 
@@ -57,41 +57,41 @@ def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> Finding:
     ],
 )
 def test_each_failure_has_a_code(failure, code: str) -> None:
-    """For programs; and the failure itself is the evidence."""
+    """The evidence is the failure itself."""
     finding = about(BootstrapProbe(address=AT, failure=failure))
     assert (finding.code, finding.where, finding.evidence) == (code, "b1:9092", str(failure))
     assert finding.advice
 
 
-def test_time_that_ran_out_is_no_proof_of_a_firewall() -> None:
-    """The connection may well be there: what was under way is not known."""
+def test_a_timeout_of_the_whole_probe_is_no_proof_of_a_firewall() -> None:
+    """The connection may exist: the stage is unknown."""
     failure = TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out")
     finding = about(BootstrapProbe(address=AT, failure=failure))
     assert finding.problem == "No answer arrived in time."
     assert "--timeout" in finding.advice
 
 
-def test_what_a_failure_advises_is_passed_on() -> None:
-    """Certificates and endpoints know best what is to be done."""
+def test_the_advice_of_a_failure_is_the_advice_of_the_finding() -> None:
+    """Errors of certificates and endpoints have advice."""
     failure = TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker")
     assert about(BootstrapProbe(address=AT, failure=failure)).advice == "renew it at the broker"
 
 
-def test_what_is_wrong_is_not_repeated_as_advice() -> None:
-    """Where a failure only says what is wrong."""
+def test_a_failure_without_advice_gets_general_advice() -> None:
+    """The problem is not repeated."""
     failure = ConfigError("ssl.ca.location", "'/nope' cannot be read")
     assert "docs/reference/configuration" in about(BootstrapProbe(address=AT, failure=failure)).advice
 
 
 def test_a_tls_listener_behind_a_plaintext_setting_is_named() -> None:
-    """A handshake succeeded, so this is proved."""
+    """A successful handshake proves it."""
     finding = about(BootstrapProbe(address=AT, failure=LOST, listener=Listener(speaks_tls=True)))
     assert finding.code == "listener-speaks-tls"
     assert "SSL" in finding.advice
 
 
 def test_a_plaintext_listener_behind_a_tls_setting_is_named() -> None:
-    """It answered in plaintext."""
+    """An answer in plaintext proves it."""
     settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": "SSL"})
     failure = TlsFailed(AT, "in the TLS handshake", "closed")
     finding = about(BootstrapProbe(address=AT, failure=failure, listener=Listener(speaks_plaintext=True)), settings)
@@ -100,7 +100,7 @@ def test_a_plaintext_listener_behind_a_tls_setting_is_named() -> None:
 
 
 def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms() -> None:
-    """It told them."""
+    """The listener lists them."""
     clues = Listener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256"))
     finding = about(BootstrapProbe(address=AT, failure=LOST, listener=clues))
     assert finding.code == "listener-wants-sasl"
@@ -108,8 +108,8 @@ def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms
     assert "PLAIN, SCRAM-SHA-256" in finding.advice
 
 
-def test_a_dead_address_beside_a_good_one_is_a_warning() -> None:
-    """Clients get through."""
+def test_a_failing_address_beside_a_good_one_is_a_warning() -> None:
+    """Clients can connect."""
     probes = [
         BootstrapProbe(address=AT, failure=LOST),
         BootstrapProbe(address=Address("b2", 9092), broker_list=broker_list("c")),
@@ -118,12 +118,12 @@ def test_a_dead_address_beside_a_good_one_is_a_warning() -> None:
 
 
 def test_no_good_address_is_an_error() -> None:
-    """Nobody gets through."""
+    """No client can connect."""
     assert about(BootstrapProbe(address=AT, failure=LOST)).severity == "error"
 
 
 def test_two_clusters_in_one_list_are_an_error() -> None:
-    """Which one a client gets is chance."""
+    """A client connects to either."""
     probes = [
         BootstrapProbe(address=Address("b1", 1), broker_list=broker_list("x")),
         BootstrapProbe(address=Address("b2", 2), broker_list=broker_list("y")),
@@ -133,8 +133,8 @@ def test_two_clusters_in_one_list_are_an_error() -> None:
     assert finding.evidence == "b1:1: cluster x; b2:2: cluster y"
 
 
-def test_one_cluster_at_many_addresses_is_fine() -> None:
-    """As it should be; a broker too old to tell its cluster says nothing against it."""
+def test_one_cluster_at_many_addresses_is_no_finding() -> None:
+    """An old broker without a cluster id counts as part of it."""
     probes = [
         BootstrapProbe(address=AT, broker_list=broker_list("x")),
         BootstrapProbe(address=AT, broker_list=broker_list("x")),

@@ -1,4 +1,4 @@
-"""``describe``: the words and columns of kafka-features."""
+"""``describe``: the rows and columns of kafka-features, and the notes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from featuregate.view.answers import SupportedRange
 
 if TYPE_CHECKING:
     from conftest import Run
+    from scripted import ScriptedCluster
 
     from featuregate.testing.plugin import MakeSimulatedCluster
 
 
 def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, int]], **levels: int):
-    """Say what one broker supports, and what it has heard to be finalized."""
-    ranges = {name: SupportedRange(*said) for name, said in supported.items()}
+    """Return the answer of a broker, with its supported ranges and finalized levels."""
+    ranges = {name: SupportedRange(*ends) for name, ends in supported.items()}
     return replace(broker(node_id, epoch=epoch, **levels), supported=ranges)
 
 
@@ -36,7 +37,7 @@ def test_columns_are_those_of_kafka_features_4_3() -> None:
 
 
 def test_deprecated_levels_are_a_note_and_change_no_column(run: Run, simulated_kafka: MakeSimulatedCluster) -> None:
-    """kafka-features of 3.3 and newer has no column for the lowest finalized level; ours says it on standard error."""
+    """kafka-features of 3.3 and newer has no column for the lowest finalized level."""
     cluster = simulated_kafka(ZooKeeper("v1-v2"))
     before = run("describe", "--bootstrap-server", cluster.bootstrap)
     cluster.apply(Roll(3, "v2"))
@@ -56,12 +57,12 @@ def test_legacy_has_tabs() -> None:
 
 
 def test_rows_are_sorted_by_name() -> None:
-    """The order of upstream."""
+    """As in kafka-features."""
     assert [row.feature for row in rows(view(able(supported=MODERN)))] == sorted(MODERN)
 
 
 def test_levels_of_metadata_version_have_names() -> None:
-    """As upstream prints them."""
+    """As in kafka-features."""
     seen = view(able(supported={"metadata.version": (7, 29)}, metadata_version=21))
     assert rows(seen)[0][1:4] == ("3.3-IV3", "4.2-IV1", "3.9-IV0")
 
@@ -76,29 +77,29 @@ def test_a_level_newer_than_the_table_has_no_name() -> None:
     assert rows(view(able(supported={"metadata.version": (7, 999)})))[0].max == "UNKNOWN 999"
 
 
-def test_what_is_not_finalized_is_0() -> None:
-    """As upstream has it; for metadata.version it prints UNKNOWN 0."""
+def test_a_feature_that_is_not_finalized_is_at_0() -> None:
+    """As in kafka-features, which prints UNKNOWN 0 for metadata.version."""
     levels = {row.feature: row.level for row in rows(view(able(supported=MODERN)))}
     assert levels == {"group.version": "0", "kraft.version": "0", "metadata.version": "UNKNOWN 0"}
 
 
 def test_an_unknown_epoch_is_a_dash() -> None:
-    """As upstream has it."""
+    """As in kafka-features."""
     assert rows(view(able(epoch=-1, supported=MODERN)))[0].epoch == "-"
 
 
-def test_levels_without_an_epoch_count_as_none() -> None:
-    """A controller without a quorum makes levels up."""
+def test_levels_without_an_epoch_are_0() -> None:
+    """A controller without a quorum returns default levels."""
     assert rows(view(able(epoch=-1, supported={"group.version": (0, 1)}, group_version=1)))[0].level == "0"
 
 
 def test_finalized_but_not_supported_has_no_row() -> None:
-    """Upstream lists what is supported only."""
+    """kafka-features lists supported features only."""
     assert rows(view(able(supported={}, group_version=1))) == []
 
 
-def test_the_supported_range_is_what_all_brokers_share() -> None:
-    """In a mixed cluster one broker does not speak for the others."""
+def test_the_supported_range_is_shared_by_all_brokers() -> None:
+    """Brokers of two releases have different ranges."""
     old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported={"metadata.version": (7, 29)})
     assert rows(view(old, new))[0][1:3] == ("3.3-IV3", "3.9-IV0")
 
@@ -109,28 +110,40 @@ def test_a_feature_that_one_broker_lacks_has_no_row() -> None:
     assert [row.feature for row in rows(view(old, new))] == ["metadata.version"]
 
 
-def test_a_note_names_what_not_every_broker_supports() -> None:
-    """The row that is missing is not missing silently."""
+def test_a_note_names_the_features_that_some_brokers_lack() -> None:
+    """They have no row."""
     old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported=MODERN)
     assert list(notes(view(old, new))) == [
         "not every broker supports group.version, kraft.version: see 'featuregate matrix'"
     ]
 
 
-def test_a_note_names_a_silent_broker_and_why() -> None:
-    """What is shown is what the others say."""
+def test_a_note_names_a_silent_broker_and_the_cause() -> None:
+    """Its features are not included."""
     (note,) = notes(view(able(1, supported=MODERN), deaf(2)))
     assert note == "broker 2 (b2:9092) does not answer, so its features are not included: said nothing for 5 s"
 
 
-def test_nothing_is_noted_where_all_agree() -> None:
-    """Standard error stays empty, as upstream leaves it."""
+def test_there_is_no_note_where_all_brokers_agree() -> None:
+    """Standard error stays empty, as in kafka-features."""
     assert list(notes(view(able(1, supported=MODERN), able(2, supported=MODERN)))) == []
 
 
 def test_a_note_names_a_level_that_brokers_do_not_support() -> None:
-    """Below their range as well as above it; the row alone does not show it."""
+    """Below their range as well as above it."""
     seen = view(able(1, supported=MODERN, metadata_version=5), able(2, supported=MODERN, metadata_version=5))
     assert list(notes(seen)) == [
         "metadata.version is finalized at 3.3-IV1, which is not supported by broker 1 (b1:9092), broker 2 (b2:9092)"
     ]
+
+
+def test_a_note_names_features_with_levels_newer_than_the_table(on: Run, cluster: ScriptedCluster) -> None:
+    """Their levels are numbers."""
+    for node in cluster.nodes.values():
+        node.supported |= {"metadata.version": (7, 77), "future.version": (0, 3)}
+    ended = on("describe")
+    assert (ended.code, "SupportedMaxVersion: UNKNOWN 77 " in ended.out) == (0, True)
+    assert ended.err == (
+        "featuregate: this cluster supports newer levels of future.version, metadata.version than this featuregate "
+        "knows: shown as numbers\n"
+    )

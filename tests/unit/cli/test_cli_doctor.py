@@ -1,67 +1,65 @@
-"""``doctor``: configuration, words and exit codes."""
+"""``doctor``: its output, its exit codes, and its findings about fake clusters."""
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import trustme
+from trustme import CA
 
 from featuregate.cli.commands.doctor import exit_code, to_json, to_text
 from featuregate.cli.diagnosis.configuration import configuration_findings
 from featuregate.cli.diagnosis.findings import Finding
 from featuregate.config import Settings
-from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Run
+
+    from featuregate.testing import FakeCluster
+
+    MakeCluster = Callable[..., FakeCluster]
 
 ROOT = Path(__file__).parents[3]
 CLI = ROOT / "featuregate" / "cli"
 
 
 def finding(severity) -> Finding:
-    """Make one of this severity."""
+    """Return a finding of this severity."""
     return Finding(severity=severity, code="c", where="w", problem="Problem.", evidence="seen", advice="do")
 
 
 def codes(properties: dict[str, str]) -> list[str]:
-    """Judge a configuration."""
+    """Return the codes of the findings about a configuration."""
     return [each.code for each in configuration_findings(properties, Settings.parse(properties))]
 
 
-def test_settings_that_fit_are_fine() -> None:
-    """Nothing to say."""
+def test_a_consistent_configuration_has_no_finding() -> None:
+    """As TLS with a key."""
     assert codes({"bootstrap.servers": "h:1", "security.protocol": "SSL", "ssl.key.password": "x"}) == []
 
 
 @pytest.mark.parametrize(("name", "code"), [("ssl.ca.location", "ssl-ignored"), ("sasl.mechanism", "sasl-ignored")])
 def test_settings_without_effect_are_a_warning(name: str, code: str) -> None:
-    """Somebody forgot security.protocol."""
+    """As where security.protocol is missing."""
     assert codes({"bootstrap.servers": "h:1", name: "PLAIN"}) == [code]
 
 
-def test_unchecked_certificates_are_a_warning() -> None:
-    """Whoever is in between can answer."""
-    properties = {
-        "bootstrap.servers": "h:1",
-        "security.protocol": "SSL",
-        "enable.ssl.certificate.verification": "false",
-    }
-    assert codes(properties) == ["certificate-unchecked"]
-
-
-def test_unchecked_host_names_are_a_warning() -> None:
-    """Any trusted certificate will do then."""
-    properties = {
-        "bootstrap.servers": "h:1",
-        "security.protocol": "SSL",
-        "ssl.endpoint.identification.algorithm": "none",
-    }
-    assert codes(properties) == ["host-unchecked"]
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("enable.ssl.certificate.verification", "false", "certificate-unchecked"),
+        ("ssl.endpoint.identification.algorithm", "none", "host-unchecked"),
+    ],
+)
+def test_tls_without_a_check_is_a_warning(name: str, value: str, code: str) -> None:
+    """An attacker in between can answer."""
+    assert codes({"bootstrap.servers": "h:1", "security.protocol": "SSL", name: value}) == [code]
 
 
 @pytest.mark.parametrize(
@@ -69,38 +67,24 @@ def test_unchecked_host_names_are_a_warning() -> None:
     [((), 0), (("note",), 0), (("note", "warning"), 2), (("error",), 1), (("warning", "error"), 1)],
 )
 def test_exit_codes(severities: tuple[str, ...], code: int) -> None:
-    """A note is nothing wrong, and an error outdoes any warning."""
+    """Notes count as nothing wrong, and an error outweighs any warning."""
     assert exit_code([finding(severity) for severity in severities]) == code
 
 
-def test_text_says_what_and_why_and_what_to_do() -> None:
-    """The whole of a small one."""
+def test_text_has_problem_evidence_and_advice() -> None:
+    """And the number of findings."""
     assert to_text([finding("error"), finding("note")]) == (
         "error: w: Problem.\n  seen  seen\n  do    do\n\nnote: w: Problem.\n  seen  seen\n  do    do\n\n1 error, 1 note"
     )
 
 
-def test_a_tls_listener_that_wants_authentication_is_named(run: Run, tmp_path: Path) -> None:
-    """It closes the connection without a word, so doctor asks which mechanisms it enables."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(tls)
-    file = tmp_path / "client.properties"
-    file.write_text(f"security.protocol=SSL\nssl.ca.location={tmp_path / 'ca.pem'}\n")
-    with FakeCluster(1, tls=tls, passwords={"ada": "engine"}) as cluster:
-        ended = run("doctor", "--bootstrap-server", cluster.bootstrap, "--command-config", str(file))
-    assert ended.code == 1
-    assert "set security.protocol to SASL_SSL, and sasl.mechanism to one of PLAIN" in ended.out
-
-
-def test_no_finding_is_said() -> None:
-    """Silence might be a failure."""
+def test_no_finding_is_printed_too() -> None:
+    """Empty output might be a failure."""
     assert to_text([]) == "nothing is wrong"
 
 
 def test_json_has_every_field() -> None:
-    """For programs."""
+    """For scripts."""
     assert to_json([finding("note")]) == {
         "findings": [
             {"severity": "note", "code": "c", "where": "w", "problem": "Problem.", "evidence": "seen", "advice": "do"}
@@ -108,29 +92,154 @@ def test_json_has_every_field() -> None:
     }
 
 
-def test_a_wrong_value_is_a_finding(run: Run, tmp_path: Path) -> None:
-    """Doctor is for configurations that do not work."""
+def diagnose(run: Run, tmp_path: Path, bootstrap: str, **properties: str) -> list[dict[str, str]]:
+    """Run doctor with these properties, and return its findings."""
     file = tmp_path / "client.properties"
-    file.write_text("security.protocol=TLS\n")
-    ended = run("doctor", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(file))
-    assert ended.code == 1
-    assert ended.out.startswith("error: configuration: security.protocol is not valid.")
+    file.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
+    ended = run("doctor", "--output", "json", "--command-config", str(file), "--bootstrap-server", bootstrap)
+    assert "hunter2" not in ended.out + ended.err
+    findings: list[dict[str, str]] = json.loads(ended.out)["findings"]
+    return findings
 
 
-def test_a_refused_address_is_a_finding(run: Run) -> None:
-    """And the only one, so an error."""
+@pytest.fixture
+def authority(tmp_path: Path) -> CA:
+    """Return a certificate authority whose certificate is in ``ca.pem``."""
+    made = CA()
+    made.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return made
+
+
+def server_tls(authority: CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.mark.parametrize(
+    ("cluster", "properties", "code", "advice"),
+    [
+        ({"passwords": {"u": "p"}}, {}, "listener-wants-sasl", "one of PLAIN"),
+        (
+            {"passwords": {"u": "p"}},
+            {
+                "security_protocol": "SASL_PLAINTEXT",
+                "sasl_mechanism": "PLAIN",
+                "sasl_username": "u",
+                "sasl_password": "hunter2",
+            },
+            "authentication",
+            "check sasl.mechanism",
+        ),
+        ({}, {"security_protocol": "SSL"}, "listener-speaks-plaintext", "set security.protocol to PLAINTEXT"),
+        ({}, {"security_protocol": "TLS"}, "configuration", "docs/reference/configuration"),
+    ],
+)
+def test_doctor_names_the_problem_of_a_listener(
+    run: Run,
+    tmp_path: Path,
+    fake_cluster: MakeCluster,
+    cluster: dict[str, Any],
+    properties: dict[str, str],
+    code: str,
+    advice: str,
+) -> None:
+    """It tries other protocols, and never prints a password."""
+    (finding,) = diagnose(run, tmp_path, fake_cluster(1, **cluster).bootstrap, **properties)
+    assert (finding["severity"], finding["code"]) == ("error", code)
+    assert advice in finding["advice"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "passwords", "code", "advice"),
+    [
+        ({}, None, "listener-speaks-tls", "set security.protocol to SSL"),
+        ({"security_protocol": "SSL"}, None, "tls", "ssl.ca.location"),
+        (
+            {"security_protocol": "SSL", "ssl_ca_location": "ca.pem"},
+            {"ada": "engine"},
+            "listener-wants-sasl",
+            "set security.protocol to SASL_SSL, and sasl.mechanism to one of PLAIN",
+        ),
+    ],
+)
+def test_doctor_names_the_problem_of_a_tls_listener(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fake_cluster: MakeCluster,
+    authority: CA,
+    properties: dict[str, str],
+    passwords: dict[str, str] | None,
+    code: str,
+    advice: str,
+) -> None:
+    """A TLS listener that requires authentication closes the connection, so doctor requests its mechanisms."""
+    monkeypatch.chdir(tmp_path)
+    cluster = fake_cluster(1, tls=server_tls(authority), passwords=passwords)
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap, **properties)
+    assert finding["code"] == code
+    assert advice in finding["advice"]
+
+
+def test_doctor_names_a_controller_among_brokers(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
+    """By the APIs that it serves."""
+    cluster = fake_cluster(1, controllers=1)
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap_controllers)
+    assert finding["code"] == "wrong-endpoint"
+
+
+def test_doctor_names_a_listener_that_is_not_kafka(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
+    """A web server answers with text."""
+    cluster = fake_cluster(1)
+    cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap)
+    assert finding["code"] == "not-kafka"
+
+
+def test_doctor_names_a_listener_that_does_not_answer(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
+    """Whatever protocol is tried."""
+    cluster = fake_cluster(1)
+    cluster.broker(1).pause()
+    bounds = {"socket_timeout_ms": "200", "socket_connection_setup_timeout_ms": "200"}
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap, **bounds)
+    assert finding["code"] == "silent"
+
+
+def test_doctor_names_an_address_that_refuses_connections(run: Run) -> None:
+    """The text has the finding first."""
     ended = run("doctor", "--bootstrap-server", "127.0.0.1:1")
     assert ended.code == 1
     assert ended.out.startswith("error: 127.0.0.1:1: The connection is refused.")
 
 
-def test_no_cluster_is_wrong_usage(run: Run) -> None:
-    """There is nothing to look at."""
-    assert run("doctor").code == 64
+@pytest.mark.slow
+def test_doctor_names_mixed_releases(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
+    """And the brokers of each release."""
+    cluster = fake_cluster(3, release="4.2")
+    cluster.broker(2).upgrade("3.9")
+    findings = {finding["code"]: finding["evidence"] for finding in diagnose(run, tmp_path, cluster.bootstrap)}
+    assert findings["mixed-releases"] == f"brokers 1,3 like 4.2; broker 2 ({cluster.broker(2).address}) like 3.9"
+
+
+@pytest.mark.slow
+def test_doctor_reports_a_silent_broker_once(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
+    """As a broker, and not as a bootstrap address too."""
+    cluster = fake_cluster(3)
+    cluster.broker(3).stop()
+    findings = diagnose(run, tmp_path, cluster.bootstrap)
+    assert [finding["code"] for finding in findings] == ["broker-silent", "epoch-frozen"]
+
+
+@pytest.mark.slow
+def test_doctor_names_two_clusters_in_one_list(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
+    """It asks each address by itself."""
+    bootstrap = f"{fake_cluster(1).bootstrap},{fake_cluster(1).bootstrap}"
+    assert "two-clusters" in {finding["code"] for finding in diagnose(run, tmp_path, bootstrap)}
 
 
 def test_every_code_is_documented() -> None:
-    """Programs are written from that page."""
+    """Scripts rely on that page."""
     files = [*(CLI / "diagnosis").glob("*.py"), CLI / "commands/doctor.py"]
     source = "".join(file.read_text() for file in files)
     codes = set(re.findall(r'(?:code=|_Diagnosis\(\s*|_unsafe\(\s*)"([a-z-]+)"', source)) | {

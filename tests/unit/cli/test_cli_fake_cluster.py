@@ -1,4 +1,4 @@
-"""The commands against fake clusters that speak the real protocol."""
+"""The commands against fake clusters that speak the real protocol; `doctor` has a file of its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import os
 import pty
 import re
 import signal
-import ssl
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
-from trustme import CA
 
 from featuregate.view.cluster_view import View
 
@@ -28,16 +26,11 @@ if TYPE_CHECKING:
     MakeCluster = Callable[..., FakeCluster]
 
 
-def codes(out: str) -> dict[str, str]:
-    """Read doctor's JSON: codes, and their severities."""
-    return {finding["code"]: finding["severity"] for finding in json.loads(out)["findings"]}
-
-
 # ---------------------------------------------------------------------- describe
 
 
 def test_describe_shows_what_all_brokers_share(run: Run, fake_cluster: MakeCluster) -> None:
-    """And says on standard error that they differ."""
+    """A note on standard error names the features that some brokers lack."""
     cluster = fake_cluster(3, release="4.2")
     cluster.broker(2).upgrade("3.9")
     ended = run("describe", "--bootstrap-server", cluster.bootstrap)
@@ -46,19 +39,19 @@ def test_describe_shows_what_all_brokers_share(run: Run, fake_cluster: MakeClust
     assert "not every broker supports eligible.leader.replicas.version, group.version" in ended.err
 
 
-def test_describe_asks_the_node_of_the_id_and_no_other(run: Run, fake_cluster: MakeCluster) -> None:
-    """A broker names the others, and only the one that was asked for tells its features."""
+def test_describe_with_a_node_id_asks_only_that_node(run: Run, fake_cluster: MakeCluster) -> None:
+    """A broker lists the nodes; only the named one lists its features."""
     cluster = fake_cluster(3, release="4.2")
     cluster.broker(2).upgrade("3.9")
     ended = run("describe", "--node-id", "2", "--bootstrap-server", cluster.broker(1).address)
     assert "group.version" not in ended.out
-    assert not [asked for asked in cluster.requests if asked.broker == 3]
+    assert not [request for request in cluster.requests if request.broker == 3]
 
 
 def test_describe_of_a_silent_node_never_falls_back_to_another(
     run: Run, fake_cluster: MakeCluster, tmp_path: Path
 ) -> None:
-    """It fails, though two others would answer."""
+    """It fails, although two other brokers would answer."""
     cluster = fake_cluster(3)
     cluster.broker(2).stop()
     ended = run("describe", "--node-id", "2", "--bootstrap-server", cluster.broker(1).address)
@@ -66,35 +59,35 @@ def test_describe_of_a_silent_node_never_falls_back_to_another(
     assert cluster.broker(2).address in ended.err
 
 
-def test_describe_of_a_node_that_does_not_exist_names_those_that_do(run: Run, fake_cluster: MakeCluster) -> None:
-    """One line."""
+def test_describe_of_an_unknown_node_lists_the_known_ones(run: Run, fake_cluster: MakeCluster) -> None:
+    """In one line."""
     ended = run("describe", "--node-id", "9", "--bootstrap-server", fake_cluster(3).bootstrap)
     assert ended == (1, "", "featuregate: this cluster has no broker 9; its brokers are: 1, 2, 3\n")
 
 
-def test_a_listed_roster_has_no_node_ids(run: Run, fake_cluster: MakeCluster) -> None:
-    """Nobody was asked for them."""
+def test_a_bootstrap_broker_list_has_no_node_ids(run: Run, fake_cluster: MakeCluster) -> None:
+    """They are not requested."""
     argv = ("describe", "--node-id", "1", "--broker-list", "bootstrap", "--bootstrap-server", fake_cluster(1).bootstrap)
     ended = run(*argv)
     assert ended.code == 1
     assert "--broker-list bootstrap" in ended.err
 
 
-def test_a_listed_roster_needs_no_password(run: Run, fake_cluster: MakeCluster) -> None:
-    """ApiVersions is answered before authentication."""
+def test_a_bootstrap_broker_list_needs_no_password(run: Run, fake_cluster: MakeCluster) -> None:
+    """Brokers answer ApiVersions before authentication."""
     cluster = fake_cluster(2, passwords={"u": "p"})
     assert run("describe", "--broker-list", "bootstrap", "--bootstrap-server", cluster.bootstrap).code == 0
 
 
 def test_describe_of_controllers(run: Run, fake_cluster: MakeCluster) -> None:
-    """With the other option."""
+    """By --bootstrap-controller."""
     cluster = fake_cluster(1, controllers=1)
     ended = run("--bootstrap-controller", cluster.bootstrap_controllers, "describe")
     assert (ended.code, ended.err) == (0, "")
 
 
 def test_describe_as_json_is_the_view(run: Run, fake_cluster: MakeCluster) -> None:
-    """It can be read back."""
+    """It can be parsed again."""
     cluster = fake_cluster(2)
     view = View.from_json(run("describe", "--output", "json", "--bootstrap-server", cluster.bootstrap).out)
     assert (view.cluster_id, len(view.answering)) == (cluster.cluster_id, 2)
@@ -104,7 +97,7 @@ def test_describe_as_json_is_the_view(run: Run, fake_cluster: MakeCluster) -> No
 
 
 def test_matrix_exits_2_where_a_broker_is_silent(run: Run, fake_cluster: MakeCluster) -> None:
-    """And names it with the reason."""
+    """The last line names the broker and the cause."""
     cluster = fake_cluster(3)
     cluster.broker(3).stop()
     ended = run("matrix", "--bootstrap-server", cluster.bootstrap)
@@ -113,7 +106,7 @@ def test_matrix_exits_2_where_a_broker_is_silent(run: Run, fake_cluster: MakeClu
 
 
 def test_matrix_as_json(run: Run, fake_cluster: MakeCluster) -> None:
-    """Every broker by its id."""
+    """The values of each broker by its id."""
     cluster = fake_cluster(2, release="4.2")
     cluster.broker(2).upgrade("3.9")
     rows = json.loads(run("matrix", "--output", "json", "--bootstrap-server", cluster.bootstrap).out)["rows"]
@@ -123,7 +116,7 @@ def test_matrix_as_json(run: Run, fake_cluster: MakeCluster) -> None:
 
 @pytest.mark.parametrize(("requirement", "code"), [("kip447", 0), ("kip848", 1)])
 def test_check_answers_by_its_exit_code(run: Run, fake_cluster: MakeCluster, requirement: str, code: int) -> None:
-    """On 3.9 there is the one, and not yet the other."""
+    """3.9 has kip447, and not yet kip848."""
     cluster = fake_cluster(2, release="3.9")
     ended = run("check", requirement, "--bootstrap-server", cluster.bootstrap)
     assert ended.code == code
@@ -131,7 +124,7 @@ def test_check_answers_by_its_exit_code(run: Run, fake_cluster: MakeCluster, req
 
 
 def test_invariant_3_check_is_unknown_while_a_broker_is_silent(run: Run, fake_cluster: MakeCluster) -> None:
-    """One is enough for APIs."""
+    """For a requirement on APIs one broker is enough."""
     cluster = fake_cluster(3)
     cluster.broker(3).stop()
     ended = run("check", "kip447", "--bootstrap-server", cluster.bootstrap)
@@ -139,32 +132,32 @@ def test_invariant_3_check_is_unknown_while_a_broker_is_silent(run: Run, fake_cl
     assert f"broker 3 ({cluster.broker(3).address}) did not answer" in ended.out
 
 
-def test_check_where_nobody_answers_is_unknown(run: Run) -> None:
-    """With each address and its reason."""
+def test_check_without_any_answer_is_unknown(run: Run) -> None:
+    """The reasons name each address and its cause."""
     ended = run("check", "kip447", "--output", "json", "--bootstrap-server", "127.0.0.1:1")
     decision = json.loads(ended.out)
     assert (ended.code, decision["verdict"], decision["open"]) == (2, "unknown", False)
     assert decision["reasons"][0]["address"] == "127.0.0.1:1"
 
 
-def test_check_waits_until_it_is_open(start: Start, fake_cluster: MakeCluster) -> None:
-    """The last broker qualifies while it waits."""
+def test_check_waits_until_the_requirement_is_met(start: Start, fake_cluster: MakeCluster) -> None:
+    """The level is finalized during the wait."""
     cluster = fake_cluster(2, release="4.2", finalized={"metadata.version": 29})
     process = start("check", "kip848", "--wait", "300", "--bootstrap-server", cluster.bootstrap)
-    assert cluster.wait_for(lambda asked: len(asked) > 3, timeout=60)
+    assert cluster.wait_for(lambda requests: len(requests) > 3, timeout=60)
     cluster.finalize({"group.version": 1})
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert out.startswith("open: group.version>=1")
 
 
-def test_check_does_not_wait_for_ever(run: Run, fake_cluster: MakeCluster) -> None:
-    """Then the last decision counts."""
+def test_the_wait_of_check_is_bounded(run: Run, fake_cluster: MakeCluster) -> None:
+    """Afterwards the last decision counts."""
     cluster = fake_cluster(1, release="3.9")
     assert run("check", "kip848", "--wait", "0.1", "--bootstrap-server", cluster.bootstrap).code == 1
 
 
-def test_explain_decides_where_a_cluster_is_given(run: Run, fake_cluster: MakeCluster) -> None:
+def test_explain_checks_a_preset_on_a_cluster(run: Run, fake_cluster: MakeCluster) -> None:
     """The exit codes are those of check."""
     cluster = fake_cluster(1, release="3.9")
     ended = run("explain", "kip848", "--output", "json", "--bootstrap-server", cluster.bootstrap)
@@ -175,8 +168,8 @@ def test_explain_decides_where_a_cluster_is_given(run: Run, fake_cluster: MakeCl
 # ---------------------------------------------------------------------- watch
 
 
-def test_watch_tells_a_gate_opening(start: Start, fake_cluster: MakeCluster) -> None:
-    """One JSON object on a line, until Ctrl-C."""
+def test_watch_prints_a_gate_that_opens(start: Start, fake_cluster: MakeCluster) -> None:
+    """One JSON object on each line, until Ctrl-C."""
     cluster = fake_cluster(2, release="4.2", finalized={"metadata.version": 29})
     gates = ("--gate", "next=kip848", "--gate", "eos=kip447")
     where = ("--interval", "0.2", "--output", "json", "--bootstrap-server", cluster.bootstrap)
@@ -203,120 +196,21 @@ def _lines_until(stream: TextIO, kind: str) -> list[dict[str, Any]]:
     return lines
 
 
-def test_watch_ends_by_itself(run: Run, fake_cluster: MakeCluster) -> None:
+def test_watch_ends_after_its_duration(run: Run, fake_cluster: MakeCluster) -> None:
     """After --for."""
     ended = run("watch", "--for", "0.5", "--bootstrap-server", fake_cluster(1).bootstrap)
     assert ended.code == 0
     assert ": 1 of 1 brokers answered, epoch " in ended.out
 
 
-# ---------------------------------------------------------------------- doctor (slow where it looks twice)
+# ---------------------------------------------------------------------- matrix on a terminal
 
 
-@pytest.mark.slow
-def test_doctor_names_mixed_releases(run: Run, fake_cluster: MakeCluster) -> None:
-    """And which brokers run which."""
-    cluster = fake_cluster(3, release="4.2")
-    cluster.broker(2).upgrade("3.9")
-    ended = run("doctor", "--output", "json", "--bootstrap-server", cluster.bootstrap)
-    (finding,) = [each for each in json.loads(ended.out)["findings"] if each["code"] == "mixed-releases"]
-    assert finding["evidence"] == (f"brokers 1,3 like 4.2; broker 2 ({cluster.broker(2).address}) like 3.9")
-
-
-@pytest.mark.slow
-def test_doctor_reports_a_silent_broker_once(run: Run, fake_cluster: MakeCluster) -> None:
-    """Not as a broker and as an address too."""
-    cluster = fake_cluster(3)
-    cluster.broker(3).stop()
-    ended = run("doctor", "--output", "json", "--bootstrap-server", cluster.bootstrap)
-    assert ended.code == 1
-    assert codes(ended.out) == {"broker-silent": "error", "epoch-frozen": "warning"}
-
-
-@pytest.mark.slow
-def test_doctor_sees_two_clusters_in_one_list(run: Run, fake_cluster: MakeCluster) -> None:
-    """Each address is asked for itself."""
-    bootstrap = f"{fake_cluster(1).bootstrap},{fake_cluster(1).bootstrap}"
-    ended = run("doctor", "--output", "json", "--bootstrap-server", bootstrap)
-    assert codes(ended.out)["two-clusters"] == "error"
-
-
-def test_doctor_sees_a_controller_among_brokers(run: Run, fake_cluster: MakeCluster) -> None:
-    """By what it can do."""
-    cluster = fake_cluster(1, controllers=1)
-    ended = run("doctor", "--output", "json", "--bootstrap-server", cluster.bootstrap_controllers)
-    assert codes(ended.out) == {"wrong-endpoint": "error"}
-
-
-def test_doctor_sees_that_a_listener_wants_sasl(run: Run, fake_cluster: MakeCluster) -> None:
-    """And which mechanisms it enables."""
-    cluster = fake_cluster(1, passwords={"u": "p"})
-    ended = run("doctor", "--output", "json", "--bootstrap-server", cluster.bootstrap)
-    (finding,) = json.loads(ended.out)["findings"]
-    assert finding["code"] == "listener-wants-sasl"
-    assert "PLAIN" in finding["advice"]
-
-
-def test_doctor_sees_a_wrong_password_and_does_not_tell_it(run: Run, fake_cluster: MakeCluster, tmp_path: Path) -> None:
-    """Invariant 9 holds for evidence too."""
-    file = tmp_path / "client.properties"
-    file.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=hunter2\n")
-    cluster = fake_cluster(1, passwords={"u": "p"})
-    ended = run("doctor", "--output", "json", "--command-config", str(file), "--bootstrap-server", cluster.bootstrap)
-    assert codes(ended.out) == {"authentication": "error"}
-    assert "hunter2" not in ended.out + ended.err
-
-
-def test_doctor_sees_that_a_listener_speaks_tls(run: Run, fake_cluster: MakeCluster, tls_cluster: FakeCluster) -> None:
-    """A handshake is tried."""
-    ended = run("doctor", "--output", "json", "--bootstrap-server", tls_cluster.bootstrap)
-    assert codes(ended.out) == {"listener-speaks-tls": "error"}
-
-
-def test_doctor_sees_that_nobody_signed_the_certificate(run: Run, tls_cluster: FakeCluster, tmp_path: Path) -> None:
-    """The advice names the property."""
-    file = tmp_path / "client.properties"
-    file.write_text("security.protocol=SSL\n")
-    argv = ("--output", "json", "--command-config", str(file), "--bootstrap-server", tls_cluster.bootstrap)
-    (finding,) = json.loads(run("doctor", *argv).out)["findings"]
-    assert finding["code"] == "tls"
-    assert "ssl.ca.location" in finding["advice"]
-
-
-def test_doctor_sees_that_a_listener_speaks_no_tls(run: Run, fake_cluster: MakeCluster, tmp_path: Path) -> None:
-    """It answers in plaintext."""
-    file = tmp_path / "client.properties"
-    file.write_text("security.protocol=SSL\n")
-    argv = ("--output", "json", "--command-config", str(file), "--bootstrap-server", fake_cluster(1).bootstrap)
-    assert codes(run("doctor", *argv).out) == {"listener-speaks-plaintext": "error"}
-
-
-def test_doctor_sees_what_is_no_kafka(run: Run, fake_cluster: MakeCluster) -> None:
-    """A web server answers in words."""
-    cluster = fake_cluster(1)
-    cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    ended = run("doctor", "--output", "json", "--bootstrap-server", cluster.bootstrap)
-    assert codes(ended.out) == {"not-kafka": "error"}
-
-
-def test_doctor_sees_a_listener_that_says_nothing(run: Run, fake_cluster: MakeCluster, tmp_path: Path) -> None:
-    """Whatever protocol is tried."""
-    file = tmp_path / "client.properties"
-    file.write_text("socket.timeout.ms=200\nsocket.connection.setup.timeout.ms=200\n")
-    cluster = fake_cluster(1)
-    cluster.broker(1).pause()
-    ended = run("doctor", "--output", "json", "--command-config", str(file), "--bootstrap-server", cluster.bootstrap)
-    assert codes(ended.out) == {"silent": "error"}
-
-
-# ---------------------------------------------------------------------- a terminal
-
-
-@pytest.mark.parametrize(("environment", "painted"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colour_unless_it_asks_for_none(
-    fake_cluster: MakeCluster, *, environment: dict[str, str], painted: bool
+@pytest.mark.parametrize(("environment", "colour"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colour_without_no_color(
+    fake_cluster: MakeCluster, *, environment: dict[str, str], colour: bool
 ) -> None:
-    """The same words either way."""
+    """The words are the same with and without colour."""
     pytest.importorskip("rich")
     cluster = fake_cluster(2, release="4.2")
     cluster.broker(2).upgrade("3.9")
@@ -325,26 +219,18 @@ def test_a_terminal_gets_colour_unless_it_asks_for_none(
     command = [sys.executable, "-m", "featuregate", "matrix", "--bootstrap-server", cluster.bootstrap]
     with subprocess.Popen(command, stdout=theirs, env={**environ, **environment}) as process:
         os.close(theirs)
-        shown = b""
+        output = b""
         while chunk := _read(ours):
-            shown += chunk
+            output += chunk
     os.close(ours)
     assert process.returncode == 0
-    assert (b"\x1b[" in shown) is painted
-    assert b"group.version *" in shown
+    assert (b"\x1b[" in output) is colour
+    assert b"group.version *" in output
 
 
 def _read(terminal: int) -> bytes:
-    """Read from a terminal, whose end is an error on Linux."""
+    """Read from a terminal; on Linux its end is an error."""
     try:
         return os.read(terminal, 65536)
     except OSError:
         return b""
-
-
-@pytest.fixture
-def tls_cluster(fake_cluster: MakeCluster) -> FakeCluster:
-    """One broker behind a certificate that nobody trusts."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    CA().issue_cert("127.0.0.1").configure_cert(context)
-    return fake_cluster(1, tls=context)

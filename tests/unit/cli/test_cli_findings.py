@@ -1,4 +1,4 @@
-"""``doctor``'s judgement of a cluster, from hand-made views."""
+"""Findings about a cluster, from hand-made views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from featuregate.view.answers import ApiRange, Failure, SupportedRange
 
 
 def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: int = 29, **levels: int):
-    """Say what one KRaft broker supports, and what it has heard to be finalized."""
+    """Return the answer of a KRaft broker, with its supported ranges and finalized levels."""
     supported = {"metadata.version": SupportedRange(7, metadata)}
     if group is not None:
         supported["group.version"] = SupportedRange(0, group)
@@ -23,18 +23,18 @@ def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: 
 
 
 def found(second, first=None) -> dict[str, Finding]:
-    """Look twice; the epoch has moved in between unless the first look is given."""
+    """Return the findings by code; the epoch has risen unless the first view is given."""
     earlier = first or view(*(replace(each, epoch=each.epoch - 4) for each in second.brokers))
     return {finding.code: finding for finding in cluster_findings(earlier, second)}
 
 
-def test_nothing_is_wrong_with_a_cluster_that_is_well() -> None:
-    """All finalized, all alike, epoch rising."""
+def test_a_healthy_cluster_has_no_finding() -> None:
+    """Equal brokers, everything finalized, a rising epoch."""
     assert found(view(*(able(n, group_version=1) for n in (1, 2, 3)))) == {}
 
 
 def test_a_silent_broker_is_an_error() -> None:
-    """With the reason that was heard."""
+    """With its cause."""
     finding = found(view(able(1), deaf(2)))["broker-silent"]
     assert (finding.severity, finding.where) == ("error", "broker 2 (b2:9092)")
     assert finding.evidence == "said nothing for 5 s"
@@ -50,27 +50,27 @@ def test_a_silent_broker_is_an_error() -> None:
         (Failure("TlsFailed", "b2:9092: TLS failed"), "check its log"),
     ],
 )
-def test_advice_for_a_silent_broker_depends_on_the_reason(failure: Failure, advice: str) -> None:
-    """A name that does not resolve is mended elsewhere than a process that is down."""
+def test_advice_for_a_silent_broker_depends_on_the_cause(failure: Failure, advice: str) -> None:
+    """A name that does not resolve needs another fix than a process that is down."""
     assert advice in found(view(able(1), replace(deaf(2), failure=failure)))["broker-silent"].advice
 
 
 def test_brokers_that_differ_are_a_warning() -> None:
-    """A roll may be under way."""
+    """A rolling upgrade may be in progress."""
     old = replace(able(1, group_version=1), api_ranges={28: ApiRange(0, 2)})
     codes = found(view(old, able(2, group_version=1)))
     assert {"mixed-releases", "mixed-brokers"} & set(codes)
 
 
 def test_a_feature_that_some_lack_is_a_warning_that_names_them() -> None:
-    """They are to be upgraded first."""
+    """These brokers must be upgraded first."""
     finding = found(view(able(1, group=None), able(2)))["feature-not-everywhere"]
     assert (finding.severity, finding.where) == ("warning", "broker 1 (b1:9092)")
     assert "group.version" in finding.problem
 
 
 def test_features_that_the_same_brokers_lack_are_one_finding() -> None:
-    """A roll brings several at once."""
+    """An upgrade brings several at once."""
     new = replace(able(2), supported={**able(2).supported, "share.version": SupportedRange(0, 1)})
     assert (
         "can run group.version, share.version."
@@ -78,8 +78,8 @@ def test_features_that_the_same_brokers_lack_are_one_finding() -> None:
     )
 
 
-def test_a_broker_that_hides_features_is_not_said_to_lack_them() -> None:
-    """It was asked at v3, which leaves out what starts at 0."""
+def test_a_broker_that_hides_features_does_not_count_as_lacking_them() -> None:
+    """ApiVersions v3 leaves out features that start at 0."""
     codes = found(view(replace(able(1, group=None), asked_version=3), able(2)))
     assert "feature-not-everywhere" not in codes
     assert codes["features-hidden"].severity == "note"
@@ -91,7 +91,7 @@ def test_a_broker_that_knows_no_features_is_a_note() -> None:
 
 
 def test_finalized_above_what_a_broker_can_run_is_an_error() -> None:
-    """It should not be able to be there at all."""
+    """The broker should not be running."""
     finding = found(view(able(1, group=0, group_version=1), able(2, group_version=1)))["finalized-beyond-support"]
     assert (finding.severity, finding.where) == ("error", "broker 1 (b1:9092)")
 
@@ -106,7 +106,7 @@ def test_finalized_below_the_lowest_level_that_a_broker_supports_is_an_error() -
     assert finding.advice.endswith("featuregate upgrade --feature metadata.version=7")
 
 
-def test_a_broker_that_hides_features_is_judged_by_what_it_lists() -> None:
+def test_the_listed_features_of_a_broker_that_hides_features_count() -> None:
     """metadata.version starts above 0, so ApiVersions v3 lists it."""
     seen = view(replace(able(1, group=None, metadata_version=5), asked_version=3))
     assert "finalized-below-support" in found(seen)
@@ -114,13 +114,13 @@ def test_a_broker_that_hides_features_is_judged_by_what_it_lists() -> None:
 
 @given(lowest=st.integers(0, 9), highest=st.integers(0, 9), level=st.integers(1, 9))
 def test_a_level_outside_the_supported_range_is_found_on_either_side(lowest: int, highest: int, level: int) -> None:
-    """And a level inside it is not."""
+    """A level inside it is not."""
     seen = view(replace(broker(1, a_version=level), supported={"a.version": SupportedRange(lowest, highest)}))
     assert bool(outside_support(seen)) is not (lowest <= level <= highest)
 
 
 def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
-    """An upgrade is possible, not wrong to be missing."""
+    """It is no problem; the advice is the command that upgrades."""
     finding = found(view(able(1, metadata_version=21, group_version=1), able(2, metadata_version=21, group_version=1)))[
         "upgrade-possible"
     ]
@@ -131,55 +131,55 @@ def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
 
 @pytest.mark.parametrize(("newest", "suggested"), [(21, False), (25, False), (29, True)])
 def test_no_level_is_suggested_that_the_quorum_would_not_have(newest: int, *, suggested: bool) -> None:
-    """Controllers before 4.1 write a record of kraft.version that brokers report and the quorum ignores."""
+    """Controllers before 4.1 write a level of kraft.version that the quorum ignores."""
     node = able(1, metadata=newest, metadata_version=newest, group_version=1)
     node = replace(node, supported={**node.supported, "kraft.version": SupportedRange(0, 1)})
     assert ("upgrade-possible" in found(view(node))) is suggested
 
 
 def test_no_upgrade_is_suggested_while_a_broker_is_silent() -> None:
-    """Nobody knows what that one can run."""
+    """Its supported levels are unknown."""
     assert "upgrade-possible" not in found(view(able(1, metadata_version=21), deaf(2)))
 
 
-def test_an_epoch_that_stands_still_is_a_warning() -> None:
-    """Nobody hears from the controller."""
+def test_a_frozen_epoch_is_a_warning() -> None:
+    """No broker receives metadata from the controller."""
     seen = view(able(1), able(2, epoch=9))
     assert found(seen, first=seen)["epoch-frozen"].severity == "warning"
 
 
-def test_an_epoch_that_stands_still_is_normal_before_kraft() -> None:
-    """There it moves with features only."""
+def test_a_frozen_epoch_is_normal_before_kraft() -> None:
+    """There it rises with features only."""
     seen = view(broker(1), broker(2))
     assert found(seen, first=seen) == {}
 
 
-def test_an_epoch_that_stands_still_is_normal_of_controllers() -> None:
+def test_a_frozen_epoch_is_normal_of_controllers() -> None:
     """Theirs is the offset of the last feature record."""
     controllers = (replace(able(1, group_version=1), role="controller"),)
     seen = replace(view(), role="controller", brokers=controllers, epoch=10)
     assert "epoch-frozen" not in found(seen, first=seen)
 
 
-def test_a_broker_that_is_behind_the_first_look_is_a_warning() -> None:
-    """However the epoch runs, what was true two seconds ago should have arrived."""
+def test_a_broker_behind_the_first_view_is_a_warning() -> None:
+    """An epoch of two seconds ago should have arrived."""
     first = view(able(1, epoch=100), able(2, epoch=10))
     finding = found(view(able(1, epoch=104), able(2, epoch=10)), first=first)["broker-behind"]
     assert finding.where == "broker 2 (b2:9092)"
 
 
 def test_a_small_lag_is_normal() -> None:
-    """Brokers differ by a record or two."""
+    """Brokers may differ by a few records."""
     first = view(able(1, epoch=100, group_version=1), able(2, epoch=99, group_version=1))
     assert found(view(able(1, epoch=104, group_version=1), able(2, epoch=103, group_version=1)), first=first) == {}
 
 
 def test_a_kraft_broker_without_an_epoch_is_an_error() -> None:
-    """It does not know what is finalized."""
+    """The broker does not know the finalized levels."""
     assert found(view(able(1, epoch=-1)))["no-epoch"].severity == "error"
 
 
-def test_a_roster_without_those_that_are_down_is_a_note() -> None:
+def test_a_broker_list_without_stopped_brokers_is_a_note() -> None:
     """Before 4.0."""
     assert [finding.code for finding in broker_list_findings(registered=False, role="broker")] == [
         "broker-list-unregistered"
@@ -188,7 +188,7 @@ def test_a_roster_without_those_that_are_down_is_a_note() -> None:
 
 
 def test_errors_come_first() -> None:
-    """Then warnings, then notes; else in the order in which they were found."""
+    """Then warnings, then notes; the order within a severity stays."""
 
     def one(severity, code) -> Finding:
         return Finding(severity=severity, code=code, where="", problem="", evidence="", advice="")

@@ -1,4 +1,4 @@
-"""Commands that other packages bring, through a package that is really there to be found."""
+"""Commands of other packages, from a package on the path with an entry point."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(args):
 
 
 class Install(Protocol):
-    """Put a package with one command where Python finds it."""
+    """Put a package with one command on Python's path."""
 
     def __call__(self, command: str, module: str) -> None: ...
 
@@ -59,15 +59,15 @@ def test_a_command_of_another_package_runs(run: Run, install: Install) -> None:
     assert run("--bootstrap-server", "greet:1", "--timeout", "3", "greet", "--name", "you").code == 7
 
 
-def test_its_options_are_checked_like_ours(run: Run, install: Install) -> None:
-    """Wrong usage is a line and 64."""
+def test_its_options_are_checked(run: Run, install: Install) -> None:
+    """Wrong usage is one line and 64."""
     install("greet", MODULE)
     ended = run("greet", "--nmae", "you")
     assert (ended.code, ended.err.count("\n")) == (64, 1)
 
 
 def test_help_has_it(install: Install, capsys: pytest.CaptureFixture[str], run: Run) -> None:
-    """As if it were one of ours."""
+    """Among the built-in commands."""
     install("greet", MODULE)
     with pytest.raises(SystemExit, match="0"):
         run("--help")
@@ -81,7 +81,7 @@ def test_completion_has_it(install: Install, run: Run) -> None:
     assert "_greet_option_strings=(-h --help --name)" in run("completion", "bash").out
 
 
-def test_a_word_that_is_no_command_is_told_all_there_are(run: Run, install: Install) -> None:
+def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: Install) -> None:
     """Those of other packages too."""
     install("greet", MODULE)
     ended = run("gret", "--name", "you")
@@ -89,18 +89,18 @@ def test_a_word_that_is_no_command_is_told_all_there_are(run: Run, install: Inst
     assert "'greet'" in ended.err
 
 
-def test_no_package_takes_a_command_of_ours(run: Run, install: Install) -> None:
-    """What is called describe is ours, whatever is installed."""
+def test_no_package_replaces_a_built_in_command(run: Run, install: Install) -> None:
+    """Whatever is installed."""
     install("describe", MODULE)
     assert "describe" not in all_plugins()
     assert run("describe").code == 1
 
 
 @pytest.mark.parametrize("module", ["raise OSError('no disk')", "LESSON = None", "import nothing_like_this"])
-def test_a_package_that_cannot_be_loaded_costs_its_own_command_alone(
+def test_a_package_that_cannot_be_loaded_loses_only_its_own_command(
     run: Run, install: Install, capsys: pytest.CaptureFixture[str], module: str
 ) -> None:
-    """It is named with the reason, and help still helps."""
+    """The message names the package and the cause, and help lists the others."""
     install("broken", module)
     install("greet", MODULE)
     ended = run("broken", "--name", "you")
@@ -113,8 +113,8 @@ def test_a_package_that_cannot_be_loaded_costs_its_own_command_alone(
     assert "bringing_broken cannot be loaded" in err
 
 
-def test_our_own_commands_look_for_no_package() -> None:
-    """So that they start no slower, whatever is installed."""
+def test_built_in_commands_load_no_plugin() -> None:
+    """They start no slower, whatever is installed."""
     words = ["-X", "importtime", "-m", "featuregate", "--timeout", "1", "describe"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
@@ -124,7 +124,7 @@ def test_our_own_commands_look_for_no_package() -> None:
 
 
 def test_the_integrations_command_is_found_where_it_is_installed() -> None:
-    """Its entry point stands in the wheel of featuregate, and loading it needs no client of Kafka."""
+    """Its entry point is in the wheel of featuregate, and loading it needs no Kafka client."""
     code = (
         "import sys; from featuregate.cli.arguments.parser import all_plugins; "
         "assert 'group' in all_plugins(); assert 'confluent_kafka' not in sys.modules"

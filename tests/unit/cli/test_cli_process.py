@@ -1,4 +1,4 @@
-"""The command line as a process of its own: signals, pipes and terminals."""
+"""Both programs as processes: signals, pipes, full disks and terminals."""
 
 from __future__ import annotations
 
@@ -7,32 +7,41 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from scripted import SILENCE, ScriptedCluster
 
 from featuregate.cli.output import supports_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from conftest import Start
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
 FULL = Path("/dev/full")
+FEATUREGATE = (sys.executable, "-m", "featuregate")
+DROP_IN = (
+    sys.executable,
+    "-c",
+    "import sys; from featuregate.cli.kafka_features.command import main; sys.exit(main())",
+)
+FULL_DISK = "the output could not be written: No space left on device\n"
 
 
 @pytest.fixture
 def mute() -> Iterator[socket.socket]:
-    """Listen, and say nothing."""
+    """Listen, and answer nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(60)
         yield listening
 
 
-def interrupted(process: subprocess.Popen[str], mute: socket.socket) -> tuple[int, str, str]:
-    """Press Ctrl-C once the command waits for an answer."""
+def interrupt(process: subprocess.Popen[str], mute: socket.socket) -> tuple[int, str, str]:
+    """Press Ctrl-C while the command waits for an answer."""
     accepted, _ = mute.accept()
     with accepted:
         accepted.settimeout(60)
@@ -45,89 +54,131 @@ def interrupted(process: subprocess.Popen[str], mute: socket.socket) -> tuple[in
 @pytest.mark.parametrize(
     "command",
     [
-        ["describe"],
-        ["describe", "--node-id", "1"],
-        ["matrix"],
-        ["check", "kip447"],
-        ["check", "kip447", "--wait", "600"],
-        ["explain", "kip447"],
-        ["doctor"],
+        "describe",
+        "describe --node-id 1",
+        "matrix",
+        "check kip447",
+        "check kip447 --wait 600",
+        "explain kip447",
+        "doctor",
     ],
-    ids=" ".join,
 )
-def test_ctrl_c_is_clean(start: Start, mute: socket.socket, command: list[str]) -> None:
-    """Nothing is printed, and the exit code is what shells expect."""
-    process = start(*command, "--bootstrap-server", f"127.0.0.1:{mute.getsockname()[1]}")
-    assert interrupted(process, mute) == (130, "", "")
+def test_ctrl_c_prints_nothing(start: Start, mute: socket.socket, command: str) -> None:
+    """The exit code is the one that shells expect."""
+    process = start(*command.split(), "--bootstrap-server", f"127.0.0.1:{mute.getsockname()[1]}")
+    assert interrupt(process, mute) == (130, "", "")
 
 
-def test_ctrl_c_is_how_watch_ends(start: Start, mute: socket.socket) -> None:
-    """With a last line that sums up; nobody ever answered here, so with exit code 2."""
+def test_ctrl_c_ends_watch_with_a_summary(start: Start, mute: socket.socket) -> None:
+    """The exit code is 2, because no broker ever answered."""
     process = start("watch", "--bootstrap-server", f"127.0.0.1:{mute.getsockname()[1]}")
-    code, out, err = interrupted(process, mute)
+    code, out, err = interrupt(process, mute)
     assert (code, out) == (2, "")
     assert err.startswith("featuregate: watched for ")
     assert err.count("\n") == 1
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
-@pytest.mark.parametrize(("command", "unbuffered"), [("explain --list", ""), ("explain --list", "1"), ("--help", "")])
-def test_output_that_cannot_be_written_is_a_line(command: str, unbuffered: str) -> None:
-    """Whether it is found at once or when the rest is flushed: a full disk is no bug of ours, and not silence."""
+@pytest.mark.parametrize(("program", "name"), [(FEATUREGATE, "featuregate"), (DROP_IN, "kafka-features-py")])
+def test_ctrl_c_during_an_update_says_that_it_may_have_been_applied(
+    cluster: ScriptedCluster, program: Sequence[str], name: str
+) -> None:
+    """A request that was sent cannot be taken back."""
+    sent = threading.Event()
+
+    def wait(*_: object) -> str:
+        sent.set()
+        return SILENCE
+
+    cluster.says = wait
+    command = [*program, "--bootstrap-server", cluster.bootstrap, "upgrade", "--feature", "a=1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert sent.wait(60)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith(f"{name}: interrupted: the update may or may not have been applied")
+
+
+# ------------------------------------------------------------------ output that is lost
+
+
+def with_full_output(command: Sequence[str], **environment: str) -> tuple[int, str]:
+    """Run a program whose standard output cannot be written."""
     with FULL.open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "featuregate", *command.split()],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            command, stdout=full, stderr=subprocess.PIPE, check=False, text=True, env={**os.environ, **environment}
         )
-    assert done.stderr == "featuregate: the output could not be written: No space left on device\n"
-    assert done.returncode == 74
+    return done.returncode, done.stderr
 
 
-def test_closed_standard_streams_are_no_error() -> None:
-    """As under a supervisor that gives none: what is done counts, and an error does not land in the output."""
-    command = 'exec "$0" -m featuregate'
-    for redirected, code in ((f"{command} explain --list >&-", 0), (f"{command} check '' 2>&-", 64)):
-        done = subprocess.run(["sh", "-c", redirected, sys.executable], capture_output=True, check=False, text=True)
-        assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+@pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize(("command", "unbuffered"), [("explain --list", ""), ("explain --list", "1"), ("--help", "")])
+def test_a_full_disk_is_one_line(command: str, unbuffered: str) -> None:
+    """Whether the error occurs at once or when the output is flushed."""
+    ended = with_full_output([*FEATUREGATE, *command.split()], PYTHONUNBUFFERED=unbuffered)
+    assert ended == (74, f"featuregate: {FULL_DISK}")
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
-    """As in ``featuregate explain --list | head -1``: silence, and the exit code that shells give to SIGPIPE."""
+@pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize("argument", ["version-mapping", "--help"])
+def test_a_full_disk_is_one_line_of_the_drop_in(argument: str) -> None:
+    """With the one exit code that it has for failures."""
+    assert with_full_output([*DROP_IN, argument]) == (1, f"kafka-features-py: {FULL_DISK}")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize("extra", [(), ("--dry-run",)])
+def test_an_update_whose_output_is_lost_was_applied(cluster: ScriptedCluster, extra: tuple[str, ...]) -> None:
+    """A line on standard error says so, except after a dry run."""
+    update = ("upgrade", "--feature", "share.version=1", *extra, "--bootstrap-server", cluster.bootstrap)
+    applied = "" if extra else "featuregate: the update was applied; only the output is lost\n"
+    assert with_full_output([*FEATUREGATE, *update]) == (74, f"{applied}featuregate: {FULL_DISK}")
+    assert len(cluster.heard) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "redirected", "code"),
+    [
+        (FEATUREGATE, "explain --list >&-", 0),
+        (FEATUREGATE, "check '' 2>&-", 64),
+        (DROP_IN, "version-mapping >&-", 0),
+        (DROP_IN, "frob 2>&-", 1),
+    ],
+)
+def test_closed_standard_streams_are_no_error(program: Sequence[str], redirected: str, code: int) -> None:
+    """As under a supervisor that opens none; an error message must not land in another stream."""
+    script = f'exec "$0" "$1" "$2" {redirected}'
+    done = subprocess.run(["sh", "-c", script, *program], capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    """As in ``featuregate explain --list | head -1``: no message, and the exit code that shells give to SIGPIPE."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "featuregate", "explain", "--list"],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+        done = subprocess.run([*FEATUREGATE, "explain", "--list"], stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_verbose_shows_the_log_on_standard_error(start: Start) -> None:
-    """And nothing of it on standard output."""
-    process = start("watch", "--for", "0.1", "--verbose", "--bootstrap-server", "127.0.0.1:1")
+# ------------------------------------------------------------------ log and colour
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_verbose_prints_the_log_to_standard_error(start: Start, *, verbose: bool) -> None:
+    """Without it standard error has one line."""
+    options = ["--verbose"] if verbose else []
+    process = start("watch", "--for", "0.1", *options, "--bootstrap-server", "127.0.0.1:1")
     out, err = process.communicate(timeout=60)
-    assert "WARNING featuregate: a poll failed: no broker answered" in err
+    assert ("WARNING featuregate: a poll failed: no broker answered" in err) is verbose
+    assert verbose or err.count("\n") == 1
     assert "WARNING" not in out
 
 
-def test_without_verbose_there_is_no_log(start: Start) -> None:
-    """What matters is printed as a line."""
-    process = start("watch", "--for", "0.1", "--bootstrap-server", "127.0.0.1:1")
-    _, err = process.communicate(timeout=60)
-    assert err.count("\n") == 1
-
-
-class Screen:
-    """A stream that says whether it is a terminal."""
+class Stream:
+    """A stream that may be a terminal."""
 
     def __init__(self, *, terminal: bool) -> None:
         self.terminal = terminal
@@ -138,7 +189,7 @@ class Screen:
 
 
 @pytest.mark.parametrize(
-    ("terminal", "environment", "wanted"),
+    ("terminal", "environment", "colour"),
     [
         (True, {}, True),
         (False, {}, False),
@@ -147,20 +198,20 @@ class Screen:
         (True, {"TERM": "dumb"}, False),
     ],
 )
-def test_colour_is_for_terminals_that_want_it(
-    monkeypatch: pytest.MonkeyPatch, *, terminal: bool, environment: dict[str, str], wanted: bool
+def test_colour_is_for_terminals_without_no_color(
+    monkeypatch: pytest.MonkeyPatch, *, terminal: bool, environment: dict[str, str], colour: bool
 ) -> None:
     """As https://no-color.org has it: set and not empty."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert supports_colour(Screen(terminal=terminal)) is wanted  # type: ignore[arg-type]  # all that is asked of a stream
+    assert supports_colour(Stream(terminal=terminal)) is colour  # type: ignore[arg-type]  # isatty() is all it needs
 
 
 @pytest.mark.parametrize("command", ["describe", "explain", "completion"])
 def test_a_command_imports_only_what_it_needs(command: str) -> None:
-    """Starting is most of what describe costs."""
+    """Most of the time of describe is its start."""
     code = f"import sys, featuregate.cli.commands.{command}; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

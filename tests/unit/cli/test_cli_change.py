@@ -1,0 +1,284 @@
+"""The commands that change finalized levels."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from scripted import HANG_UP, ScriptedCluster
+
+from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from conftest import Run, Start
+
+REFUSED = UpdateFeaturesResponse(error_code=95, error_message="no, because")
+DEPRECATION = " `metadata` flag is deprecated and may be removed in a future release.\n"
+
+
+def by_words(value: object) -> str | None:
+    """Name a parameter that is an argument list."""
+    return " ".join(value) if isinstance(value, list) else None
+
+
+# ------------------------------------------------------------------ output
+
+
+@pytest.mark.parametrize(
+    ("argv", "out"),
+    [
+        (["upgrade", "--feature", "b=2", "--feature", "a=1"], "a was upgraded to 1.\nb was upgraded to 2.\n"),
+        (["upgrade", "--feature", "a=1", "--dry-run"], "a can be upgraded to 1.\n"),
+        (["downgrade", "--feature", "a=1"], "a was downgraded to 1.\n"),
+        (["downgrade", "--feature", "a=1", "--dry-run", "--unsafe"], "a can be downgraded to 1.\n"),
+        (["disable", "--feature", "b", "--feature", "a"], "a was disabled.\nb was disabled.\n"),
+        (["disable", "--feature", "a", "--dry-run"], "a can be disabled.\n"),
+        (["upgrade", "--metadata", "3.9"], f"{DEPRECATION}metadata.version was upgraded to 21.\n"),
+    ],
+    ids=by_words,
+)
+def test_output_of_a_change_is_that_of_kafka_features(on: Run, argv: list[str], out: str) -> None:
+    """A line for each feature, by name."""
+    assert on(*argv) == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["upgrade", "--feature", "a=1"], "Could not upgrade a to 1. no, because"),
+        (["upgrade", "--feature", "a=1", "--dry-run"], "Can not upgrade a to 1. no, because"),
+        (["downgrade", "--feature", "a=1"], "Could not downgrade a to 1. no, because"),
+        (["disable", "--feature", "a"], "Could not disable a. no, because"),
+        (["disable", "--feature", "a", "--dry-run"], "Can not disable a. no, because"),
+    ],
+    ids=by_words,
+)
+def test_refused_features_are_printed_with_the_message_of_the_controller(
+    on: Run, drop_in: Run, cluster: ScriptedCluster, argv: list[str], line: str
+) -> None:
+    """The lines are on standard output, their number on standard error."""
+    cluster.says = lambda *_: REFUSED
+    count = "1 out of 1 operation(s) failed.\n"
+    assert on(*argv) == (1, f"{line}\n", f"featuregate: {count}")
+    assert drop_in("--bootstrap-server", cluster.bootstrap, *argv) == (1, f"{line}\n", count)
+
+
+def test_clusters_before_4_0_decide_feature_by_feature(on: Run, cluster: ScriptedCluster) -> None:
+    """The output shows which feature was changed."""
+    cluster.speak(0, 1)
+    results = (FeatureResult(feature="a"), FeatureResult(feature="b", error_code=95, error_message="no"))
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
+    assert on("upgrade", "--feature", "a=1", "--feature", "b=2") == (
+        1,
+        "a was upgraded to 1.\nCould not upgrade b to 2. no\n",
+        "featuregate: 1 out of 2 operation(s) failed.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["upgrade"], "You must specify at least one feature to upgrade"),
+        (["downgrade"], "You must specify at least one feature to downgrade"),
+        (["disable"], "You must specify at least one feature to disable"),
+        (["upgrade", "--feature", "a"], "Can't parse feature=level string a: equals sign not found."),
+        (["upgrade", "--feature", "a=x"], "Can't parse feature=level string a=x: unable to parse x as a short."),
+        (["upgrade", "--feature", "a=32768"], "unable to parse 32768 as a short."),
+        (["upgrade", "--feature", "a=1", "--feature", "a=2"], "Feature a was specified more than once."),
+        (["disable", "--feature", "a", "--feature", "a"], "Feature a was specified more than once."),
+        (["upgrade", "--feature", "a=-1"], "Cannot specify a negative version level."),
+        (["upgrade", "--feature", "=1"], "Provided feature can not be empty."),
+        (
+            ["upgrade", "--release-version", "4.0", "--feature", "a=1"],
+            "Can not specify `release-version` with other feature flags.",
+        ),
+        (["upgrade", "--release-version", "9.9"], "Unknown metadata.version '9.9'. Supported metadata"),
+        (["downgrade", "--metadata", "3.0-IV1"], "Unknown metadata.version '3.0-IV1'. Supported"),
+    ],
+    ids=by_words,
+)
+def test_invalid_updates_fail_with_1_and_are_not_sent(
+    on: Run, drop_in: Run, cluster: ScriptedCluster, argv: list[str], words: str
+) -> None:
+    """Both programs print the error message of kafka-features."""
+    ended = on(*argv)
+    code, _, err = drop_in("--bootstrap-server", cluster.bootstrap, *argv)
+    assert ended.code == code == 1
+    assert words in ended.err
+    assert ended.err == f"featuregate: {err}"
+    assert cluster.heard == []
+
+
+def test_levels_of_metadata_version_may_be_names(on: Run, cluster: ScriptedCluster) -> None:
+    """In updates, plans, lookups and requirements."""
+    assert on("upgrade", "--feature", "metadata.version=3.3-IV3") == (0, "metadata.version was upgraded to 7.\n", "")
+    assert on("downgrade", "--feature", "metadata.version = 4.2-IV0", "--yes").code == 0
+    assert [heard.request.updates[0].max_version_level for heard in cluster.heard] == [7, 28]
+    plan = on("plan", "downgrade", "--feature", "metadata.version=4.1-IV1")
+    assert "metadata.version: 28 (4.2-IV0) -> 27 (4.1-IV1)" in plan.out
+    assert on("feature-dependencies", "--feature", "metadata.version=3.9-IV0").out == (
+        "metadata.version=21 (3.9-IV0) has no dependencies.\n"
+    )
+    assert on("check", "metadata.version>=4.2-IV0").code == 0
+    assert on("check", "metadata.version>=4.2-IV1").code == 1
+
+
+@pytest.mark.parametrize("argv", [["upgrade"], ["downgrade"], ["plan", "upgrade"], ["feature-dependencies"]])
+def test_an_unknown_level_name_is_one_line_with_similar_names(
+    on: Run, cluster: ScriptedCluster, argv: list[str]
+) -> None:
+    """Nothing is sent."""
+    ended = on(*argv, "--feature", "metadata.version=3.3-IV7")
+    assert ended.err == (
+        "featuregate: Can't parse feature=level string metadata.version=3.3-IV7: no metadata.version is called "
+        "'3.3-IV7'; did you mean 3.3-IV3 or 3.3-IV2 or 3.3-IV1? (write the number of a newer one)\n"
+    )
+    assert (ended.code, cluster.heard) == (64 if argv[0] == "plan" else 1, [])
+
+
+def test_json_holds_the_whole_outcome(on: Run, cluster: ScriptedCluster) -> None:
+    """Standard output holds nothing else."""
+    cluster.says = lambda *_: REFUSED
+    ended = on("downgrade", "--metadata", "3.9", "--output", "json")
+    assert json.loads(ended.out) == {
+        "command": "downgrade",
+        "cluster_id": "scripted",
+        "dry_run": False,
+        "done": False,
+        "read_back": False,
+        "features": [
+            {
+                "feature": "metadata.version",
+                "before": None,
+                "before_min": None,
+                "level": 21,
+                "change": None,
+                "upgrade_type": "safe_downgrade",
+                "done": False,
+                "error": {"code": 95, "name": "INVALID_UPDATE_VERSION", "message": "no, because"},
+            }
+        ],
+        "left_out": [],
+    }
+    assert ended.code == 1
+
+
+def test_messages_of_a_controller_cannot_steer_a_terminal(on: Run, cluster: ScriptedCluster) -> None:
+    """Control characters are escaped."""
+    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message="\x1b[2Jgone\nand more")
+    assert on("upgrade", "--feature", "a=1").out == "Could not upgrade a to 1. \\x1b[2Jgone\\x0aand more\n"
+
+
+# ------------------------------------------------------------------ advice
+
+
+@pytest.mark.parametrize("command", ["upgrade", "plan upgrade"])
+def test_a_misspelt_feature_gets_a_suggestion(on: Run, cluster: ScriptedCluster, command: str) -> None:
+    """The controller reports only that no node supports the feature."""
+    cluster.says = lambda *_: REFUSED
+    ended = on(*command.split(), "--feature", "grup.version=1")
+    assert ended.code == 1
+    assert "did you mean group.version" in (ended.out + ended.err).lower()
+
+
+def test_a_name_without_similar_names_gets_no_suggestion(on: Run, cluster: ScriptedCluster) -> None:
+    """Standard error is that of kafka-features."""
+    cluster.says = lambda *_: REFUSED
+    assert on("upgrade", "--feature", "bogus=1").err == "featuregate: 1 out of 1 operation(s) failed.\n"
+
+
+def test_a_missing_right_is_named(on: Run, drop_in: Run, cluster: ScriptedCluster) -> None:
+    """The messages of forwarding brokers do not name it. The drop-in adds no advice."""
+    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=31, error_message="Request(processor=0) needs it")
+    argv = ("upgrade", "--feature", "group.version=1")
+    assert on(*argv).err == (
+        "featuregate: 1 out of 1 operation(s) failed. A dry run and a change need ALTER on the cluster.\n"
+    )
+    assert drop_in("--bootstrap-server", cluster.bootstrap, *argv)[2] == "1 out of 1 operation(s) failed.\n"
+
+
+def test_nodes_of_the_wrong_kind_are_reported_once(run: Run) -> None:
+    """One line names the right option, however many addresses there are."""
+    with ScriptedCluster(3, role="controller") as quorum:
+        ended = run("upgrade", "--feature", "a=1", "--bootstrap-server", quorum.bootstrap)
+    assert (ended.code, ended.err.count("is a controller")) == (1, 1)
+    assert ended.err.endswith("use bootstrap.controllers, or --bootstrap-controller\n")
+
+
+def test_a_bootstrap_broker_list_is_refused(on: Run, cluster: ScriptedCluster) -> None:
+    """It does not tell who the controller is."""
+    assert on("upgrade", "--feature", "a=1", "--broker-list", "bootstrap").code == 1
+    assert cluster.heard == []
+
+
+# ------------------------------------------------------------------ after the request
+
+
+@pytest.mark.parametrize("answer", [HANG_UP, UpdateFeaturesResponse(error_code=7)])
+def test_the_outcome_is_read_back_where_the_answer_does_not_tell(
+    on: Run, cluster: ScriptedCluster, answer: object
+) -> None:
+    """After a lost answer, and after a timeout of the controller."""
+
+    def apply_and_answer(request: object, node: object) -> object:
+        cluster.agree(request, node)  # type: ignore[arg-type]  # as it was called
+        return answer
+
+    cluster.says = apply_and_answer
+    argv = ("upgrade", "--feature", "share.version=5")
+    told = "featuregate: the answer does not tell the outcome, so the brokers were asked: they show the new levels\n"
+    assert on(*argv) == (0, "share.version was upgraded to 5.\n", told)
+    assert json.loads(on(*argv, "--output", "json").out)["read_back"] is True
+
+
+def test_wait_ends_when_every_broker_shows_the_levels(on: Run, cluster: ScriptedCluster) -> None:
+    """Not before."""
+    assert on("upgrade", "--feature", "share.version=1", "--wait", "30").code == 0
+    assert {node.finalized["share.version"] for node in cluster.nodes.values()} == {1}
+
+
+def test_wait_names_the_brokers_that_do_not_show_the_levels(on: Run, cluster: ScriptedCluster) -> None:
+    """The message says that the update was applied."""
+    cluster.says = lambda *_: UpdateFeaturesResponse()
+    ended = on("upgrade", "--feature", "share.version=9", "--wait", "0.2")
+    assert (ended.code, ended.out) == (1, "share.version was upgraded to 9.\n")
+    assert "the update was applied, but not every broker shows it within 0.2 s: broker 1 " in ended.err
+
+
+def test_wait_reports_brokers_that_stop_answering(on: Run, cluster: ScriptedCluster) -> None:
+    """After the line that the update was applied."""
+
+    def agree_and_stop(*_: object) -> UpdateFeaturesResponse:
+        for node in cluster.nodes.values():
+            node.api_ranges[18] = (0, -1)
+        return UpdateFeaturesResponse()
+
+    cluster.says = agree_and_stop
+    ended = on("upgrade", "--feature", "share.version=1", "--wait", "0.3")
+    assert (ended.code, ended.out) == (1, "share.version was upgraded to 1.\n")
+    assert ended.err.startswith("featuregate: the update was applied, but no broker answered: ")
+
+
+def test_ctrl_c_during_the_wait_says_that_the_update_was_applied(start: Start, cluster: ScriptedCluster) -> None:
+    """Only the wait is interrupted."""
+    waiting, describe = threading.Event(), cluster.describe
+
+    def watched(role: str) -> object:
+        if cluster.heard:
+            waiting.set()
+        return describe(role)
+
+    cluster.describe = watched  # type: ignore[method-assign,assignment]  # it sees when the brokers are asked again
+    cluster.says = lambda *_: UpdateFeaturesResponse()
+    argv = ("upgrade", "--feature", "share.version=9", "--wait", "300")
+    process = start(*argv, "--bootstrap-server", cluster.bootstrap)
+    assert waiting.wait(60)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == (
+        "share.version was upgraded to 9.\n",
+        "featuregate: interrupted: the update was applied, but not every broker shows it yet\n",
+    )
+    assert process.returncode == 130
