@@ -22,6 +22,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_START", None)  # this process is measured, what it starts is not
 
+SEED = "featuregate_hypothesis_seed"
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,7 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # As under nohup or in a script's background: every child would inherit it, and Ctrl-C could not be tested.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
+        given = getattr(config, "workerinput", {})  # of the process that distributes the tests, where there is one
+        config.option.hypothesis_seed = given.get(SEED) or str(random.SystemRandom().getrandbits(32))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -39,6 +42,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 # ---------------------------------------------------------------- several processes (pytest -n 4)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give each process the seed that the header shows."""
+    node.workerinput[SEED] = node.config.option.hypothesis_seed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
