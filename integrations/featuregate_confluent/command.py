@@ -75,7 +75,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rollback = actions.add_parser("rollback", help="take the latch of an empty group back", description=_ROLLBACK)
     rollback.add_argument("--to", choices=_LOWER, required=True, help="the highest model that a mark may say then")
     rollback.add_argument("--dry-run", action="store_true", help="say what would be changed, and change nothing")
-    rollback.add_argument("--confirm", metavar="GROUP", help="the group's name once more, where nobody can be asked")
+    rollback.add_argument(
+        "--confirm", metavar="GROUP", help="the group's name once more, where there is no terminal to ask"
+    )
     for action in (show, rollback):
         action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")
         action.add_argument("--latch-topic", metavar="TOPIC", help="the compacted topic that keeps its latch")
@@ -158,7 +160,9 @@ def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
     if args.confirm is not None:
         return
     if not sys.stdin.isatty():
-        raise CommandError(f"nobody can be asked here: add --confirm {args.group} (or --dry-run)", USAGE)
+        raise CommandError(
+            f"there is no terminal to ask for confirmation: add --confirm {args.group} (or --dry-run)", USAGE
+        )
     for line in _changes(args, plan):
         print(line, file=sys.stderr)
     print("Type the group's name to go on: ", end="", file=sys.stderr, flush=True)

@@ -2,8 +2,8 @@
 
 The name decides, and librdkafka's flags set the least that it takes: a *fatal* error ends the producer, so that
 retrying and aborting are no answer to it, and an error that *requires an abort* is not retried. Names come first
-because the flags speak of the producer alone: that a member was thrown out of its group is to librdkafka one more
-error that an abort cures (``rdkafka_txnmgr.c``: ``rd_kafka_txn_handle_TxnOffsetCommit``), and that a record is too
+because the flags speak of the producer alone: a member that was removed from its group is to librdkafka one more
+error that an abort handles (``rdkafka_txnmgr.c``: ``rd_kafka_txn_handle_TxnOffsetCommit``), and that a record is too
 large one more again, for ever.
 """
 
@@ -33,7 +33,7 @@ class ErrorAction(Enum):
 
 
 class ClientError(Protocol):
-    """What a ``confluent_kafka.KafkaError`` tells of itself."""
+    """The part of ``confluent_kafka.KafkaError`` that decides."""
 
     def name(self) -> str:
         """Kafka's name of it; librdkafka's own begin with an underscore."""
@@ -44,7 +44,7 @@ class ClientError(Protocol):
         ...
 
     def fatal(self) -> bool:
-        """Whether the client that gave it is done for."""
+        """Whether the client cannot be used any more."""
         ...
 
     def txn_requires_abort(self) -> bool:
@@ -138,7 +138,7 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
         "_STATE": Row(
             ErrorAction.ABORT, "the transaction is not where this call is due: it may have failed in the background"
         ),
-        # somebody else is in this place now
+        # another member has this place now
         "_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
         "PRODUCER_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
         "INVALID_PRODUCER_EPOCH": Row(ErrorAction.REJOIN, _REPLACED),
@@ -163,7 +163,7 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
         # nothing that this process does would help
         "FENCED_INSTANCE_ID": Row(
             ErrorAction.FATAL,
-            "another process runs with this group.instance.id: joining again would throw that one out",
+            "another process runs with this group.instance.id: joining again would remove that process from the group",
         ),
         "UNRELEASED_INSTANCE_ID": Row(ErrorAction.FATAL, "another process runs with this group.instance.id"),
         "TOPIC_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"),
@@ -200,13 +200,13 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
         "_INVALID_ARG": Row(ErrorAction.FATAL, "the call itself is wrong, and would be wrong again"),
     }
 )
-"""Every error that has a row of its own. A name that is not here goes by :data:`BY_FLAG`."""
+"""Every error that has a row of its own. For other names see :data:`BY_FLAG`."""
 
 BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
     {
         "fatal": Row(
             ErrorAction.FATAL,
-            "the producer is done for, and nothing is known that cures it: a stop is seen, a loop is not",
+            "the producer cannot be used any more, and the error is unknown: a stop is noticed, an endless loop is not",
         ),
         "txn_requires_abort": Row(ErrorAction.ABORT, "librdkafka asks for it, and leaves the producer as it is"),
         "retriable": Row(ErrorAction.RETRY, "librdkafka says that the same call may be made again"),
@@ -217,7 +217,7 @@ BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
         ),
     }
 )
-"""What an error without a row of its own goes by: the first flag that it carries; the last row where it has none."""
+"""The row of an error without a row of its own: that of its first flag, or the last row if it has none."""
 
 _SEVERITY: Final = {action: rank for rank, action in enumerate(ErrorAction)}
 
@@ -230,7 +230,7 @@ def action_for(error: ClientError) -> ErrorAction:
 def explain(error: ClientError) -> Row:
     """Return the action for an error, and why.
 
-    A fatal error of a known name asks for a new producer at least, even where the name alone would be cured by less:
+    A fatal error of a known name asks for a new producer at least, even if the name alone would ask for less:
     INVALID_PRODUCER_ID_MAPPING is abortable in ``EndTxn``, and fatal in ``TxnOffsetCommit``.
     """
     row = _NEW_PRODUCER if _cannot_renew(error) else BY_NAME.get(error.name()) or BY_FLAG[_flag(error)]
@@ -255,7 +255,7 @@ def _flag(error: ClientError) -> str:
 def _floor(error: ClientError) -> Row:
     """Return the least that the flags allow."""
     if error.fatal():
-        return Row(ErrorAction.REJOIN, "but the producer is done for")
+        return Row(ErrorAction.REJOIN, "but the producer cannot be used any more")
     if error.txn_requires_abort():
         return Row(ErrorAction.ABORT, "but the transaction has failed, and can only be aborted")
     return Row(ErrorAction.RETRY, "")

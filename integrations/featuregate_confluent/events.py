@@ -123,7 +123,7 @@ class RoundExceededLimit:
 class RoundResized:
     """Rounds are cut, because messages take long; or, where ``messages`` is ``most``, rounds are no longer cut.
 
-    Told once for each such change. ``health()["round_size"]`` is the gauge that follows every round.
+    Emitted once for each such change. ``health()["round_size"]`` is the gauge that follows every round.
     """
 
     messages: int
@@ -191,7 +191,7 @@ class SwitchHook(Protocol):
 
 
 def event_emitter(hook: SwitchHook | None) -> Callable[[SwitchEvent], None]:
-    """Give the function that logs an event, and hands it to the hook."""
+    """Return the function that logs an event and passes it to the hook."""
 
     def emit(event: SwitchEvent) -> None:
         level = _LEVELS.get(type(event), logging.INFO)
@@ -218,4 +218,4 @@ def _word(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     text = str(value)
-    return text if _BARE.fullmatch(text) else repr(text)  # on one line, and told from its neighbours
+    return text if _BARE.fullmatch(text) else repr(text)  # on one line, and distinct from its neighbours

@@ -83,7 +83,7 @@ class Transform(Protocol):
     """
 
     def __call__(self, messages: Sequence[Message], /) -> Iterable[RecordLike]:
-        """Give the records for these messages."""
+        """Return the records for these messages."""
         ...
 
 

@@ -152,7 +152,7 @@ class ProducerSwitch:
         The consumer before it, if any, leaves the group.
         """
         self.leave()
-        self._producers.close()  # a new member begins anew: what stood in the way of the last one may be theirs
+        self._producers.close()  # a new member begins with new producers: the last failure may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
         self.rounds.end(self.aborted)
@@ -165,8 +165,8 @@ class ProducerSwitch:
     def consume(self, max_messages: int = 500, timeout: float = 0.2) -> list[Message]:
         """Consume up to ``max_messages`` of partitions that are this member's, for ``timeout`` seconds at most.
 
-        Nothing comes where a rebalance happened meanwhile: what was in hand then comes again to whoever owns it (R9).
-        So does what is left of :meth:`transactions` that were not all run, because the app caught an error.
+        Returns no messages after a rebalance: those in hand come again to the new owner of their partition (R9).
+        Messages of :meth:`transactions` that the app did not run, because it caught an error, come again as well.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class ProducerSwitch:
         return messages
 
     def transactions(self, messages: Sequence[Message]) -> Iterator[Transaction]:
-        """Give the transactions in which to process messages that :meth:`consume` gave, each one to be run at once."""
+        """Yield the transactions for messages of :meth:`consume`. Run each one before the next is taken."""
         if not messages:
             return
         consumer, group_state = self._subscribed(), self._group_state
@@ -224,7 +224,7 @@ class ProducerSwitch:
         if model.per_partition:
             for key, some in by_partition(messages).items():
                 if not assignment.current:
-                    return  # what is left comes again, to whoever owns it by now (R9)
+                    return  # the rest comes again, to the new owner (R9)
                 offsets = self._assigned.offsets(ends_of(some[-1:]), model)
                 yield make(producer=self._producers.of(key), messages=some, offsets=offsets)
             return
@@ -272,7 +272,7 @@ class ProducerSwitch:
     def leave(self) -> None:
         """Leave the group and close the consumer, so that others take over at once; :meth:`subscribe` joins again.
 
-        A static member (``group.instance.id``) keeps its place until its session times out: nobody takes over from it,
+        A static member (``group.instance.id``) keeps its place until its session times out: no other member takes over,
         and it comes back to its own partitions. A transaction that is open is aborted when its producer is closed.
         """
         self._conclusions.leave_behind()

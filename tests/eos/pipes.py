@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import BOUND
+
+from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.pending import GroupUnreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,23 +72,25 @@ class Pipe:
         return replace(self, group=group)
 
     def members(self) -> dict[str, str]:
-        """Ask the group's coordinator who is in it: client ids by member id."""
-        admin = AdminClient(dict(self.client))
-        described = admin.describe_consumer_groups([self.group], request_timeout=BOUND)[self.group].result(BOUND)
-        return {member.member_id: member.client_id for member in described.members}
+        """Ask the group's coordinator for the members: client ids by member id.
+
+        A plain admin client with a request timeout aborts the process where the coordinator is away for that long.
+        """
+        with closing(GroupReader(self.client, self.group)) as reader:
+            return {member.member_id: member.client_id for member in reader.members(BOUND).members}
 
     def is_member(self, client_id: str) -> bool | None:
-        """Ask whether a client with such a name, tagged or not, is in the group; None where nobody could say."""
+        """Ask whether a client with such a name, tagged or not, is in the group; None if the group cannot be read."""
         try:
             return any(name.startswith(client_id) for name in self.members().values())
-        except KafkaException:
+        except GroupUnreadable:
             return None
 
     def committed(self) -> dict[int, int]:
         """Ask for the offset from which the group goes on, of each partition of the input topic that has one."""
-        admin = AdminClient(dict(self.client))
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)], request_timeout=BOUND)
-        return {each.partition: each.offset for each in asked[self.group].result(BOUND).topic_partitions}
+        with closing(GroupReader(self.client, self.group)) as reader:
+            found = reader.offsets(timeout=BOUND)
+        return {partition: offset for (_, partition), (offset, _) in found.items() if offset is not None}
 
 
 def provenance(message: Message) -> list[tuple[str, bytes]]:

@@ -47,7 +47,7 @@ class OffsetsReader:
     group_id
         The group.
     isolation
-        ``read_uncommitted`` for offsets as they are; ``read_committed`` for such that no transaction holds: there is
+        ``read_uncommitted`` for offsets as they are; ``read_committed`` for offsets that no transaction holds: there is
         no answer in time while one does.
 
     Notes
@@ -73,7 +73,7 @@ class OffsetsReader:
         return PendingAnswer(self, future, f"what group {self._group_id!r} has committed", read, timeout)
 
     def close(self) -> None:
-        """Hang up, once what was asked last is answered or has timed out."""
+        """Close the consumer, once the last request is answered or has timed out."""
         self._closed = True
         self._thread.shutdown(cancel_futures=True)
         if self._consumer is not None:
@@ -84,7 +84,7 @@ class OffsetsReader:
         until = time.monotonic() + timeout
         if self._consumer is None:
             self._consumer = clients.reader(self._config, self._group_id, isolation=self._isolation)
-        self._consumer.poll(0)  # nobody else serves its log
+        self._consumer.poll(0)  # no other call serves its log
         if partitions is None:
             topics = self._consumer.list_topics(timeout=timeout).topics
             partitions = [(name, number) for name, topic in topics.items() for number in topic.partitions]

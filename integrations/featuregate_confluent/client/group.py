@@ -1,4 +1,4 @@
-"""Asks the group: who is in it, and what its committed offsets say.
+"""Describes a group: its members, its committed offsets, its input partitions.
 
 A member reads the offsets that it has just been given by :func:`~.committed.stable_read`, which waits for transactions
 that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all input partitions (R3).
@@ -53,7 +53,7 @@ class GroupDescription:
     """A group, as its coordinator describes it."""
 
     members: tuple[Member, ...]
-    """Whoever the coordinator takes for alive. A static member counts until its session times out, closed or not."""
+    """The members that the coordinator counts as alive: a static member until its session times out, closed or not."""
     coordinator: Coordinator
     state: str
     """``stable``, ``empty``, ``dead`` (there is no such group), ``preparing-rebalancing``, ``completing-rebalancing``,
@@ -63,7 +63,7 @@ class GroupDescription:
 
     @property
     def empty(self) -> bool:
-        """Whether nobody is in the group, and nobody is on the way."""
+        """Whether the group has no members, and none is joining."""
         return not self.members and self.state in {"empty", "dead"}
 
 
@@ -90,13 +90,13 @@ class GroupReader:
         self._asked: list[PendingAnswer[Any]] = []
 
     def ask(self, timeout: float = 10.0) -> PendingAnswer[GroupDescription]:
-        """Ask who is in the group, and return at once."""
+        """Request the members of the group without blocking."""
         admin = self._client()
         future = admin.describe_consumer_groups([self._group_id], request_timeout=UNBOUNDED_SECONDS)[self._group_id]
         return self._note(PendingAnswer(admin, future, f"who is in group {self._group_id!r}", _seen, timeout))
 
     def members(self, timeout: float = 10.0) -> GroupDescription:
-        """Return who is in the group, within so many seconds; asks again while it moves. Raises `GroupUnreadable`."""
+        """Return the members of the group, within so many seconds; retry while it moves. Raises `GroupUnreadable`."""
         return ask_until_answered(lambda left: self.ask(left).result(), timeout)
 
     def ask_offsets(
@@ -179,7 +179,7 @@ class GroupReader:
             raise GroupUnreadable("the topics of this cluster", error.args[0]) from error
 
     def close(self) -> None:
-        """Hang up. What was asked before is answered, or not; asking again raises `ClosedError`."""
+        """Close the clients. Requests under way may stay unanswered; another request raises `ClosedError`."""
         self._admin = None
         for asked in self._asked:
             asked.release_client()
@@ -189,9 +189,9 @@ class GroupReader:
         if self._admin is None:
             raise ClosedError("this GroupReader is closed")
         if any(asked.late for asked in self._asked):
-            self._admin = clients.admin(self._config)  # the old one goes, and with it what nobody waits for any more
+            self._admin = clients.admin(self._config)  # drops the old client, with requests that have timed out
         self._asked = [asked for asked in self._asked if not asked.done]
-        self._admin.poll(0)  # nobody else serves its log
+        self._admin.poll(0)  # no other call serves its log
         return self._admin
 
     def _note(self, asked: PendingAnswer[T]) -> PendingAnswer[T]:

@@ -150,14 +150,14 @@ class LatchTopic:
                     self._take(held, message)
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of librdkafka
                     unread.discard(-1 if partition is None else partition)
-                else:  # what passes by itself is not told as a message
+                else:  # transient errors do not come as messages
                     raise self._error(f"{error.name()}: {error.str()}. Reading needs the right READ")
         return held
 
     def _take(self, held: dict[_Place, bytes], message: Message) -> None:
         key, value, partition = message.key(), message.value(), message.partition()
         if not isinstance(key, bytes) or partition is None or not key.startswith(self._prefix):
-            return  # another group's, or nobody's
+            return  # of another group, or of other software
         if isinstance(value, bytes):
             held[partition, key] = value
         else:

@@ -12,7 +12,7 @@ __all__ = ["matcher"]
 
 
 def matcher(pattern: str) -> Callable[[str], object]:
-    """Return what tells whether a topic matches a pattern, which begins with ``^``.
+    """Return a predicate: whether a topic matches a pattern, which begins with ``^``.
 
     Consumers match by POSIX's rules in librdkafka, and by RE2/J's on brokers (KIP-848). Where Python might understand
     a pattern otherwise than they do, every topic matches: too many cost time, too few might leave a latch out.

@@ -1,4 +1,4 @@
-"""What an admin client was asked: an answer on its way, and what happens where none comes."""
+"""The pending answer of an admin client, and what happens without one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _ATTEMPT: Final = 4.0
 UNBOUNDED_SECONDS: Final = 3600.0
 """The ``request_timeout`` of whatever is asked of a group's coordinator; the longest that the client takes.
 
-The bound is ours instead. Where librdkafka gives up such a request while the coordinator is away, and finds the
-coordinator later, it ends the process: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
+The bound of the caller applies instead. Where librdkafka gives up such a request while the coordinator is away, and
+finds the coordinator later, it aborts the process:
+``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
 """
 TRANSIENT_ERRORS: Final = frozenset(
     {
@@ -59,7 +60,7 @@ class GroupUnreadable(SwitchError):
 
 
 class PendingAnswer(Generic[T]):
-    """An answer on its way. It comes, or fails, within the seconds that it was asked with, and a moment."""
+    """An answer that has not arrived yet. It arrives or fails within the timeout of its request, and a moment."""
 
     def __init__(
         self, client: object, future: Future[Any], what: str, read: Callable[[Any], T], timeout: float
@@ -77,11 +78,11 @@ class PendingAnswer(Generic[T]):
 
     @property
     def late(self) -> bool:
-        """Whether its time is over, and there is no answer."""
+        """Whether the timeout is over without an answer."""
         return not self._future.done() and time.monotonic() >= self._until
 
     def release_client(self) -> None:
-        """Let the client end, though whoever asked still holds this; an answer that was not there yet is lost."""
+        """Release the client although the caller still holds this; an answer that has not arrived is lost."""
         self._client = None
 
     def result(self) -> T:

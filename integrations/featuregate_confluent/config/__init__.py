@@ -1,1 +1,1 @@
-"""What the app gives the switch: options and client properties, checked and completed; advice on settings."""
+"""The app's options and client properties, checked and completed; advice on settings."""

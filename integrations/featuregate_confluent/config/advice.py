@@ -220,7 +220,7 @@ def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> di
 
     Each advice has a sticky gate of ``features``, named ``advice-<name>``: with a latch store, what was once
     switched on stays on over restarts. What the app has set itself is never overridden, which is also how to turn one
-    off. Where no broker has answered yet, nothing is switched on: wait for ``features`` first.
+    off. Before any broker has answered, nothing is switched on: wait for ``features`` first.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def _state(item: _Item, decision: Decision, *, used: bool, on: bool) -> State:
 
 
 def _effective(item: _Item, config: Config) -> str:
-    """Return what the client goes by: the app's value, or librdkafka's default."""
+    """Return the value that the client uses: the app's, or librdkafka's default."""
     if item.name == "idempotence" and last(config, ("transactional.id",)):
         return item.value  # a transactional producer is idempotent (rdkafka_conf.c: rd_kafka_conf_finalize)
     value = last(config, item.spellings)

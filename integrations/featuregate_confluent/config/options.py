@@ -1,4 +1,4 @@
-"""What the switch is given: names, types and defaults, for all who hand them on.
+"""The options of the switch: names, types and defaults.
 
 :class:`SwitchOptions` is a ``TypedDict`` for ``**options: Unpack[SwitchOptions]`` (PEP 692): type checkers know each
 name and its type, also where a class of yours passes them on.
@@ -60,7 +60,7 @@ class SwitchOptions(_Required, total=False):
     group_interval: float
     """Seconds between looks at the group, while it is on its way to v2."""
     name_of: Callable[[str, Partition], str]
-    """How an input partition's transactional id is made: give the app's own, if it had exactly-once before."""
+    """Makes the transactional id of an input partition: pass your own if the app was exactly-once before."""
 
 
 DEFAULTS: Final = {

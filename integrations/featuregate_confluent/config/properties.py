@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Config", "given", "last", "number", "text"]
 
 Config = Mapping[str, Any]
-"""What an app gives confluent-kafka: librdkafka's properties, and callbacks."""
+"""The properties and callbacks that an app passes to confluent-kafka."""
 
 _TOPIC_CONFIG: Final = "default.topic.config"
 
@@ -32,7 +32,7 @@ def given(config: Config, spellings: tuple[str, ...]) -> Iterator[tuple[str, obj
 
 
 def last(config: Config, spellings: tuple[str, ...]) -> object:
-    """Return what librdkafka goes by where a property is given more than once; None: it is not given."""
+    """Return the value that librdkafka uses if a property is given more than once; None: it is not given."""
     return next((value for _key, value in reversed(list(given(config, spellings)))), None)
 
 

@@ -29,7 +29,7 @@ _CONSUMER_DEFAULTS: Final = {
 }
 _PRODUCER_DEFAULTS: Final = {
     "enable.idempotence": True,
-    # A dead member's open transaction holds its offsets for so long; librdkafka's own 60 s are a minute of standstill.
+    # A dead member's open transaction holds its offsets for so long; librdkafka's default blocks them for 60 s.
     "transaction.timeout.ms": 10_000,
 }
 _WITHIN_THE_TRANSACTION: Final = (

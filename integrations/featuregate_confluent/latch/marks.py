@@ -4,10 +4,10 @@
 
     fg1;model=v2                       format 1: the mark alone
     fg1;model=v2;key=value|app text    fields that a later version may add are passed over; the app's own text is kept
-    app text                           no mark of ours
+    app text                           no mark of featuregate
 
 Metadata that begins with ``fg<digits>;`` is ours, and is either understood or refused. Another format, another model,
-and a text that was damaged all raise :class:`~featuregate_confluent.errors.UnknownMark`: whoever read one of them
+and a text that was damaged all raise :class:`~featuregate_confluent.errors.UnknownMark`: to read one of them
 as "no mark" would lower the group's latch in silence.
 """
 
@@ -28,7 +28,7 @@ LIMIT: Final = 4095
 
 _OURS: Final = re.compile(r"fg[0-9]+;")
 _FORMAT: Final = "fg1;"
-_SHOWN: Final = 200  # characters of a text that is refused: enough to see who wrote it
+_SHOWN: Final = 200  # characters of a text that is refused: enough to see which software wrote it
 _BY_LABEL: Final = {model.label: model for model in Model}
 
 
@@ -37,7 +37,7 @@ class Mark:
     """What the metadata of one committed offset says."""
 
     model: Model | None
-    """The model that the commit was made in; None: no mark of ours."""
+    """The model that the commit was made in; None: no mark of featuregate."""
     app_metadata: str = ""
     """The app's own text, which every commit carries on."""
 

@@ -53,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What a member has seen of its cluster and of its group when it decides."""
+    """What a member knows of its cluster and its group when it decides."""
 
     gate_open: bool
     """Whether every known broker checks the group's generation."""
@@ -107,7 +107,7 @@ def partitions_to_read(
 
     The newly assigned ones; and all that are owned where the kind of producer changes. Another may have taken the id
     of a partition since, and committed there before all brokers checked. Under that id this process would have been
-    fenced at its next transaction; under another one nothing tells it, but the offset.
+    fenced at its next transaction; under another id only the offset shows it.
 
     ``before`` is the model that the process ran in, committed or not; None: in none yet.
     """

@@ -1,7 +1,7 @@
-"""The tag in an id: what a live member of the group says of itself to whoever describes the group.
+"""The tag in an id: what a live member of the group promises to every client that describes the group.
 
 A ``client.id`` of ``orders-app`` becomes ``orders-app#fg=bridge``, and so does the ``group.instance.id`` of a static
-member. Nothing else of the id is touched. Whoever reads it otherwise sees it too: a quota for one client id has to name
+member. Nothing else of the id is touched. Other readers see the tag as well: a quota for one client id has to name
 the tagged one, and JMX shows it in quotes.
 """
 
@@ -24,7 +24,7 @@ def tagged(name: str, model: Model) -> str:
 
 
 def read(name: str) -> Model | None:
-    """Return the least model that an id of a member promises; None: no tag of ours, a foreign member.
+    """Return the least model that an id of a member promises; None: the member has no tag of featuregate.
 
     A tag that we do not know counts as none: it promises nothing that we could rely on.
     """

@@ -103,12 +103,12 @@ class AssignedPartitions:
         self.lost = why
 
     def places(self, partitions: Iterable[Partition]) -> list[TopicPartition]:
-        """Give the partitions as a consumer wants them assigned; without an offset where nothing was committed."""
+        """Return the arguments of ``Consumer.assign()``; without an offset where nothing was committed."""
         found = ((key, self._owned[key].position) for key in partitions)
         return [TopicPartition(*key, OFFSET_INVALID if position is None else position) for key, position in found]
 
     def positions(self) -> dict[Partition, int]:
-        """Give the next offset of each partition of which it is known."""
+        """Return the next offset of each partition that has one."""
         return {key: owned.position for key, owned in self._owned.items() if owned.position is not None}
 
     def offsets(self, ends: Mapping[Partition, int], model: Model) -> list[TopicPartition]:
@@ -132,9 +132,9 @@ class AssignedPartitions:
         self._ended += len(messages)
 
     def take_back(self, consumer: Consumer) -> None:
-        """Let the consumer give a round again that was not run to its end (R9).
+        """Rewind the consumer to a round that was not run to its end (R9).
 
-        An error that the app has caught may have left the rest of it out: the next commit would pass over that.
+        The app may have caught an error and left out the rest, which the next commit would skip.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class AssignedPartitions:
         self._in_hand = ()
 
     def rewind(self, consumer: Consumer, messages: Sequence[Message]) -> None:
-        """Let the consumer give these messages again, those of partitions that are still owned.
+        """Rewind the consumer to these messages, in the partitions that are still owned.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How transactions end, and what follows from it: for the offsets, the latch, the producers and the failure limits."""
+"""Applies the outcomes of transactions to a member: positions, latch, producers, failure limits."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Conclusions:
         self.rounds = rounds
         """Measures how long the app's code takes."""
         self.transaction_seconds = rounds.limits.transaction
-        """After so long brokers end a transaction (``transaction.timeout.ms``)."""
+        """After so long brokers abort a transaction (``transaction.timeout.ms``)."""
         self.callers = Callers()
-        """Make the calls that need a bound of ours, and go on while the app's code does."""
+        """Threads for calls with a bound, which run beside the app's code."""
         self.under_way: set[Transaction] = set()
-        """Those whose producer is used by a call, or of whose end nothing was concluded yet."""
+        """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
         self.committed = 0
         """Transactions that were committed."""
         self.aborted = 0
@@ -74,7 +74,7 @@ class Conclusions:
                 return self._lost(transaction, outcome)
 
     def leave_behind(self) -> None:
-        """Leave what is under way behind, producers and all: this member then has lost its place."""
+        """Abandon the transactions under way, with their producers. The member then needs another consumer."""
         if self.under_way:
             self._assigned.lose(UNHEARD)  # first: a signal may come here, too
         for transaction in tuple(self.under_way):
@@ -85,7 +85,7 @@ class Conclusions:
     def _committed(self, transaction: Transaction, outcome: Committed) -> None:
         self.committed += 1
         self._failure_limits.committed()
-        if transaction.assignment.current:  # else its partitions are nobody's, or read anew
+        if transaction.assignment.current:  # else the partitions were revoked, or read again
             self._assigned.advance(transaction.offsets)
             self._assigned.end(transaction.messages)
         self._group_state.committed(transaction.model, outcome.generation)

@@ -1,4 +1,4 @@
-"""What a consumer says in place of a message: what passes, what a new consumer cures, and what nothing does."""
+"""Which errors of a consumer pass by themselves, which need a new consumer, and which are fatal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["raise_for_consumer_errors"]
 logger = logging.getLogger("featuregate.confluent")
 
 _TRANSIENT: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})
-# A consumer that is done for says ``_FATAL`` alone, and the broker's reason in its text.
+# A consumer with a fatal error says ``_FATAL``; only the text has the broker's reason.
 _FENCED: Final = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 _UNRELEASED: Final = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
 
@@ -29,7 +29,7 @@ def raise_for_consumer_errors(errors: Iterable[KafkaError]) -> None:
     Raises
     ------
     InstanceTaken
-        The group.instance.id is another member's, for now: one that was killed has it until its session times out.
+        Another member has the group.instance.id, maybe only until the session of a killed process times out.
     MustRejoin
         A new consumer action.
     SwitchFatal

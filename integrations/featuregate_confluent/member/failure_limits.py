@@ -1,4 +1,4 @@
-"""How often something may go wrong before a member gives up: a stop is seen, a loop is not. Pure; time is given."""
+"""How often a failure may repeat before a member gives up: a stop is noticed, an endless loop is not. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TAKEN_SECONDS: Final = 180.0
 """Transactional ids that another process took, within so many seconds. Commits in between do not count: two processes
 of one name fence each other for ever, and each commits something whenever it is its turn."""
 UNRELEASED_SECONDS: Final = 120.0
-"""For which a ``group.instance.id`` may be another's. A process that was killed keeps it until its session times out,
-45 s by default; one that lives keeps it for good."""
+"""For which another member may have the ``group.instance.id``. A killed process keeps it until its session times out,
+45 s by default; a running process keeps it for good."""
 
 
 class FailureLimits:
-    """Counts what goes wrong, and says when it is enough."""
+    """Counts failures, and says when a limit is reached."""
 
     def __init__(self) -> None:
         self._lost = 0
@@ -30,30 +30,30 @@ class FailureLimits:
         self._unreleased_since: float | None = None
 
     def committed(self) -> None:
-        """Begin anew with what counts in a row."""
+        """Reset the counts of failures in a row."""
         self._lost = self._aborted = 0
 
     def assigned(self) -> None:
-        """Begin anew with joining: the member is in its group."""
+        """Reset the time limit for joining: the member is in its group."""
         self._unreleased_since = None
 
     def aborted(self) -> bool:
-        """Count a transaction that was aborted; return whether it is enough, and then begin anew."""
+        """Count an aborted transaction; return whether the limit is reached, and reset the count then."""
         self._aborted = (self._aborted + 1) % ABORTED_AT_MOST
         return self._aborted == 0
 
     def lost(self) -> bool:
-        """Count a producer that was lost; return whether it is enough."""
+        """Count a lost producer; return whether the limit is reached."""
         self._lost += 1
         return self._lost >= LOST_AT_MOST
 
     def taken(self, now: float) -> bool:
-        """Count a transactional id that another process has taken; return whether it is enough."""
+        """Count a transactional id that another process has taken; return whether the limit is reached."""
         self._taken.append(now)
         return len(self._taken) == TAKEN_AT_MOST and now - self._taken[0] <= TAKEN_SECONDS
 
     def unreleased(self, now: float) -> bool:
-        """Note that another member has the instance id; return whether it has had it for long enough."""
+        """Note that another member has the instance id; return whether the time limit is over."""
         if self._unreleased_since is None:
             self._unreleased_since = now
         return now - self._unreleased_since > UNRELEASED_SECONDS

@@ -1,6 +1,6 @@
-"""Where this member stands: its model, the latch, and what keeps it from moving up. The one box of that state.
+"""The model of this member, the latch of its group, and what keeps the member from moving up.
 
-It asks the group and the gate; what follows from the answers is decided by :mod:`featuregate_confluent.latch.protocol`.
+Asks the group and the gate; :mod:`featuregate_confluent.latch.protocol` decides what follows from the answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ASK_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A look at the group that is under way."""
+    """A request to the group that is not answered yet."""
 
     generation: int
     members: PendingAnswer[GroupDescription]
@@ -102,7 +102,7 @@ class GroupState:
         return self._refused is not None
 
     def join(self) -> None:
-        """Note that this member joins the group anew."""
+        """Note that this member joins the group again."""
         self.generation = -1
 
     # ------------------------------------------------------------------ on an assignment
@@ -110,14 +110,14 @@ class GroupState:
     def assigned(self, generation: int) -> dict[Partition, Mark]:
         """Decide for a new generation by the marks of all input partitions (R3), and return these.
 
-        A v2 that was chosen and never committed in falls back here: who is in the group now has not been seen (R5).
+        A v2 without any commit falls back here: the members of the new generation are not known yet (R5).
 
         Raises
         ------
         ModelRefused, UnknownMark
             This member must not take part as it is.
         GroupUnreadable
-            Nobody says what the group has committed.
+            The committed offsets of the group cannot be read.
         LatchTopicError
             The latch topic cannot be read: now, or at all.
         """
@@ -134,7 +134,7 @@ class GroupState:
         return all_marks
 
     def read(self, own: Mapping[Partition, Mark], generation: int) -> None:
-        """Take in the marks of the new partitions, which were read stably (R1)."""
+        """Apply the marks of the new partitions, which were read stably (R1)."""
         found = latch(own, {}, None)
         self._note(found, "own marks")
         if found is not None and found > self.model:
@@ -144,14 +144,14 @@ class GroupState:
 
     @property
     def needs_group_state(self) -> bool:
-        """Whether :meth:`look` has something to look for, or the next commit must be in one generation.
+        """Whether :meth:`look` would ask anything, or the next commit is bound to one generation.
 
-        The generation is asked for then only: the client takes as long for that as for a short transaction's records.
+        Only then is the generation read: the client takes as long for that as for the records of a short transaction.
         """
         return self.first_v2_generation is not None or self._looks()
 
     def look(self, generation: int) -> None:
-        """Look at the group without waiting for it, and move up where everything allows it.
+        """Check the group without blocking, and move up if everything allows it.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class GroupState:
     # ------------------------------------------------------------------ what may be committed
 
     def commit_blocker(self) -> str | None:
-        """Say why nothing may be committed now, though the group is at v2; None: nothing is in the way.
+        """Return why nothing may be committed now although the group is at v2; None: commits are safe.
 
         A broker that was replaced by one that is too old accepts a zombie's offsets unchecked, once it coordinates
         the group. The model stays; the member waits.
@@ -213,7 +213,7 @@ class GroupState:
         return self._gate.decision.verdict == "closed"
 
     def committed(self, model: Model, generation: int) -> None:
-        """Keep what a commit has made true."""
+        """Apply a commit."""
         self.generation = generation
         self._ran = model if self._ran is None else max(self._ran, model)
         if model is not self.latch:

@@ -1,7 +1,7 @@
 """The stable name of this process among its siblings: what its v2 producer's ``transactional.id`` ends with.
 
 A process that dies inside a transaction leaves it open. Its successor ends it at once if it has the same
-``transactional.id``; else the partitions of the dead one stay blocked until the broker gives the transaction up, which
+``transactional.id``; else its partitions stay blocked until the broker aborts the transaction, which
 takes ``transaction.timeout.ms`` and up to 10 s more (``transaction.abort.timed.out.transaction.cleanup.interval.ms``).
 """
 
@@ -96,7 +96,7 @@ def _numbered(app_id: str, folder: Path, most: int) -> ProcessName:
 
 
 def _try_lock(path: Path) -> FileLock | None:
-    # Whoever stops the app need not be the thread that started it.
+    # The thread that stops the app may be another than the thread that started it.
     lock = FileLock(path, thread_local=False)
     try:
         lock.acquire(blocking=False)

@@ -1,4 +1,4 @@
-"""How a member takes over what it is assigned, and gives it back: producers first, then offsets, then the model."""
+"""Takes over the partitions of an assignment, and releases them: producers first, then offsets, then the model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["Takeover"]
 
 SLACK_SECONDS: Final = 30.0
-"""Beyond its timeout: coordinators look for transactions that have timed out every ten seconds, and brokers restart."""
+"""Beyond the transaction's timeout: coordinators check for timeouts every ten seconds, and brokers restart."""
 
 
 class Takeover:
-    """Takes partitions over in the order that the rules ask for, each time that the group or the model moves on.
+    """Takes partitions over in the order of the rules, whenever the group or the model changes.
 
-    A group that cannot be read is a reason to join again, or none to go on at all.
+    A group that cannot be read makes the member rejoin; a missing right stops it.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Takeover:
         Raises
         ------
         MustRejoin
-            It did not work out now.
+            It failed, and a new member may succeed.
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
         """
@@ -74,7 +74,7 @@ class Takeover:
         self._emit(PartitionsTakenOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
 
     def look(self, consumer: Consumer, generation: int) -> None:
-        """Look at the group without waiting for it; where that moves the model, change the producers.
+        """Check the group without blocking; change the producers if that changes the model.
 
         Raises
         ------
@@ -92,12 +92,12 @@ class Takeover:
             raise _unread(unread) from unread
 
     def give_back(self, partitions: Sequence[Partition]) -> None:
-        """Let partitions go, early: who takes them over need not wait for their producers."""
+        """Release partitions early, so that their next owner need not wait for the producers."""
         self._assigned.drop(partitions)
         self._producers.give_back(partitions)
 
     def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
-        """Take the ids that stop whoever had these partitions before (R6, R8)."""
+        """Open the producers that fence the previous owners of these partitions (R6, R8)."""
         ids = ids_to_take(self._group_state.model, marks)
         if self._group_state.model.per_partition:
             self._producers.take(ids)
@@ -108,15 +108,15 @@ class Takeover:
                 self._producers.open_for_process()
 
     def _have_producers(self) -> None:
-        """Have those of the model, for whatever is owned already."""
+        """Open the producers of the model for the partitions that are owned already."""
         if self._group_state.model.per_partition:
-            # Kept partitions have theirs, but where a v2 that was never committed in had given them back.
+            # Kept partitions have producers, unless a v2 without any commit had closed them.
             self._producers.take([key for key in self._assigned if key not in self._producers])
         else:
             self._producers.open_for_process()
 
     def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition], generation: int) -> None:
-        """Read where to go on, once the ids are taken (R8), and move up where the marks say that the group is in v2.
+        """Read the offsets after the producers are open (R8), and move up if the marks say that the group is in v2.
 
         Where the producers change, that is all partitions (R12). Another may have had the id of one meanwhile, and
         committed while brokers did not check the group yet. Under that id this member would be told so; under that of

@@ -47,7 +47,7 @@ class Overview:
         if not self.gate.open:
             yield f"the brokers: {self.gate.summary}"
         if not self.seen.members:
-            yield "nobody is in the group; it moves while its members commit"
+            yield "the group has no members; it moves while members commit"
         for member in self.seen.members:
             if member.model is None:
                 yield f"{member} shows no tag of featuregate"

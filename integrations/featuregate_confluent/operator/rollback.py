@@ -1,7 +1,7 @@
-"""Takes a group's latch back, because an operator wants it: the one thing that ever lowers it.
+"""Rolls back the latch of a group for an operator. Nothing else ever lowers a latch.
 
 Each committed offset is committed again at the same place, with a lower mark. That is done to an empty group only, and
-brokers hold to it: they refuse a commit from outside while anybody is in the group. They do *not* refuse one while a
+brokers enforce that: they refuse a commit from outside while the group has members. They do *not* refuse one while a
 transaction holds the offset. Then the outsider's commit wins, and what the transaction has produced is produced again;
 so this looks for open transactions itself.
 """
@@ -62,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a rollback would change. Two plans are equal if the group did not move in between."""
+    """What a rollback would change. Two plans are equal if no member has committed in between."""
 
     changes: tuple[Change, ...]
     latch_in_topic: bool
@@ -130,17 +130,17 @@ class Rollback:
         return cls(clients.admin(config), reader, stable, group=group, to=to, latch_topic=latch_topic, timeout=timeout)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the clients."""
         self._reader.close()
         self._stable.close()
 
     def plan(self) -> Plan:
-        """Look at the group, and say what would be changed.
+        """Read the group, and return what would be changed.
 
         Raises
         ------
         RollbackRefused
-            Somebody is in the group, or a transaction holds an offset.
+            The group has members, or a transaction holds an offset.
         UnknownMark
             Newer software has committed here: its own rollback knows what that means.
         GroupUnreadable, LatchTopicError
@@ -170,7 +170,7 @@ class Rollback:
     def carry_out(self, plan: Plan) -> None:
         """Do what was planned, if the group is still as it was, and read back that it is done.
 
-        The offsets come first: whoever joins in the middle still finds the latch in the latch topic, and goes up again.
+        Offsets come first: a member that joins in between still finds the latch in the topic, and moves up again.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class Rollback:
         """
         if self.plan() != plan:
             raise RollbackRefused(
-                f"group {self._group!r} has moved since it was looked at: somebody commits there. Nothing was changed; "
+                f"group {self._group!r} has moved since it was read: a member commits there. Nothing was changed; "
                 "find and stop that member, then run this again"
             )
         if plan.changes:
@@ -196,7 +196,7 @@ class Rollback:
         }
         if not left.empty or found != done:
             raise SwitchError(
-                f"group {self._group!r} does not read back as it was written: somebody commits there. "
+                f"group {self._group!r} does not read back as it was written: a member commits there. "
                 "Find and stop that member, then run this again"
             )
 
@@ -227,7 +227,7 @@ class Rollback:
         seen = self._reader.members(self._timeout)
         if seen.empty:
             return seen
-        alive = "; ".join(str(member) for member in seen.members[:_NAMED]) or "somebody on the way in or out"
+        alive = "; ".join(str(member) for member in seen.members[:_NAMED]) or "a member is joining or leaving"
         more = f"; and {len(seen.members) - _NAMED} more" if len(seen.members) > _NAMED else ""
         raise RollbackRefused(
             f"group {self._group!r} is {seen.state}, not empty: {alive}{more}. Stop every member"

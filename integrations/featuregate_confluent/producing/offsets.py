@@ -1,4 +1,4 @@
-"""The one place that sends offsets: with fresh metadata, or not at all.
+"""Sends the offsets of a transaction, always with fresh group metadata. No other module sends offsets.
 
 ``Producer.send_offsets_to_transaction`` checks nothing. A consumer that was only assigned to, or that has lost its
 membership, has metadata that a broker accepts without a look (generation -1, no member), and an old broker is never
@@ -32,14 +32,14 @@ __all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "uncontr
 
 SEND_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 2.0
-"""So much later than after librdkafka's own bound an answer may come."""
+"""An answer may come so much later than librdkafka's own bound."""
 STOOD_STILL: Final = "the client waits for a broker that went away"
 _HEADER: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
 
 
 class Identity(NamedTuple):
-    """Who a consumer is in its group, as the group's metadata says."""
+    """The membership of a consumer, from the group metadata."""
 
     generation: int
     """Of a classic group; in a KIP-848 group the epoch of the member. -1 outside any."""
@@ -136,7 +136,7 @@ def send_offsets(
     generation: int | None = None,
     within: Within = call_within,
 ) -> int:
-    """Send offsets with the metadata of now; in ``generation`` only, where one is given.
+    """Send offsets with fresh metadata; only in ``generation``, if one is given.
 
     A producer with an id for each partition needs no more than this: its id is what stops its zombies.
 
@@ -184,5 +184,5 @@ def _check(who: Identity, generation: int | None) -> None:
 
 
 def words(error: KafkaError) -> str:
-    """Say what a client's error was, and what it means."""
+    """Return the text of a client's error, and what it means."""
     return f"{error.name()}: {explain(error).reason} ({error.str()})"

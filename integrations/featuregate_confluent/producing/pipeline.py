@@ -1,4 +1,4 @@
-"""Commits that are under way side by side: one partition's need not wait for another's."""
+"""Runs the commits of several partitions at the same time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Pipeline"]
 
 AT_ONCE: Final = 16
-"""A commit waits for brokers nearly all of the time; a thread for each of hundreds would cost more than that gives."""
+"""A commit waits for brokers nearly all of the time, but hundreds of threads would cost more than they save."""
 
 
 class Pipeline:
-    """Goes on with the next partition while the last ones commit; when its block ends, none is under way any more.
+    """Commits one partition while the app processes the next. When the block ends, all commits have ended.
 
     .. code-block:: python
 

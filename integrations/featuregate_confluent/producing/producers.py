@@ -1,4 +1,4 @@
-"""The transactional producers of this member: made when a partition is taken, closed when it is given back."""
+"""The transactional producers of this member: opened when a partition is assigned, closed when it is revoked."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ logger = logging.getLogger("featuregate.confluent.producer")
 
 TAKE_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 3.0
-"""What is open is ended by the next owner of the id, or by the broker: nobody has to wait for it here."""
+"""Enough: the next producer with this id, or the broker, aborts a transaction that is still open."""
 _AT_ONCE: Final = 16
-"""Producers that are made or closed side by side: each waits for its coordinator nearly all of the time."""
+"""Producers that are opened or closed at the same time: each waits for its coordinator nearly all of the time."""
 
 
 class Producers:
@@ -60,7 +60,7 @@ class Producers:
         return partition in self._by_partition
 
     def of(self, partition: Partition) -> Producer:
-        """Give the producer of a partition that was taken."""
+        """Return the producer of a partition."""
         return self._by_partition[partition]
 
     @property
@@ -90,7 +90,7 @@ class Producers:
                 logger.info("a producer has failed: %s", failure.args[0])
 
     def take(self, partitions: Collection[Partition]) -> None:
-        """Make the producers of partitions, which stops whoever had their ids before.
+        """Open the producers of partitions, which fences the previous producers with these ids.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Producers:
         self._by_partition |= self._make_all(partitions)
 
     def fence(self, partitions: Collection[Partition]) -> None:
-        """Stop whoever has the ids of these partitions, and keep none of them.
+        """Fence the producers that have the ids of these partitions, and keep no producer open.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Producers:
         _close_all([producer for producer in mine if producer is not None])
 
     def open_for_process(self) -> None:
-        """Have the producer of the process, and then close those of all partitions.
+        """Open the producer of the process, and then close those of all partitions.
 
         Raises
         ------
@@ -127,12 +127,12 @@ class Producers:
         self.give_back(list(self._by_partition))
 
     def drop(self, producer: Producer) -> None:
-        """Forget a producer that was fenced, or whose transaction nobody knows the end of, and close it."""
+        """Forget and close a producer that was fenced, or whose transaction has an unknown end."""
         self.leave_behind(producer)
         _close(producer)
 
     def leave_behind(self, producer: Producer) -> None:
-        """Forget a producer that a call is still using; it ends with that call, if it ever does."""
+        """Forget a producer that is still in use by a call. It is freed when that call returns, if ever."""
         self._by_partition = {key: kept for key, kept in self._by_partition.items() if kept is not producer}
         if self._of_process is producer:
             self._of_process = None

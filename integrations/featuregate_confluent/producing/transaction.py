@@ -65,8 +65,8 @@ class Transaction:
 
     Use it as a context: it begins on entering; on leaving it commits, unless :meth:`start_commit` was called, or aborts
     and rewinds where the block raised.
-    A commit that is refused because of a rebalance is no error of the app: the messages come again, to whoever owns
-    their partition then.
+    A commit that is refused because of a rebalance is no error of the app: the messages come again, to the new
+    owner of their partition.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Transaction:
 
     @property
     def in_use(self) -> bool:
-        """Whether a call of it has not come back, or was not heard of, and uses its producer."""
+        """Whether a call has not returned, or its outcome was not read, so that its producer is in use."""
         return self._call is not None
 
     def __enter__(self) -> Self:
@@ -199,7 +199,11 @@ class Transaction:
         # Called for each record: the client takes half as long to read what comes by position, and no more of it.
         more: dict[str, Any] = {}
         if on_delivery is not None or timestamp or headers is not None:
-            more = {"on_delivery": on_delivery and _heard(on_delivery), "timestamp": timestamp, "headers": headers}
+            more = {
+                "on_delivery": on_delivery and _logging_errors(on_delivery),
+                "timestamp": timestamp,
+                "headers": headers,
+            }
         deadline: float | None = None
         while True:
             try:
@@ -274,7 +278,7 @@ class Transaction:
         self._conclude(self._call)
 
     def leave_behind(self) -> None:
-        """Have nobody wait any more for what is under way; its producer is used until that comes back."""
+        """Stop waiting for the call under way, which uses the producer until it returns."""
         if self._call is not None:
             self._call.give_up()
 
@@ -352,7 +356,7 @@ class Transaction:
     def _conclude(self, call: Call[Outcome]) -> None:
         """Wait for the outcome, and apply it.
 
-        The transaction stays under way if anything else ends this, such as a signal. Nobody knows its end then, and so
+        The transaction stays under way if anything else ends this, such as a signal. Its end is unknown then, and
         the member needs another consumer.
         """
         outcome = self._result(call)
@@ -371,7 +375,7 @@ class Transaction:
         raise (self._keeper.conclude(self, outcome) or MustRejoin(outcome.why)) from outcome.cause
 
     def _leave_open(self) -> None:
-        """Note that the app's code has come to its end."""
+        """Note that the app's code has ended."""
         if self._open:
             self._open = False
             self._keeper.rounds.ran(self)
@@ -381,20 +385,20 @@ def _cause(outcome: Outcome) -> BaseException | None:
     return None if isinstance(outcome, Committed) else outcome.cause
 
 
-def _heard(on_delivery: Delivery) -> Delivery:
-    """Call back without a way for its error into the client, which would raise it out of any call, or none."""
+def _logging_errors(on_delivery: Delivery) -> Delivery:
+    """Log the errors of a callback: the client would raise them from an unrelated call, or drop them."""
 
-    def hear(error: KafkaError | None, message: Message) -> None:
+    def report(error: KafkaError | None, message: Message) -> None:
         try:
             on_delivery(error, message)
         except Exception:
             logger.exception("the delivery callback failed; the transaction goes on")
 
-    return hear
+    return report
 
 
 def _commit(producer: Producer, within: Within) -> None:
-    """Commit. Raises CommitRefused where it has to be aborted, and KafkaException where nobody knows how it ended."""
+    """Commit. Raises CommitRefused where it has to be aborted, and KafkaException where its end is unknown."""
     try:
         _end(producer.commit_transaction, within)
     except KafkaException as failure:

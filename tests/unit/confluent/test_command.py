@@ -63,7 +63,7 @@ def test_a_latched_group_has_no_obstacle() -> None:
 
 def test_an_empty_group_waits_for_members() -> None:
     """Nothing moves by itself."""
-    assert any("nobody is in the group" in obstacle for obstacle in overview().obstacles)
+    assert any("the group has no members" in obstacle for obstacle in overview().obstacles)
 
 
 def test_what_brokers_say_is_made_printable() -> None:

@@ -109,7 +109,7 @@ def test_a_known_error_that_is_fatal_here_takes_a_new_producer() -> None:
     assert action_for(Failure(named="INVALID_PRODUCER_ID_MAPPING", must_abort=True)) is ErrorAction.ABORT
     row = explain(Failure(named="INVALID_PRODUCER_ID_MAPPING", is_fatal=True))
     assert row.action is ErrorAction.REJOIN
-    assert row.reason.endswith("but the producer is done for")
+    assert row.reason.endswith("but the producer cannot be used any more")
 
 
 def test_a_timeout_that_failed_the_transaction_is_not_retried() -> None:
