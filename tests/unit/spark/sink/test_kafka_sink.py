@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from pyspark import cloudpickle
 from shards import commit_progress
 
 from featuregate_spark import ProgressLost
@@ -74,9 +75,10 @@ def test_a_later_batch_without_progress_is_refused(kafka: MockKafka) -> None:
 
 
 def test_a_sink_travels_without_the_state_of_its_process(kafka: MockKafka) -> None:
-    """On Spark Connect another process writes the batches."""
+    """On Spark Connect another process writes the batches. Spark pickles with cloudpickle."""
     sink = sink_on(kafka)
-    sink.batch(0, cores=3)
+    batch = sink.batch(0, cores=3)
     assert sink.__getstate__()["_partitions"] is None
-    assert repr(sink) == "<KafkaSink 'output' to output>"
-    assert pickle.loads(pickle.dumps(sink.batch(0, cores=3))) == sink.batch(0, cores=3)
+    sent = pickle.loads(cloudpickle.dumps(sink))
+    assert repr(sent) == repr(sink) == "<KafkaSink 'output' to output>"
+    assert sent.batch(0, cores=3) == batch == pickle.loads(cloudpickle.dumps(batch))
