@@ -109,6 +109,33 @@ def test_every_room_is_on_the_map() -> None:
     assert sorted(room for room in rooms if f"`{room}`" not in named) == []
 
 
+@pytest.mark.parametrize("page", ["explanation/rooms", "reference/names-inside"])
+def test_every_name_on_the_map_exists(page: str) -> None:
+    """A page that says where things are is wrong as soon as one of them moves."""
+    rooms = {module.name: module.ispkg for module in pkgutil.iter_modules(featuregate.__path__)}
+    text = (ROOT / f"docs/{page}.md").read_text()
+    named = {name for name in re.findall(r"`(\w+(?:\.\w+)+)", text) if rooms.get(name.partition(".")[0])}
+    assert named
+    assert sorted(name for name in named if not exists(f"featuregate.{name}")) == []
+
+
+def exists(name: str) -> bool:
+    """Return whether a dotted name leads to a module or to something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_every_module_of_the_sink_on_the_map_exists() -> None:
+    """The walk of a batch id goes through the rooms of the PySpark side."""
+    named = re.findall(r"`((?:pins|sink)\.\w+)`", (ROOT / "docs/explanation/rooms.md").read_text())
+    folder = ROOT / "integrations/featuregate_spark"
+    assert named
+    assert [name for name in named if not (folder / name.replace(".", "/")).with_suffix(".py").is_file()] == []
+
+
 @pytest.mark.parametrize(
     ("integration", "page"),
     [("featuregate_confluent", "producer-switch"), ("featuregate_librdkafka", "rooms"), ("featuregate_spark", "spark")],
