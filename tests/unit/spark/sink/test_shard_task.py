@@ -121,6 +121,39 @@ def test_a_task_waits_for_room_in_the_queue_of_the_producer() -> None:
         write_shard(impatient, iter([rows]), Clients(FakeConsumer, StuckProducer))
 
 
+class FailedProducer(FakeProducer):
+    """Reports a fatal error, whose cause only the abort names."""
+
+    cause = KafkaError._FENCED
+
+    def produce(self, *_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    def abort_transaction(self, _timeout: float) -> None:
+        raise KafkaException(KafkaError(self.cause))
+
+
+class DisconnectedProducer(FailedProducer):
+    """Cannot abort its transaction either."""
+
+    cause = KafkaError._TRANSPORT
+
+
+def test_an_abort_that_was_fenced_names_the_cause_of_a_fatal_error() -> None:
+    """The task then waits for the other attempt, and fails only if that never commits."""
+    shard = Shard(batch_on({}, timeout=0.1), 0)
+    with pytest.raises(WriteFailed, match=r"_FATAL.*: _FENCED.*, and the other attempt has not committed"):
+        write_shard(shard, iter([rows_of(shard, b"a")]), Clients(FakeConsumer, FailedProducer))
+
+
+def test_a_transaction_that_cannot_be_aborted_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka aborts it at its timeout; the task fails with the first error."""
+    shard = Shard(batch_on({}), 0)
+    with pytest.raises(WriteFailed, match=r"_FATAL"):
+        write_shard(shard, iter([rows_of(shard, b"a")]), Clients(FakeConsumer, DisconnectedProducer))
+    assert "the transaction was not aborted, and ends by its timeout: _TRANSPORT" in caplog.text
+
+
 def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> Iterator[pa.RecordBatch]:
     """Yield a row; then another attempt fences this one, and commits or does not."""
     yield rows_of(shard, b"a")
