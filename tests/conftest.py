@@ -70,6 +70,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             file, _, test = nodeid.partition("::")
             if file in STAND_ALONE:
                 return nodeid
+            if file.endswith("connect_live.py"):
+                return "Spark Connect"  # its server has one port for all
             release = re.search(r"\d+\.\d+\.\d+", test)
             return f"{file} {release.group() if release else ''}"
 
