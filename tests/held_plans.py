@@ -1,4 +1,4 @@
-"""Updates as they are sent, answers as they are compared, and a plan held to what a controller said."""
+"""Requests, comparable answers, and the comparison of a plan with a controller's answer."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ FOR_ALL = "The update failed for all features since the following feature had an
 
 
 class Said(NamedTuple):
-    """What a controller said of one update."""
+    """A controller's answer to one update."""
 
     code: int
     message: str
 
 
 def request_of(updates: tuple[Update, ...], *, dry_run: bool) -> UpdateFeaturesRequest:
-    """Make the request that `Admin` sends."""
+    """Return the request that `Admin` sends."""
     return _request(updates, TIMEOUT_MS, dry_run=dry_run)
 
 
 def answers_of(response: UpdateFeaturesResponse, updates: tuple[Update, ...]) -> dict[str, Said]:
-    """Say for each feature what became of it; where one refusal refuses all, it stands under the empty name."""
+    """Return the answer for each feature; a refusal of the whole request has the empty name."""
     if response.error_code:
         return {"": Said(response.error_code, (response.error_message or "").removeprefix(FOR_ALL))}
     told = {one.feature: Said(one.error_code, one.error_message or "") for one in response.results}
@@ -40,7 +40,7 @@ def answers_of(response: UpdateFeaturesResponse, updates: tuple[Update, ...]) ->
 
 
 def held_to(made: Plan, said: dict[str, Said], code: int = INVALID_UPDATE_VERSION, *, whole: bool = True) -> None:
-    """Hold the plan of a request to what a controller said: whatever is not unknown is so, word for word.
+    """Compare the plan of a request with a controller's answer. They agree word for word where the plan is known.
 
     Where the plan did not see the whole, controllers too, another node may be named than the plan names.
     """

@@ -1,4 +1,4 @@
-"""A client that asks exactly what a test says, in the version that it says, and shows what came back."""
+"""A client that sends exactly the requests of a test, in the given version, and returns the answers."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class RawClient:
 
 
 def tell(broker: FakeBroker, version: int = 4) -> ApiVersionsResponse:
-    """Ask one broker what it can do, on a new connection."""
+    """Send ApiVersions to one broker, on a new connection."""
     with RawClient(broker) as client:
         return client.ask(API_VERSIONS, version)
 
 
 def describe(broker: FakeBroker, version: int = 2, **request: Any) -> DescribeClusterResponse:
-    """Ask one broker which nodes there are, on a new connection."""
+    """Send DescribeCluster to one broker, on a new connection."""
     with RawClient(broker) as client:
         return client.ask(DescribeClusterRequest(**request), version)

@@ -1,4 +1,4 @@
-"""A cluster on the loopback interface of which a test says what it answers to UpdateFeatures, request by request."""
+"""A cluster on the loopback interface whose answers to UpdateFeatures the test decides, request by request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENCE = "silence"
 
 
 class ProbeResult(NamedTuple):
-    """One UpdateFeatures, and who was asked."""
+    """One UpdateFeatures request, and the node that received it."""
 
     node_id: int
     version: int
@@ -31,7 +31,7 @@ class ProbeResult(NamedTuple):
 
 
 class ScriptedNode:
-    """One node: what it tells can be changed at any time."""
+    """One node. A test can change what it reports at any time."""
 
     def __init__(self, cluster: ScriptedCluster, node_id: int, role: str) -> None:
         facts = release_facts(cluster.release)
@@ -81,7 +81,7 @@ class ScriptedNode:
 
 
 class ScriptedCluster:
-    """Nodes that start with what a release tells. ``says`` answers UpdateFeatures; by default it agrees and applies."""
+    """Nodes that report a release at first. ``says`` answers UpdateFeatures; by default it accepts and applies."""
 
     def __init__(self, nodes: int = 1, *, release: str = "4.2", role: str = "broker") -> None:
         self.release = release
@@ -112,13 +112,13 @@ class ScriptedCluster:
             node.api_ranges[UPDATE_FEATURES] = (lowest, highest)
 
     def apply(self, levels: Mapping[str, int]) -> None:
-        """Let every node show these levels."""
+        """Let every node report these levels."""
         for node in self.nodes.values():
             node.finalized |= levels
             node.epoch += 1
 
     def agree(self, request: UpdateFeaturesRequest, _: ScriptedNode) -> UpdateFeaturesResponse:
-        """Do as asked."""
+        """Accept and apply the updates."""
         if not request.validate_only:
             self.apply({update.feature: update.max_version_level for update in request.updates})
         return UpdateFeaturesResponse()

@@ -1,4 +1,4 @@
-"""What the fake brokers of a release tell is what a new cluster of that release tells."""
+"""Fake brokers of a release report what a new cluster of this release reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.live
 
 
 def told(view: fg.View) -> tuple[object, ...]:
-    """Pick out what the first broker said, and not when or where."""
+    """Return what the first broker reports, without time and address."""
     broker = view.brokers[0]
     return broker.api_ranges, broker.supported, broker.finalized, broker.epoch >= 0, broker.asked_version
 

@@ -1,4 +1,4 @@
-"""franz-go takes a served simulation for Kafka: what it sees and what it is told is the same as at a real cluster.
+"""franz-go gets the same answers from a simulated cluster over sockets as from a real one.
 
 The client shares no code with featuregate. It speaks through a small program, which is built where the machine has Go.
 """
@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SOURCE = Path(__file__).parent / "peers" / "franz"
 INSTALLED = "/usr/local/go/bin"
-"""Where Go's own installer puts it, on the path or not."""
+"""The folder of Go's installer, which need not be on the path."""
 BOUND = 20.0
 """Seconds for the levels to arrive at a broker, which takes milliseconds; the program gives up as late."""
 AT_ONCE = 50
@@ -70,7 +70,7 @@ SCRIPT = [
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the program; Go keeps its modules and what it compiled, so that the next time takes a second."""
+    """Build the program. Go caches modules and objects, so that the next build takes a second."""
     go = shutil.which("go") or shutil.which("go", path=INSTALLED)
     if go is None:
         pytest.skip("needs Go, and there is no `go` on the path")
@@ -104,7 +104,7 @@ def release_in(text: str) -> tuple[int, int]:
 
 @pytest.fixture
 def franz(program: Path) -> Callable[[str], Any]:
-    """Run the program at these brokers: one client, for many commands."""
+    """Run the program with these brokers: one client for many commands."""
 
     @contextmanager
     def running(bootstrap: str) -> Iterator[Client]:
@@ -128,7 +128,7 @@ def franz(program: Path) -> Callable[[str], Any]:
 
 
 def wanted_by(event: UpdateFeatures) -> dict[str, Any]:
-    """Say an operator's event in the words of the program, which speaks the newest version that the broker does."""
+    """Return the program's command for an operator's event."""
     return {
         "do": "update",
         "updates": [{"feature": name, "level": level} for name, level in event.levels.items()],
@@ -138,7 +138,7 @@ def wanted_by(event: UpdateFeatures) -> dict[str, Any]:
 
 
 def described(ask: Client, finalized: dict[str, int]) -> dict[str, dict[str, Any]]:
-    """Wait until all brokers answer, on new connections if need be, and tell these levels; return what each told."""
+    """Wait until all brokers answer with these levels, and return the answers."""
     expected = {name: [level, level] for name, level in finalized.items()}
     end = time.monotonic() + BOUND
     while True:
@@ -158,7 +158,7 @@ def what_does_not_move(brokers: dict[str, dict[str, Any]]) -> dict[str, dict[str
 def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
-    """Levels, ranges, the release that it takes a broker for, error codes and messages, update by update."""
+    """Levels, ranges, the guessed release, error codes and messages are equal, update by update."""
     simulated = simulated_kafka(KRaft("4.2", brokers=1, controllers=0, levels={"metadata.version": 21}))
     with (
         LocalKafka("4.2.0", nodes=1, release_version="3.9") as kafka,
@@ -200,7 +200,7 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
 def test_franz_go_updates_a_simulated_3_9_one_by_one(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
-    """It speaks version 1, in which each feature has a result of its own."""
+    """Version 1 has a result for each feature."""
     cluster = simulated_kafka(KRaft("3.9"))
     with franz(cluster.bootstrap) as ask:
         brokers = described(ask, {"metadata.version": 21})
@@ -217,7 +217,7 @@ def test_franz_go_updates_a_simulated_3_9_one_by_one(
 def test_franz_go_updates_a_simulated_cluster_with_zookeeper(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
-    """It speaks version 0, whose flag allows a downgrade, and follows the controller to another broker."""
+    """Version 0 has a flag for downgrades; the client follows the controller to another broker."""
     cluster = simulated_kafka(ZooKeeper("v1-v2"))
     with franz(cluster.bootstrap) as ask:
         brokers = ask()["brokers"]
@@ -237,7 +237,7 @@ def test_franz_go_updates_a_simulated_cluster_with_zookeeper(
 def test_franz_go_goes_along_with_a_simulated_rolling_upgrade(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
-    """One client all the way: it connects again to what was rolled, and sees who is down."""
+    """One client reconnects to rolled brokers, and notices brokers that are down."""
     cluster = simulated_kafka(KRaft("4.2", levels={"metadata.version": 25}))
     with franz(cluster.bootstrap) as ask:
         before = described(ask, dict(cluster.current.levels))
@@ -258,7 +258,7 @@ def test_franz_go_goes_along_with_a_simulated_rolling_upgrade(
 def test_franz_go_notices_that_a_simulated_4_4_was_rebuilt(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
-    """It names the cluster and the node that it expects (KIP-1242), is told better, and starts anew."""
+    """The client sends the expected cluster and node (KIP-1242), is refused, and reconnects."""
     cluster = simulated_kafka(KRaft("4.4"))
     with franz(cluster.bootstrap) as ask:
         told = described(ask, dict(cluster.current.levels))

@@ -31,7 +31,7 @@ BOUND = 60
 
 
 def brokers_seen(kafka: LocalKafka) -> set[int]:
-    """Ask with librdkafka, which knows nothing of us, as the user that the cluster was given."""
+    """Connect with librdkafka, as the user of the cluster."""
     client = AdminClient(kafka.client_config({"log_level": 0}))
     return set(client.list_topics(timeout=BOUND).brokers)
 
@@ -45,7 +45,7 @@ def top_metadata_version(kafka: LocalKafka, node_id: int) -> int:
 
 @pytest.fixture(scope="module")
 def three() -> Iterator[LocalKafka]:
-    """Three brokers of 4.2.0, with everything that security can ask for at the clients' listener."""
+    """Three brokers of 4.2.0, with all security options at the client listener."""
     options = {"security": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-256", "client_auth": True}
     with LocalKafka("4.2.0", nodes=3, **options) as kafka:
         yield kafka
@@ -57,7 +57,7 @@ def test_an_independent_client_reaches_every_broker(three):
 
 
 def test_a_wrong_password_is_refused(three):
-    """The listener does ask for one."""
+    """The listener requires a certificate."""
     errors: list[KafkaError] = []
     wrong = {"sasl.password": "wrong", "log_level": 0, "error_cb": errors.append}
     client = AdminClient(three.client_config(wrong))
@@ -68,7 +68,7 @@ def test_a_wrong_password_is_refused(three):
 
 
 def test_levels_are_finalized_and_lowered_again(three):
-    """Kafka's own tool does it, and discovery sees it."""
+    """Kafka's own tool finalizes the level, and discovery reads it."""
     three.downgrade({"transaction.version": 1})
     assert "transaction.version\t" in three.kafka_features("describe").stdout
     assert featuregate.discover(three.internal_bootstrap).level("transaction.version") == 1
@@ -78,7 +78,7 @@ def test_levels_are_finalized_and_lowered_again(three):
 
 
 def test_a_paused_broker_accepts_connections_and_says_nothing(three):
-    """It hangs as a broker on a dead disk would, and comes back."""
+    """A paused broker does not answer, and a resumed one does."""
     node = three.node(2)
     three.pause(2)
     assert three.node(2).state == "paused"
@@ -90,7 +90,7 @@ def test_a_paused_broker_accepts_connections_and_says_nothing(three):
 
 
 def test_a_killed_broker_comes_back_at_its_address(three):
-    """It is another process on the same data and ports."""
+    """The restarted node is another process with the same data and ports."""
     before = three.node(3)
     three.kill(3)
     assert three.node(3).state == "stopped"
@@ -102,7 +102,7 @@ def test_a_killed_broker_comes_back_at_its_address(three):
 
 
 def test_one_broker_is_rolled_to_another_release(three):
-    """It really runs the other release, and is back in the cluster."""
+    """The rolled node runs the other release, and is back in the cluster."""
     three.roll(1, "4.3.1")
     assert [three.node(node_id).version for node_id in three.nodes] == ["4.3.1", "4.2.0", "4.2.0"]
     assert (top_metadata_version(three, 1), top_metadata_version(three, 2)) == (30, 29)
@@ -110,7 +110,7 @@ def test_one_broker_is_rolled_to_another_release(three):
 
 
 def test_a_rebuilt_cluster_is_another_one_at_the_same_addresses(three):
-    """Same bootstrap list, other cluster id, the oldest release that was there."""
+    """The rebuilt cluster has the same addresses, another cluster id, and the oldest release."""
     cluster_id, bootstrap = three.cluster_id, three.bootstrap
     three.rebuild()
     assert three.bootstrap == bootstrap
@@ -128,14 +128,14 @@ def test_a_rebuilt_cluster_is_another_one_at_the_same_addresses(three):
     ids=lambda options: "-".join(str(value) for value in options.values()),
 )
 def test_every_way_in_is_open_to_its_client_config(options):
-    """An independent client gets in with what client_config() says."""
+    """An independent client can connect with client_config()."""
     with LocalKafka("3.9.2", **options) as kafka:
         assert brokers_seen(kafka) == {1}
         assert kafka.controllers == ((101,) if "controllers" in options else (1,))
 
 
 def test_a_cluster_with_zookeeper_is_rolled():
-    """From 2.4.1 to 2.8.2, by the protocol that both speak."""
+    """A broker is rolled from 2.4.1 to 2.8.2 with a common protocol."""
     with LocalKafka("2.4.1", nodes=2) as kafka:
         assert brokers_seen(kafka) == {1, 2}
         kafka.roll(1, "2.8.2")
@@ -146,13 +146,13 @@ def test_a_cluster_with_zookeeper_is_rolled():
 
 @pytest.mark.parametrize("version", ["0.11.0.3", "2.3.1"])
 def test_an_old_release_runs_on_a_java_that_is_newer(version):
-    """Each takes an artifact that its own closure has not: without it, neither gets as far as to listen."""
+    """Each needs an artifact that is not among its dependencies."""
     with LocalKafka(version) as kafka:
         assert brokers_seen(kafka) == {1}
 
 
 def test_a_start_that_fails_shows_what_kafka_said():
-    """The end of the log is in the error, and nothing is left running."""
+    """The error contains the end of the log, and no process is left."""
     children = set(psutil.Process().children(recursive=True))
     with pytest.raises(LocalKafkaError, match=r"(?s)node 1 ended with 1.*log\.cleaner\.threads"):
         LocalKafka("0.10.0.1", properties={"log.cleaner.threads": "none"}).open()
@@ -166,7 +166,7 @@ def test_a_format_that_fails_shows_what_the_tool_said():
 
 
 def test_close_leaves_nothing_behind():
-    """No process, no file, no port, and closing again does nothing."""
+    """No process, file or port is left, and a second close() does nothing."""
     children = set(psutil.Process().children(recursive=True))
     kafka = LocalKafka("0.10.0.1")
     with kafka:
@@ -196,7 +196,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_an_owner_that_is_killed_leaves_nothing_behind(how):
-    """Even SIGKILL, which no process can answer."""
+    """SIGKILL of the owner too ends the brokers."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with owner:
         assert owner.stdout is not None

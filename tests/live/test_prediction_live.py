@@ -1,4 +1,4 @@
-"""A plan and a simulated controller say what real controllers say, over made-up updates.
+"""A plan and a simulated controller give the answers of real controllers to random updates.
 
 Both apply :mod:`featuregate.admin.kraft_rules`; here real controllers decide. The updates follow from a seed,
 which stands in the header of the run (``--hypothesis-seed``) and in the name of a failure.
@@ -40,7 +40,7 @@ CONTROLLERS_ARE_LISTED_FROM = 15
 
 
 def made_up(rng: random.Random, levels: Mapping[str, int]) -> tuple[Update, ...]:
-    """Make up updates of one to three features, most of them by a step, in a direction that fits."""
+    """Return random updates of one to three features, mostly by one level."""
     return tuple(one_of(rng, name, levels.get(name, 0)) for name in rng.sample(sorted(set(NAMES)), rng.randint(1, 3)))
 
 
@@ -52,7 +52,7 @@ def one_of(rng: random.Random, name: str, current: int) -> Update:
 
 
 def poll(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
-    """Ask brokers and controllers, the latter where clients may; wait until they show what the simulated ones show."""
+    """Probe brokers, and controllers if clients may, until they report the simulated levels."""
     lists = cluster.levels["metadata.version"] >= CONTROLLERS_ARE_LISTED_FROM
     brokers = shown(lambda: fg.discover(kafka.client_config()), cluster.node_state(1).finalized)
     if not lists:
@@ -69,7 +69,7 @@ def shown(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
 
 @pytest.mark.parametrize("version", ["3.3.2", "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1"])
 def test_a_plan_and_the_simulator_say_what_a_real_controller_says(version: str, request: pytest.FixtureRequest) -> None:
-    """Decision, error code, words and the levels that come of it, request by request."""
+    """Decisions, error codes, messages and the resulting levels are equal, request by request."""
     rng = random.Random(f"{version} {request.config.option.hypothesis_seed}")
     with LocalKafka(version, nodes=1) as kafka:
         cluster = KRaft(version.rpartition(".")[0], brokers=1, controllers=0).create()

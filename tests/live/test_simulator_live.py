@@ -1,4 +1,4 @@
-"""The simulated controller says what a real one says, and Kafka's own tool takes a simulated cluster for a real one."""
+"""The simulated controller answers as a real one, and Kafka's own tool works with a simulated cluster."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ def controllers_levels_of(kafka: LocalKafka) -> dict[str, int]:
 
 
 def comes_to(found: Callable[[], object], expected: object) -> None:
-    """Wait until a broker has heard of it."""
+    """Wait until a broker has read the levels."""
     eventually(found, f"{expected}", met=lambda last: last == expected)
 
 
 def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> KRaftCluster:
-    """Ask a real controller and the simulated one, and hold the two to each other."""
+    """Send an update to a real and to the simulated controller, and compare the answers."""
     request = request_of(event)
     real = ask(kafka.bootstrap.split(",")[0], request, event.version, seconds=BOUND)
     happened = update_features(cluster, request, event.version)
@@ -145,7 +145,7 @@ def compare(kafka: LocalKafka, cluster: KRaftCluster, event: UpdateFeatures) -> 
 
 @pytest.mark.parametrize(("version", "events"), [("3.9.2", OLD), ("4.2.0", NEW)])
 def test_a_real_controller_says_the_same(version: str, events: list[UpdateFeatures]) -> None:
-    """Error codes, messages, results and the levels that come of it, update by update."""
+    """Error codes, messages, results and the resulting levels are equal, update by update."""
     release = version.rpartition(".")[0]
     with LocalKafka(version, nodes=1, release_version="3.9") as kafka:
         cluster = KRaft(release, brokers=1, controllers=0, levels={"metadata.version": 21}).create()
@@ -155,7 +155,7 @@ def test_a_real_controller_says_the_same(version: str, events: list[UpdateFeatur
 
 
 def test_what_3_9_wrote_of_kraft_version_means_nothing_to_4_2() -> None:
-    """A record says 1, the quorum is at 0, and the newer build tells what is."""
+    """The record has level 1, the quorum is at 0, and the newer build reports 0."""
     with LocalKafka("3.9.2", nodes=1) as kafka:
         cluster = compare(kafka, KRaft("3.9", brokers=1, controllers=0).create(), upgrade({"kraft.version": 1}))
         kafka.roll(1, "4.2.0")
@@ -166,7 +166,7 @@ def test_what_3_9_wrote_of_kraft_version_means_nothing_to_4_2() -> None:
 
 
 def active(kafka: LocalKafka) -> int:
-    """Ask a controller who is the active one, until it is one that runs: there may be an election."""
+    """Wait until a controller reports a running node as the active one."""
     where = kafka.controller_bootstrap.split(",")[0]
     running = {node_id for node_id in kafka.controllers if kafka.node(node_id).state == "running"}
     end = time.monotonic() + BOUND
@@ -180,7 +180,7 @@ def active(kafka: LocalKafka) -> int:
 
 
 def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> None:
-    """Nodes of both releases, one of them down: the same node is named; afterwards all is made."""
+    """With nodes of both releases and one down, both errors name the same node; later all updates are made."""
     updates = [upgrade({"metadata.version": 25}), upgrade({"group.version": 1}), upgrade({"metadata.version": 21})]
     with LocalKafka("3.9.2", nodes=3) as kafka:
         cluster = KRaft("3.9", brokers=3, controllers=0).create()
@@ -216,7 +216,7 @@ def test_a_real_upgrade_from_3_9_to_4_2_is_refused_for_the_same_reasons() -> Non
 
 
 def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
-    """Wait until brokers listen and are fenced as in the simulation."""
+    """Wait until brokers accept connections and are fenced as in the simulation."""
     there = kafka.bootstrap.split(",")[0]
     request = DescribeClusterRequest(include_fenced_brokers=True)
     comes_to(
@@ -227,7 +227,7 @@ def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
 
 
 def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
-    """It is fenced, and counts with what it once registered, until the level goes back; without a quorum all waits."""
+    """It is fenced, and its old registration counts until the level is lowered; without a quorum updates wait."""
     with LocalKafka("4.2.0", nodes=2, controllers=1, release_version="3.9", log_level="INFO") as kafka:
         there = kafka.bootstrap.split(",")[0]
         first = KRaft("4.2", brokers=2, controllers=1, levels={"metadata.version": 21}).create()
@@ -257,7 +257,7 @@ def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
 
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Give kafka-features of 4.3.1."""
+    """Return kafka-features of 4.3.1."""
     folder: Path = tmp_path_factory.mktemp("tools")
     write_logging(folder, "ERROR")
     recipe = recipe_for("4.3.1")
@@ -273,7 +273,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.C
 def test_kafka_features_describes_and_updates_a_simulated_cluster(
     tool: Callable[..., subprocess.CompletedProcess[str]], simulated_kafka: MakeSimulatedCluster
 ) -> None:
-    """Through the brokers and through the controllers: what it prints is what it prints of real ones."""
+    """The output is that for real brokers and controllers."""
     cluster = simulated_kafka(KRaft("4.2", levels={"metadata.version": 25}))
     brokers = ("--bootstrap-server", cluster.bootstrap)
     described = tool(*brokers, "describe").stdout.splitlines()

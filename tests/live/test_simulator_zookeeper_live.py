@@ -1,4 +1,4 @@
-"""The simulated controller with ZooKeeper says what a real one of 2.8 says, as far as 2.8 has anything to finalize."""
+"""The simulated controller with ZooKeeper answers as a real one of 2.8, which has no feature to finalize."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def asked(kafka: LocalKafka, feature: str, level: int, *, allow_downgrade: bool)
 
 
 def compare(kafka: LocalKafka, cluster: ZooKeeperCluster) -> None:
-    """Hold every update to what the simulated controller says, and the broker to what the simulated one tells."""
+    """Compare every answer and the broker's state with those of the simulation."""
     for feature, level, allow_downgrade in UPDATES:
         request = request_of(feature, level, allow_downgrade=allow_downgrade)
         said = update_features(cluster, request, 0).response
@@ -81,7 +81,7 @@ def restarted(kafka: LocalKafka, protocol: str) -> None:
 
 
 def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: LocalKafka) -> None:
-    """New cluster, downgrade and upgrade: the epoch is there, is not, and is a later one; and so are the answers."""
+    """In a new cluster, a downgrade and an upgrade, epochs and answers are those of the simulation."""
     cluster = START.create()
     compare(kafka, cluster)
     for protocol, build in (("2.6", "2.8-ibp-2.6"), ("2.8", "2.8")):
@@ -92,7 +92,7 @@ def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: Local
 
 
 def test_kip_584_a_plan_for_a_real_controller_with_zookeeper_says_what_it_says(kafka: LocalKafka) -> None:
-    """In its own words; a downgrade is sent with the flag of v0, and refused for what it is."""
+    """The messages are its own; a downgrade has the flag of v0."""
     admin = fg.Admin(kafka.bootstrap)
     for updates in (upgrade({"bogus": 1}), downgrade({"bogus": 2}), disable("bogus"), disable("bogus", unsafe=True)):
         with pytest.raises(UpdateRefused) as caught:
