@@ -92,30 +92,34 @@ class PinnedBatches:
         """Return the pin of a batch: the first that was written for it, now or before a crash (P4)."""
         began = time.monotonic()
         files = self._files_of(spark, batch_id)
-        pin, replayed = self._newest, True
-        if pin is None or pin.batch_id != batch_id:
-            found = files.read(_name(batch_id)) if pin is None or pin.batch_id > batch_id else None
-            replayed = found is not None
-            pin = _parsed(_name(batch_id), found) if found is not None else self._write(files, batch_id)
+        existing = self._existing(files, batch_id)
+        pin = existing or self._write(files, batch_id)
         if self._newest is None or pin.batch_id >= self._newest.batch_id:
             self._newest = pin
-        seconds = time.monotonic() - began
         self._emit(
             Pinned(
                 query_id=_query_id(spark),
                 batch_id=batch_id,
-                replayed=replayed,
+                replayed=existing is not None,
                 gates=pin.snapshot.opened,
                 held=pin.snapshot.held,
                 epoch=pin.snapshot.epoch,
-                seconds=seconds,
+                seconds=time.monotonic() - began,
             )
         )
         return pin
 
+    def _existing(self, files: WriteOnceFiles, batch_id: int) -> BatchPin | None:
+        """Return the pin of a batch that is replayed; None if the batch is new."""
+        newest = self._newest
+        if newest is not None and newest.batch_id <= batch_id:
+            return newest if newest.batch_id == batch_id else None
+        text = files.read(_name(batch_id))
+        return None if text is None else _parsed(_name(batch_id), text)
+
     def _write(self, files: WriteOnceFiles, batch_id: int) -> BatchPin:
-        seen = self._watch.observe()
-        pin = next_pin(self._newest, batch_id, seen.view, seen.gates, datetime.now(UTC).timestamp())
+        now = self._watch.observe()
+        pin = next_pin(self._newest, batch_id, now.view, now.gates, datetime.now(UTC).timestamp())
         return _parsed(_name(batch_id), files.write(_name(batch_id), pin.to_json()))
 
     def _files_of(self, spark: SparkSession, batch_id: int) -> WriteOnceFiles:
