@@ -194,6 +194,6 @@ def test_workers_without_featuregate_are_one_line(tmp_path: Path, kafka: LocalKa
             job = family.start(command(*arguments, workers=str(without_featuregate)), log=family.folder / "job.log")
             line = told_in_a_line(job)
         assert f"Spark's workers run '{without_featuregate}' (PYSPARK_PYTHON), which has no module 'featureg" in line
-        assert "set PYSPARK_PYTHON to a Python that has the same version and packages on each node" in line
+        assert "set PYSPARK_PYTHON to a Python with the version and packages of this driver" in line
     finally:
         family.close()
