@@ -46,19 +46,15 @@ HELP: Final = CommandHelp(
     "show and roll back the exactly-once model of a consumer group",
     """\
 Show in which exactly-once model (legacy, bridge, v2) the members of a consumer group commit, and what holds it back
-from v2; or take the group's latch back, so that its members may go down to a lower model. Needs the extra 'confluent'.\
-""",
-    """\
-examples:
-  featuregate group show --group orders --bootstrap-server localhost:9092
-  featuregate group show --group orders --latch-topic latches --bootstrap-server localhost:9092 --output json
-  featuregate group rollback --group orders --to bridge --dry-run --bootstrap-server localhost:9092
+from v2; or take the group's latch back, so that its members may go down to a lower model. Needs the extra 'confluent'.
 
-'featuregate group rollback --help' says what has to be done before.
-
-exit codes: 0 done, 1 refused and nothing changed, 2 the group or the brokers cannot be read, or not all is done,
-64 wrong usage\
-""",
+'featuregate group rollback --help' says what has to be done before.""",
+    (
+        "group show --group orders --bootstrap-server localhost:9092",
+        "group show --group orders --latch-topic latches --bootstrap-server localhost:9092 --output json",
+        "group rollback --group orders --to bridge --dry-run --bootstrap-server localhost:9092",
+    ),
+    "0 done, 1 refused and nothing changed, 2 the group or the brokers cannot be read, or not all done, 64 wrong usage",
 )
 
 _ROLLBACK: Final = """\

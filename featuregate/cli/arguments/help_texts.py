@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 __all__ = ["COMMANDS_HELP", "DESCRIPTION", "EPILOG", "CommandHelp"]
 
@@ -13,16 +13,23 @@ class CommandHelp(NamedTuple):
     summary: str
     """For the list of commands."""
     description: str
-    """The first paragraph of the command's own page."""
-    epilog: str
-    """Examples and exit codes."""
+    """The first paragraphs of the command's own page."""
+    examples: tuple[str, ...]
+    """Argument lists, without the name of the program."""
+    exit_codes: str
+
+    @property
+    def epilog(self) -> str:
+        """The examples and the exit codes."""
+        examples = "\n".join(f"  featuregate {example}" for example in self.examples)
+        return f"examples:\n{examples}\n\nexit codes: {self.exit_codes}"
 
 
-DESCRIPTION = """\
+DESCRIPTION: Final = """\
 Show what every broker of an Apache Kafka cluster can do, check requirements, and change finalized features.\
 """
 
-EPILOG = """\
+EPILOG: Final = """\
 examples:
   featuregate --bootstrap-server localhost:9092 describe
   featuregate matrix --bootstrap-server localhost:9092
@@ -42,75 +49,61 @@ exit codes:
 'featuregate COMMAND --help' explains each command.\
 """
 
-COMMANDS_HELP = {
+_AS_KAFKA_FEATURES: Final = "0 done, 1 any failure, as in kafka-features"
+
+COMMANDS_HELP: Final = {
     "describe": CommandHelp(
         "print the features as kafka-features does",
-        """\
-Print the supported and finalized features, exactly as kafka-features 4.3 prints them.
+        """Print the supported and finalized features, exactly as kafka-features 4.3 prints them.
 
 kafka-features asks one broker. This command asks all brokers: the supported range is the one that all brokers share, a
 feature that some broker lacks has no row, and levels and epoch are those of the broker with the highest epoch. Notes
-on standard error name the brokers that differ or do not answer.\
-""",
-        """\
-examples:
-  featuregate --bootstrap-server localhost:9092 describe
-  featuregate describe --bootstrap-server localhost:9092 --node-id 2
-  featuregate describe --bootstrap-controller localhost:9093 --style legacy
-  featuregate describe --bootstrap-server localhost:9092 --output json
-
-exit codes: 0 done, 1 any failure, as in kafka-features\
-""",
+on standard error name the brokers that differ or do not answer.""",
+        (
+            "--bootstrap-server localhost:9092 describe",
+            "describe --bootstrap-server localhost:9092 --node-id 2",
+            "describe --bootstrap-controller localhost:9093 --style legacy",
+            "describe --bootstrap-server localhost:9092 --output json",
+        ),
+        _AS_KAFKA_FEATURES,
     ),
     "matrix": CommandHelp(
         "compare the features and APIs of brokers",
-        """\
-Show the features of each broker, and the version ranges of the APIs in which brokers differ.
+        """Show the features of each broker, and the version ranges of the APIs in which brokers differ.
 
 Brokers with the same values share a column. '*' marks a row in which brokers differ, '-' a feature or API that a
-broker lacks. Brokers that do not answer follow below the table, each with the reason.\
-""",
-        """\
-examples:
-  featuregate matrix --bootstrap-server localhost:9092
-  featuregate matrix --bootstrap-server localhost:9092 --all --output json
-
-exit codes: 0 every known broker answered, 2 some or all did not, 64 wrong usage\
-""",
+broker lacks. Brokers that do not answer follow below the table, each with the reason.""",
+        (
+            "matrix --bootstrap-server localhost:9092",
+            "matrix --bootstrap-server localhost:9092 --all --output json",
+        ),
+        "0 every known broker answered, 2 some or all did not, 64 wrong usage",
     ),
     "check": CommandHelp(
         "check whether the cluster meets a requirement, and why",
-        """\
-Check whether the cluster meets a requirement, broker by broker.
+        """Check whether the cluster meets a requirement, broker by broker.
 
 A requirement is the name of a preset (see 'featuregate explain --list'), or a text: levels of features and versions
 of APIs, joined with & and |, in brackets where needed. An API requirement is unknown as soon as one broker does not
-answer.\
-""",
-        """\
-examples:
-  featuregate check kip447 --bootstrap-server localhost:9092
-  featuregate check "group.version>=1 & ConsumerGroupHeartbeat>=0" --bootstrap-server localhost:9092
-  featuregate check "transaction.version>=2" --bootstrap-server localhost:9092 --wait 600   # until the roll is done
-
-exit codes: 0 open, 1 closed, 2 unknown, 64 wrong usage\
-""",
+answer.""",
+        (
+            "check kip447 --bootstrap-server localhost:9092",
+            'check "group.version>=1 & ConsumerGroupHeartbeat>=0" --bootstrap-server localhost:9092',
+            'check "transaction.version>=2" --bootstrap-server localhost:9092 --wait 600   # until the roll is done',
+        ),
+        "0 open, 1 closed, 2 unknown, 64 wrong usage",
     ),
     "explain": CommandHelp(
         "explain what a preset requires, its sources, and what it does not prove",
-        """\
-Explain what a preset requires, its sources, and what it does not prove.
+        """Explain what a preset requires, its sources, and what it does not prove.
 
-With the options of a cluster, also check whether that cluster meets it.\
-""",
-        """\
-examples:
-  featuregate explain --list
-  featuregate explain kip848
-  featuregate explain kip848 --bootstrap-server localhost:9092
-
-exit codes: 0 explained, 64 no such preset; with a cluster those of check: 0 open, 1 closed, 2 unknown\
-""",
+With the options of a cluster, also check whether that cluster meets it.""",
+        (
+            "explain --list",
+            "explain kip848",
+            "explain kip848 --bootstrap-server localhost:9092",
+        ),
+        "0 explained, 64 no such preset; with a cluster those of check: 0 open, 1 closed, 2 unknown",
     ),
     "watch": CommandHelp(
         "print a line for each change, live",
@@ -118,33 +111,26 @@ exit codes: 0 explained, 64 no such preset; with a cluster those of check: 0 ope
 Poll the cluster, and print one line for each change: a broker stopped answering or came back with other software, a
 level rose or fell, a gate opened or closed. A higher epoch alone is not a change.
 
-Gates are live here: a gate is open only while the cluster proves its requirement.\
-""",
-        """\
-examples:
-  featuregate watch --bootstrap-server localhost:9092
-  featuregate watch --bootstrap-server localhost:9092 --gate eos=kip447 --gate "next=group.version>=1"
-  featuregate watch --bootstrap-server localhost:9092 --output json --for 60
-
-exit codes: 0 stopped by Ctrl-C or by --for, 2 no broker ever answered, 64 wrong usage\
-""",
+Gates are live here: a gate is open only while the cluster proves its requirement.""",
+        (
+            "watch --bootstrap-server localhost:9092",
+            'watch --bootstrap-server localhost:9092 --gate eos=kip447 --gate "next=group.version>=1"',
+            "watch --bootstrap-server localhost:9092 --output json --for 60",
+        ),
+        "0 stopped by Ctrl-C or by --for, 2 no broker ever answered, 64 wrong usage",
     ),
     "doctor": CommandHelp(
         "find what is wrong with a cluster or a configuration",
-        """\
-Find what is wrong in the configuration, with the connection to each bootstrap address (name, port, TLS,
+        """Find what is wrong in the configuration, with the connection to each bootstrap address (name, port, TLS,
 authentication, kind of listener), and in the cluster (brokers that do not answer, mixed releases, features that are
 finalized below what all brokers support, an epoch that does not rise).
 
-The brokers are asked twice, two seconds apart, to see whether the epoch rises.\
-""",
-        """\
-examples:
-  featuregate doctor --bootstrap-server localhost:9092
-  featuregate doctor --command-config client.properties --bootstrap-server kafka.example.com:9093 --output json
-
-exit codes: 0 nothing is wrong (there may be notes), 1 at least one error, 2 at least one warning, 64 wrong usage\
-""",
+The brokers are asked twice, two seconds apart, to see whether the epoch rises.""",
+        (
+            "doctor --bootstrap-server localhost:9092",
+            "doctor --command-config client.properties --bootstrap-server kafka.example.com:9093 --output json",
+        ),
+        "0 nothing is wrong (there may be notes), 1 at least one error, 2 at least one warning, 64 wrong usage",
     ),
     "plan": CommandHelp(
         "predict what an update of features would do; changes nothing",
@@ -154,18 +140,15 @@ own words: which levels every registered broker supports, which levels in betwee
 depends on. Show also which presets the update opens and closes, and which apps with a latched gate it affects: name
 such apps by --latches, the folder of their FileLatchStore, or by --gate.
 
-A plan needs no right on the cluster. It is a prediction; 'upgrade --dry-run' asks the controller itself.\
-""",
-        """\
-examples:
-  featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092
-  featuregate plan downgrade --feature metadata.version=27 --bootstrap-server localhost:9092
-  featuregate plan disable --feature group.version --latches /var/lib/app --bootstrap-server localhost:9092
-  featuregate plan disable --feature group.version --gate next=kip848 --bootstrap-server localhost:9092
-  featuregate plan upgrade --release-version 4.2 --bootstrap-server localhost:9092 --controllers localhost:9093
-
-exit codes: 0 it would be accepted, 1 refused, or a named app would be affected, 2 unknown, 64 wrong usage\
-""",
+A plan needs no right on the cluster. It is a prediction; 'upgrade --dry-run' asks the controller itself.""",
+        (
+            "plan upgrade --release-version 4.2 --bootstrap-server localhost:9092",
+            "plan downgrade --feature metadata.version=27 --bootstrap-server localhost:9092",
+            "plan disable --feature group.version --latches /var/lib/app --bootstrap-server localhost:9092",
+            "plan disable --feature group.version --gate next=kip848 --bootstrap-server localhost:9092",
+            "plan upgrade --release-version 4.2 --bootstrap-server localhost:9092 --controllers localhost:9093",
+        ),
+        "0 it would be accepted, 1 refused, or a named app would be affected, 2 unknown, 64 wrong usage",
     ),
     "upgrade": CommandHelp(
         "raise finalized levels, as kafka-features does",
@@ -173,46 +156,36 @@ exit codes: 0 it would be accepted, 1 refused, or a named app would be affected,
 Raise finalized levels: the levels that --feature names, or all levels of a release. Needs ALTER on the cluster.
 
 From Kafka 4.0 on, one refused feature fails the whole request; before 4.0 the controller decides feature by feature.
-The output is that of kafka-features.\
-""",
-        """\
-examples:
-  featuregate --bootstrap-server localhost:9092 upgrade --release-version 4.2 --dry-run
-  featuregate --bootstrap-server localhost:9092 upgrade --release-version 4.2 --wait 30
-  featuregate --bootstrap-server localhost:9092 upgrade --feature group.version=1 --feature transaction.version=2
-  featuregate upgrade --feature share.version=1 --bootstrap-server localhost:9092 --output json
-
-exit codes: 0 done, 1 any failure, as in kafka-features\
-""",
+The output is that of kafka-features.""",
+        (
+            "--bootstrap-server localhost:9092 upgrade --release-version 4.2 --dry-run",
+            "--bootstrap-server localhost:9092 upgrade --release-version 4.2 --wait 30",
+            "--bootstrap-server localhost:9092 upgrade --feature group.version=1 --feature transaction.version=2",
+            "upgrade --feature share.version=1 --bootstrap-server localhost:9092 --output json",
+        ),
+        _AS_KAFKA_FEATURES,
     ),
     "downgrade": CommandHelp(
         "lower finalized levels, as kafka-features does",
-        """\
-Lower finalized levels. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.
+        """Lower finalized levels. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.
 
 metadata.version goes down only if no level in between changed the metadata. --unsafe does not help, because no release
-of Kafka carries out an unsafe downgrade of metadata.version.\
-""",
-        """\
-examples:
-  featuregate --bootstrap-server localhost:9092 downgrade --feature metadata.version=27 --dry-run
-  featuregate --bootstrap-server localhost:9092 downgrade --feature transaction.version=1 --yes --wait 30
-
-exit codes: 0 done, 1 any failure, as in kafka-features\
-""",
+of Kafka carries out an unsafe downgrade of metadata.version.""",
+        (
+            "--bootstrap-server localhost:9092 downgrade --feature metadata.version=27 --dry-run",
+            "--bootstrap-server localhost:9092 downgrade --feature transaction.version=1 --yes --wait 30",
+        ),
+        _AS_KAFKA_FEATURES,
     ),
     "disable": CommandHelp(
         "lower features to 0, as kafka-features does",
         """\
-Lower features to level 0. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.\
-""",
-        """\
-examples:
-  featuregate --bootstrap-server localhost:9092 disable --feature share.version --dry-run
-  featuregate --bootstrap-server localhost:9092 disable --feature share.version --yes
-
-exit codes: 0 done, 1 any failure, as in kafka-features\
-""",
+Lower features to level 0. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.""",
+        (
+            "--bootstrap-server localhost:9092 disable --feature share.version --dry-run",
+            "--bootstrap-server localhost:9092 disable --feature share.version --yes",
+        ),
+        _AS_KAFKA_FEATURES,
     ),
     "upgrade-all": CommandHelp(
         "raise every feature to a release: KIP-584's verb for upgrade --release-version",
@@ -220,71 +193,52 @@ exit codes: 0 done, 1 any failure, as in kafka-features\
 Raise every feature to the levels of a release: by default the newest release that every answering broker can run, with
 ZooKeeper the highest level that every broker can run.
 This is 'upgrade --release-version VERSION' with the name and the output of KIP-584. The request holds only the features
-that change; lines on standard error name the others, and why they are left out.\
-""",
-        """\
-examples:
-  featuregate --bootstrap-server localhost:9092 upgrade-all --dry-run
-  featuregate --bootstrap-server localhost:9092 upgrade-all --release-version 4.2 --wait 30
-
-exit codes: 0 done, 1 any failure\
-""",
+that change; lines on standard error name the others, and why they are left out.""",
+        (
+            "--bootstrap-server localhost:9092 upgrade-all --dry-run",
+            "--bootstrap-server localhost:9092 upgrade-all --release-version 4.2 --wait 30",
+        ),
+        "0 done, 1 any failure",
     ),
     "downgrade-all": CommandHelp(
         "lower every feature to a release: KIP-584's verb for downgrade --release-version",
         """\
 Lower every feature to the levels of a release. This is 'downgrade --release-version VERSION' with the name and the
 output of KIP-584. The request leaves out features that are lower already, and kraft.version, which never goes down.
-On a terminal the command shows the plan and asks first.\
-""",
-        """\
-examples:
-  featuregate --bootstrap-server localhost:9092 downgrade-all --release-version 4.1 --dry-run
-
-exit codes: 0 done, 1 any failure\
-""",
+On a terminal the command shows the plan and asks first.""",
+        ("--bootstrap-server localhost:9092 downgrade-all --release-version 4.1 --dry-run",),
+        "0 done, 1 any failure",
     ),
     "version-mapping": CommandHelp(
         "print the level of each feature at a release, as kafka-features does",
-        """\
-Print the level of each feature at a release or a metadata.version. No cluster is asked.
+        """Print the level of each feature at a release or a metadata.version. No cluster is asked.
 
-Releases that are newer than kafka-features 4.3 come from featuregate's own table.\
-""",
-        """\
-examples:
-  featuregate version-mapping
-  featuregate version-mapping --release-version 4.2
-  featuregate version-mapping --release-version 4.4 --output json
-
-exit codes: 0 done, 1 any failure, as in kafka-features\
-""",
+Releases that are newer than kafka-features 4.3 come from featuregate's own table.""",
+        (
+            "version-mapping",
+            "version-mapping --release-version 4.2",
+            "version-mapping --release-version 4.4 --output json",
+        ),
+        _AS_KAFKA_FEATURES,
     ),
     "feature-dependencies": CommandHelp(
         "print which levels a level depends on, as kafka-features does",
-        """\
-Print the levels of other features that the controller requires first. No cluster is asked.\
-""",
-        """\
-examples:
-  featuregate feature-dependencies --feature eligible.leader.replicas.version=1
-  featuregate feature-dependencies --feature group.version=1 --feature metadata.version=29
-
-exit codes: 0 done, 1 any failure, as in kafka-features\
-""",
+        """Print the levels of other features that the controller requires first. No cluster is asked.""",
+        (
+            "feature-dependencies --feature eligible.leader.replicas.version=1",
+            "feature-dependencies --feature group.version=1 --feature metadata.version=29",
+        ),
+        _AS_KAFKA_FEATURES,
     ),
     "completion": CommandHelp(
         "print a completion script for your shell",
-        """\
-Print a script that completes the options of featuregate in your shell. Needs the extra 'cli'.\
-""",
-        """\
-examples:
-  featuregate completion bash > ~/.local/share/bash-completion/completions/featuregate
-  featuregate completion zsh > ~/.zfunc/_featuregate
-  featuregate completion tcsh > ~/.featuregate.completion.csh
-
-exit codes: 0 printed, 64 the extra is missing or the shell is unknown\
-""",
+        """Print a script that completes the options of featuregate in your shell. Needs the extra 'cli'.""",
+        (
+            "completion bash > ~/.local/share/bash-completion/completions/featuregate",
+            "completion zsh > ~/.zfunc/_featuregate",
+            "completion tcsh > ~/.featuregate.completion.csh",
+        ),
+        "0 printed, 64 the extra is missing or the shell is unknown",
     ),
 }
+"""By name, in the order of ``--help``."""

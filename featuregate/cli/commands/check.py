@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.cli.cluster import discover_view, excluded_apis
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import printable
-from featuregate.cli.requirement_text import requirement_of
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, Reason, evaluate
+from featuregate.requirements import parse, presets
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate.gating.decisions import Verdict
     from featuregate.requirements import Requirement
 
-__all__ = ["decide", "exit_code", "run", "to_json", "to_text"]
+__all__ = ["decide", "exit_code", "requirement_of", "run", "to_json", "to_text"]
 
 RETRY_SECONDS: Final = 1.0
 """Between two decisions, with ``--wait``."""
@@ -39,6 +39,12 @@ def run(args: argparse.Namespace) -> int:
         decision = decide(args, requirement)
     print(json.dumps(to_json(decision), indent=2) if args.output == "json" else to_text(decision))
     return exit_code(decision)
+
+
+def requirement_of(text: str) -> Requirement:
+    """Return the preset with this name, or parse the text. Raises `RequirementError`."""
+    preset = presets.by_name(text.strip())
+    return parse(text) if preset is None else preset
 
 
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from featuregate.admin.plans import UnreadLatch, latched_in, plan
 from featuregate.cli.cluster import discover_controllers, discover_view
 from featuregate.cli.commands.change import options_of, request_of
+from featuregate.cli.commands.check import requirement_of
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
-from featuregate.cli.requirement_text import requirement_of
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError

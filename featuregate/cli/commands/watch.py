@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
 from featuregate.cli.cluster import configuration, silence_log
+from featuregate.cli.commands.check import requirement_of
 from featuregate.cli.exit_codes import OK, UNKNOWN, CommandError
 from featuregate.cli.output import print_message, printable
-from featuregate.cli.requirement_text import requirement_of
 from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer

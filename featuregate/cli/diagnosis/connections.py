@@ -153,30 +153,21 @@ class _Diagnosis(NamedTuple):
     code: str
     problem: str
     advice: str
+    """Empty for the advice of the failure itself."""
 
 
-class _Rule(NamedTuple):
-    """The diagnosis of one kind of failure; the first rule that matches applies."""
-
-    kind: type[FeatureGateError]
-    where: str
-    """A part of the failure's stage or key; empty matches any."""
-    diagnosis: _Diagnosis
-    """Empty advice stands for the advice of the failure itself."""
-
-
-_RULES: Final = (
-    _Rule(
+_DIAGNOSES: Final = (
+    (
         ConnectFailed,
         "resolving",
         _Diagnosis("unresolvable", "The name does not resolve on this machine.", "check the spelling, and DNS"),
     ),
-    _Rule(
+    (
         ConnectFailed,
         "",
         _Diagnosis("refused", "The connection is refused.", "check the port, and whether the broker is running"),
     ),
-    _Rule(
+    (
         TimedOut,
         "waiting for",
         _Diagnosis(
@@ -185,7 +176,7 @@ _RULES: Final = (
             "check whether the broker hangs, and whether the port is that of a Kafka listener",
         ),
     ),
-    _Rule(
+    (
         TimedOut,
         "finding",  # this bound covers all stages, so the cause may be either of the other two
         _Diagnosis(
@@ -194,41 +185,34 @@ _RULES: Final = (
             "set a longer --timeout to see the cause; check for a firewall, and whether the broker hangs",
         ),
     ),
-    _Rule(
-        TimedOut,
-        "",
-        _Diagnosis("unreachable", "The connection timed out.", "check the host, and for a firewall"),
-    ),
-    _Rule(TlsFailed, "", _Diagnosis("tls", "The TLS handshake fails.", "")),
-    _Rule(
+    (TimedOut, "", _Diagnosis("unreachable", "The connection timed out.", "check the host, and for a firewall")),
+    (TlsFailed, "", _Diagnosis("tls", "The TLS handshake fails.", "")),
+    (
         AuthenticationFailed,
         "",
         _Diagnosis(
-            "authentication",
-            "Authentication fails.",
-            "check sasl.mechanism, the user name and the password or token",
+            "authentication", "Authentication fails.", "check sasl.mechanism, the user name and the password or token"
         ),
     ),
-    _Rule(
-        ConfigError, "bootstrap.", _Diagnosis("wrong-endpoint", "The node is of another kind than the option says.", "")
-    ),
-    _Rule(ConfigError, "", _Diagnosis("configuration", "A property is not valid.", "")),
-    _Rule(
+    (ConfigError, "bootstrap.", _Diagnosis("wrong-endpoint", "The node is not of the kind that the option names.", "")),
+    (ConfigError, "", _Diagnosis("configuration", "A property is not valid.", "")),
+    (
         RemoteWireError,
         "",
-        _Diagnosis("not-kafka", "The listener does not speak Kafka's protocol.", "check host and port"),
+        _Diagnosis("not-kafka", "The listener does not speak Kafka's protocol.", "check the address"),
     ),
-    _Rule(
+    (
         ConnectionLost,
         "",
         _Diagnosis("cut", "The broker closes the connection before it answers.", "check the broker's log"),
     ),
-    _Rule(
+    (
         FeatureGateError,
         "",
         _Diagnosis("refused-by-broker", "The broker refuses the request.", "check its log; it may be starting"),
     ),
 )
+"""By kind of failure and a part of its stage or key; the first match applies."""
 
 
 def _failure_finding(
@@ -272,7 +256,7 @@ def _protocol_mismatch(listener: Listener, settings: Settings) -> _Diagnosis | N
 
 def _diagnosis(failure: FeatureGateError) -> _Diagnosis:
     where = str(getattr(failure, "stage", getattr(failure, "key", "")))
-    diagnosis = next(rule.diagnosis for rule in _RULES if isinstance(failure, rule.kind) and rule.where in where)
+    diagnosis = next(found for kind, part, found in _DIAGNOSES if isinstance(failure, kind) and part in where)
     if diagnosis.advice:
         return diagnosis
     # The errors of net and config read "what is wrong: what to do".

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MODULE = """
 from featuregate.cli.plugin import CommandHelp
 
-HELP = CommandHelp("greet somebody", "Greet somebody.", "exit codes: 7 always")
+HELP = CommandHelp("greet somebody", "Greet somebody.", (), "7 always")
 
 
 def add_options(parser):
