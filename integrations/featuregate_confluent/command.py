@@ -208,7 +208,7 @@ def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, A
 
 
 def _clients_config(args: argparse.Namespace) -> dict[str, Any]:
-    from featuregate_librdkafka.connection import librdkafka_properties  # noqa: PLC0415 - an extra
+    from featuregate_librdkafka.core_settings import librdkafka_properties  # noqa: PLC0415 - an extra
 
     return librdkafka_properties(Settings.parse(configuration(args)))
 

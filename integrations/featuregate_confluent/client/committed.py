@@ -10,9 +10,10 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.pending import TRANSIENT_ERRORS, GroupUnreadable, PendingAnswer
+from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch import marks
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

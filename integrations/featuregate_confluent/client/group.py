@@ -16,13 +16,13 @@ from featuregate_confluent.client import clients
 from featuregate_confluent.client.committed import OffsetsReader, read_all
 from featuregate_confluent.client.patterns import matcher
 from featuregate_confluent.client.pending import (
-    TRANSIENT_ERRORS,
     UNBOUNDED_SECONDS,
     GroupUnreadable,
     PendingAnswer,
     ask_until_answered,
 )
 from featuregate_confluent.latch.protocol import Member
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

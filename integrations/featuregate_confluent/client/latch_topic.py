@@ -19,11 +19,11 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicC
 from confluent_kafka.admin import RESOURCE_TOPIC, ConfigResource  # type: ignore[attr-defined]  # not re-exported
 
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.pending import TRANSIENT_ERRORS
 from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

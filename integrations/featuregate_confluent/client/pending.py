@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from featuregate_confluent.errors import SwitchError
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["TRANSIENT_ERRORS", "UNBOUNDED_SECONDS", "GroupUnreadable", "PendingAnswer", "ask_until_answered"]
+__all__ = ["UNBOUNDED_SECONDS", "GroupUnreadable", "PendingAnswer", "ask_until_answered"]
 
 T = TypeVar("T")
 
@@ -28,21 +29,6 @@ The bound of the caller applies instead. Where librdkafka gives up such a reques
 finds the coordinator later, it aborts the process:
 ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed``.
 """
-TRANSIENT_ERRORS: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._WAIT_COORD,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.STALE_MEMBER_EPOCH,
-    }
-)
-"""Errors that pass while the group moves to another coordinator, or a transaction ends."""
 
 
 class GroupUnreadable(SwitchError):

@@ -17,7 +17,6 @@ from featuregate_confluent.client import clients
 from featuregate_confluent.client.committed import OffsetsReader, named
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.pending import (
-    TRANSIENT_ERRORS,
     UNBOUNDED_SECONDS,
     GroupUnreadable,
     PendingAnswer,
@@ -26,6 +25,7 @@ from featuregate_confluent.client.pending import (
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from confluent_kafka import KafkaException
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.producing.offsets import words
+from featuregate_librdkafka.error_codes import is_fenced
 
-__all__ = ["Committed", "Lost", "Outcome", "RolledBack", "is_fenced", "lost_by"]
-
-_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+__all__ = ["Committed", "Lost", "Outcome", "RolledBack", "lost_by", "was_fenced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,8 @@ def lost_by(failure: KafkaException, *, fatal: bool = False) -> Lost:
     return Lost(why=words(error), cause=failure, fenced=is_fenced(failure), fatal=fatal)
 
 
-def is_fenced(cause: BaseException | None) -> bool:
+def was_fenced(cause: BaseException | None) -> bool:
     """Say whether the Kafka error behind an exception means that the producer was fenced."""
     while cause is not None and not isinstance(cause, KafkaException):
         cause = cause.__cause__
-    return cause is not None and cause.args[0].name() in _FENCED
+    return cause is not None and is_fenced(cause)

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchError, SwitchFatal
 from featuregate_confluent.producing.offsets import GRACE_SECONDS, SEND_SECONDS, STOOD_STILL, send_offsets, words
-from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, is_fenced, lost_by
+from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by, was_fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -230,7 +230,7 @@ class Transaction:
         action = action_for(failure.args[0])
         why = f"a record for topic {topic!r} was not taken: {words(failure.args[0])}"
         if action is ErrorAction.REJOIN:
-            self._raise(Lost(why=why, cause=failure, fenced=is_fenced(failure)))
+            self._raise(Lost(why=why, cause=failure, fenced=was_fenced(failure)))
         self._abort(RolledBack(why=why, cause=failure, fatal=action is ErrorAction.FATAL))
 
     def commit(self) -> None:
@@ -312,7 +312,7 @@ class Transaction:
             _commit(self.producer, within)
         except CommitRefused as refused:
             if refused.action is ErrorAction.REJOIN:
-                return Lost(why=refused.why, cause=refused, fenced=is_fenced(refused))
+                return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused))
             fatal = refused.action is ErrorAction.FATAL
             return self._roll_back(RolledBack(why=refused.why, cause=refused, fatal=fatal), within)
         except KafkaException as failure:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import ConfigError
+from featuregate_librdkafka.connection import connection_properties
 from featuregate_spark.sink.shards import MAX_METADATA, Batch, Sharding
 
 if TYPE_CHECKING:
@@ -15,20 +16,6 @@ __all__ = ["SinkOptions"]
 
 _OWN: Final = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
 """Properties that the sink sets itself."""
-
-_CONNECTION: Final = (
-    "bootstrap.",
-    "broker.",
-    "client.",
-    "enable.ssl.",
-    "metadata.",
-    "oauth",
-    "sasl.",
-    "security.",
-    "socket.",
-    "ssl.",
-)
-"""Prefixes of the properties that every client needs to reach the cluster as the same user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +62,7 @@ class SinkOptions:
     @property
     def connection(self) -> dict[str, Any]:
         """The properties that any client needs to reach the same brokers as the same user."""
-        return {name: value for name, value in self.producer.items() if name.startswith(_CONNECTION)}
+        return connection_properties(self.producer)
 
     def shards_of(self, partitions: int, cores: int) -> int:
         """Return the number of shards that are wanted; by default one for each core.

@@ -6,8 +6,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import Progress
 
@@ -25,7 +26,6 @@ __all__ = [
     "Clients",
     "ProgressReader",
     "ProgressUnavailable",
-    "description_of",
     "partitions_of",
 ]
 
@@ -36,20 +36,6 @@ QUICK_READ_SECONDS: Final = 2.0
 """For a read that an open transaction may hold up, before the transaction is fenced."""
 QUIET: Final = {"log_level": 3}
 _REQUEST_SECONDS: Final = 5.0
-_TRANSIENT: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._WAIT_COORD,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.REQUEST_TIMED_OUT,
-    }
-)
-"""Errors that pass while the group moves to another coordinator, or a transaction ends."""
 
 
 class Clients(NamedTuple):
@@ -142,7 +128,7 @@ class ProgressReader:
                 found: list[TopicPartition] = self._consumer.committed(wanted, timeout=timeout)
             except KafkaException as failure:
                 text = f"the progress of query {self._batch.query!r} cannot be read: {description_of(failure)}"
-                if failure.args[0].code() not in _TRANSIENT:
+                if failure.args[0].code() not in TRANSIENT_ERRORS:
                     raise WriteFailed(text) from failure
                 if time.monotonic() > deadline:
                     raise ProgressUnavailable(text) from failure
@@ -171,9 +157,3 @@ def partitions_of(connection: Mapping[str, Any], topic: str, timeout: float, cli
     if found.error is not None or not found.partitions:
         raise WriteFailed(f"topic {topic!r} cannot be written: {found.error.str() if found.error else 'no partitions'}")
     return len(found.partitions)
-
-
-def description_of(failure: KafkaException) -> str:
-    """Return the name and the text of the client's error."""
-    error: KafkaError = failure.args[0]
-    return f"{error.name()}: {error.str()}"

@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from featuregate_librdkafka.calls import call_within
 from featuregate_librdkafka.closing import close_producer
+from featuregate_librdkafka.error_codes import description_of, is_fenced
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
-from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUIET, Clients, description_of
+from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUIET, Clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,6 @@ _log = logging.getLogger("featuregate.spark.sink")
 
 _QUEUE_FULL_SECONDS: Final = 0.01
 _CLOSE_SECONDS: Final = 3.0
-_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Librdkafka's default."""
@@ -141,7 +141,7 @@ class ShardProducer:
             try:
                 self._producer.abort_transaction(self._shard.batch.timeout)
             except KafkaException as failure:
-                if failure.args[0].name() in _FENCED and isinstance(error, WriteFailed):
+                if is_fenced(failure) and isinstance(error, WriteFailed):
                     error = ProducerFenced(f"{error}: {description_of(failure)}")
                 else:
                     _log.warning(
@@ -197,5 +197,5 @@ class ShardProducer:
                 return
 
     def _fail(self, what: str, failure: KafkaException) -> NoReturn:
-        kind = ProducerFenced if failure.args[0].name() in _FENCED else WriteFailed
+        kind = ProducerFenced if is_fenced(failure) else WriteFailed
         raise kind(f"{self._shard}: {what}: {description_of(failure)}") from failure

@@ -10,7 +10,7 @@ import trustme
 from featuregate.config import Settings
 from featuregate.errors import ConfigError
 from featuregate_confluent.client import clients
-from featuregate_librdkafka.connection import librdkafka_properties
+from featuregate_librdkafka.core_settings import librdkafka_properties
 
 if TYPE_CHECKING:
     from pathlib import Path

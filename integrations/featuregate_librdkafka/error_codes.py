@@ -1,0 +1,41 @@
+"""Kafka errors that clients meet in any integration: which pass, which mean fenced, and how an error is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
+
+__all__ = ["TRANSIENT_ERRORS", "description_of", "is_fenced"]
+
+TRANSIENT_ERRORS: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+"""Errors that pass while a group moves to another coordinator, or while a transaction ends."""
+
+_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+
+
+def is_fenced(failure: KafkaException) -> bool:
+    """Say whether another producer has taken the transactional id, or the transaction has timed out."""
+    return failure.args[0].name() in _FENCED
+
+
+def description_of(failure: KafkaException) -> str:
+    """Return an error's name and the text of the client."""
+    error: KafkaError = failure.args[0]
+    return f"{error.name()}: {error.str()}"
