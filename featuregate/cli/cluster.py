@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featuregate.blocking import run_blocking
 from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.config import KEYS, Settings
 from featuregate.config.properties import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
-from featuregate.sources.one_node import NoSuchNode, OneNodeSource
 
 if TYPE_CHECKING:
     from featuregate.requirements import ExcludedApis
@@ -110,8 +109,10 @@ def discover_node(args: argparse.Namespace, node_id: int) -> View:
     settings = settings_of(args)
     if settings.broker_list == "bootstrap":
         raise CommandError("argument --node-id: not allowed with --broker-list bootstrap, which has no node ids")
+    from featuregate.sources.one_node import NoSuchNode, OneNodeSource  # noqa: PLC0415 - sockets, which --help never needs
+
     try:
-        return asyncio.run(OneNodeSource(settings, node_id).fetch()).merge()
+        return run_blocking(OneNodeSource(settings, node_id).fetch).merge()
     except NoSuchNode as error:
         raise CommandError(str(error)) from error
 

@@ -8,26 +8,9 @@ import shlex
 import pytest
 
 from featuregate.cli.arguments import help_texts
+from featuregate.cli.arguments.commands import COMMANDS
 from featuregate.cli.arguments.parser import all_plugins, build_parser, parse_arguments
 from featuregate.cli.exit_codes import CommandError
-
-COMMANDS = (
-    "describe",
-    "matrix",
-    "check",
-    "explain",
-    "watch",
-    "doctor",
-    "plan",
-    "upgrade",
-    "downgrade",
-    "disable",
-    "upgrade-all",
-    "downgrade-all",
-    "version-mapping",
-    "feature-dependencies",
-    "completion",
-)
 
 
 def problem(*argv: str) -> CommandError:

@@ -13,6 +13,7 @@ from featuregate.errors import (
     ConfigError,
     ConnectFailed,
     ConnectionLost,
+    FeatureGateError,
     RemoteWireError,
     TimedOut,
     TlsFailed,
@@ -63,49 +64,38 @@ def test_each_failure_has_a_code(failure, code: str) -> None:
     assert finding.advice
 
 
-def test_a_timeout_of_the_whole_probe_is_no_proof_of_a_firewall() -> None:
-    """The connection may exist: the stage is unknown."""
-    failure = TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out")
-    finding = about(BootstrapProbe(address=AT, failure=failure))
-    assert finding.problem == "No answer arrived in time."
-    assert "--timeout" in finding.advice
+@pytest.mark.parametrize(
+    ("failure", "advice"),
+    [
+        (TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker"), "renew it at"),
+        (ConfigError("ssl.ca.location", "'/nope' cannot be read"), "docs/reference/configuration"),
+        (TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out"), "set a longer --timeout"),
+    ],
+)
+def test_advice_is_that_of_the_failure_where_it_has_one(failure: FeatureGateError, advice: str) -> None:
+    """A timeout of the whole probe is no proof of a firewall: the connection may exist."""
+    assert advice in about(BootstrapProbe(address=AT, failure=failure)).advice
 
 
-def test_the_advice_of_a_failure_is_the_advice_of_the_finding() -> None:
-    """Errors of certificates and endpoints have advice."""
-    failure = TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker")
-    assert about(BootstrapProbe(address=AT, failure=failure)).advice == "renew it at the broker"
-
-
-def test_a_failure_without_advice_gets_general_advice() -> None:
-    """The problem is not repeated."""
-    failure = ConfigError("ssl.ca.location", "'/nope' cannot be read")
-    assert "docs/reference/configuration" in about(BootstrapProbe(address=AT, failure=failure)).advice
-
-
-def test_a_tls_listener_behind_a_plaintext_setting_is_named() -> None:
-    """A successful handshake proves it."""
-    finding = about(BootstrapProbe(address=AT, failure=LOST, listener=Listener(speaks_tls=True)))
-    assert finding.code == "listener-speaks-tls"
-    assert "SSL" in finding.advice
-
-
-def test_a_plaintext_listener_behind_a_tls_setting_is_named() -> None:
-    """An answer in plaintext proves it."""
-    settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": "SSL"})
-    failure = TlsFailed(AT, "in the TLS handshake", "closed")
-    finding = about(BootstrapProbe(address=AT, failure=failure, listener=Listener(speaks_plaintext=True)), settings)
-    assert finding.code == "listener-speaks-plaintext"
-    assert "set security.protocol to PLAINTEXT" in finding.advice
-
-
-def test_a_sasl_listener_behind_a_plaintext_setting_is_named_with_its_mechanisms() -> None:
-    """The listener lists them."""
-    clues = Listener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256"))
-    finding = about(BootstrapProbe(address=AT, failure=LOST, listener=clues))
-    assert finding.code == "listener-wants-sasl"
-    assert "SASL_PLAINTEXT" in finding.advice
-    assert "PLAIN, SCRAM-SHA-256" in finding.advice
+@pytest.mark.parametrize(
+    ("protocol", "listener", "code", "advice"),
+    [
+        ("PLAINTEXT", Listener(speaks_tls=True), "listener-speaks-tls", "SSL"),
+        ("SSL", Listener(speaks_plaintext=True), "listener-speaks-plaintext", "security.protocol to PLAINTEXT"),
+        (
+            "PLAINTEXT",
+            Listener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256")),
+            "listener-wants-sasl",
+            "set security.protocol to SASL_PLAINTEXT, and sasl.mechanism to one of PLAIN, SCRAM-SHA-256",
+        ),
+    ],
+)
+def test_a_listener_with_another_protocol_is_named(protocol: str, listener: Listener, code: str, advice: str) -> None:
+    """A handshake, an answer or a list of mechanisms proves it."""
+    settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": protocol})
+    finding = about(BootstrapProbe(address=AT, failure=LOST, listener=listener), settings)
+    assert finding.code == code
+    assert advice in finding.advice
 
 
 def test_a_failing_address_beside_a_good_one_is_a_warning() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from builders import broker, deaf, view
 
 from featuregate.cli.commands.describe import columns, legacy, notes, rows
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from scripted import ScriptedCluster
 
     from featuregate.testing.plugin import MakeSimulatedCluster
+    from featuregate.view.answers import BrokerAnswer
 
 
 def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, int]], **levels: int):
@@ -27,12 +29,15 @@ def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, i
 MODERN = {"metadata.version": (7, 29), "group.version": (0, 1), "kraft.version": (0, 1)}
 
 
-def test_columns_are_those_of_kafka_features_4_3() -> None:
-    """Byte for byte what FeatureCommand of 4.3.1 prints with its format string."""
-    seen = view(able(supported={"group.version": (0, 1)}, group_version=1))
-    assert columns(rows(seen)) == (
+def test_both_layouts_are_those_of_kafka_features() -> None:
+    """Byte for byte what FeatureCommand prints: of 4.3.1 in columns, of 3.3 to 4.2 with tabs."""
+    found = rows(view(able(supported={"group.version": (0, 1)}, group_version=1)))
+    assert columns(found) == (
         "Feature: group.version                             SupportedMinVersion: 0                "
         "SupportedMaxVersion: 1                FinalizedVersionLevel: 1                Epoch: 10\n"
+    )
+    assert legacy(found) == (
+        "Feature: group.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1\tFinalizedVersionLevel: 1\tEpoch: 10\n"
     )
 
 
@@ -48,49 +53,24 @@ def test_deprecated_levels_are_a_note_and_change_no_column(run: Run, simulated_k
     assert after.out.split() == words.split()
 
 
-def test_legacy_has_tabs() -> None:
-    """Byte for byte what FeatureCommand of 3.3 to 4.2 prints."""
-    seen = view(able(supported={"group.version": (0, 1)}, group_version=1))
-    assert legacy(rows(seen)) == (
-        "Feature: group.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1\tFinalizedVersionLevel: 1\tEpoch: 10\n"
-    )
-
-
 def test_rows_are_sorted_by_name() -> None:
     """As in kafka-features."""
     assert [row.feature for row in rows(view(able(supported=MODERN)))] == sorted(MODERN)
 
 
-def test_levels_of_metadata_version_have_names() -> None:
-    """As in kafka-features."""
-    seen = view(able(supported={"metadata.version": (7, 29)}, metadata_version=21))
-    assert rows(seen)[0][1:4] == ("3.3-IV3", "4.2-IV1", "3.9-IV0")
-
-
-def test_a_level_below_the_first_that_kafkas_tools_know_has_no_name() -> None:
-    """kafka-features of 4.0 and newer prints UNKNOWN for the lowest level of a 3.9 broker."""
-    assert rows(view(able(supported={"metadata.version": (1, 21)})))[0].min == "UNKNOWN 1"
-
-
-def test_a_level_newer_than_the_table_has_no_name() -> None:
-    """A newer cluster is described all the same."""
-    assert rows(view(able(supported={"metadata.version": (7, 999)})))[0].max == "UNKNOWN 999"
-
-
-def test_a_feature_that_is_not_finalized_is_at_0() -> None:
-    """As in kafka-features, which prints UNKNOWN 0 for metadata.version."""
-    levels = {row.feature: row.level for row in rows(view(able(supported=MODERN)))}
-    assert levels == {"group.version": "0", "kraft.version": "0", "metadata.version": "UNKNOWN 0"}
-
-
-def test_an_unknown_epoch_is_a_dash() -> None:
-    """As in kafka-features."""
-    assert rows(view(able(epoch=-1, supported=MODERN)))[0].epoch == "-"
-
-
-def test_levels_without_an_epoch_are_0() -> None:
-    """A controller without a quorum returns default levels."""
-    assert rows(view(able(epoch=-1, supported={"group.version": (0, 1)}, group_version=1)))[0].level == "0"
+@pytest.mark.parametrize(
+    ("answer", "row"),
+    [
+        (able(supported={"metadata.version": (7, 29)}, metadata_version=21), ("3.3-IV3", "4.2-IV1", "3.9-IV0", "10")),
+        (able(supported={"metadata.version": (1, 21)}), ("UNKNOWN 1", "3.9-IV0", "UNKNOWN 0", "10")),
+        (able(supported={"metadata.version": (7, 999)}), ("3.3-IV3", "UNKNOWN 999", "UNKNOWN 0", "10")),
+        (able(supported={"group.version": (0, 1)}), ("0", "1", "0", "10")),
+        (able(epoch=-1, supported={"group.version": (0, 1)}, group_version=1), ("0", "1", "0", "-")),
+    ],
+)
+def test_levels_are_named_as_in_kafka_features(answer: BrokerAnswer, row: tuple[str, ...]) -> None:
+    """Lower and newer levels have no name; without a finalized level or an epoch the level is 0."""
+    assert rows(view(answer))[0][1:] == row
 
 
 def test_finalized_but_not_supported_has_no_row() -> None:
