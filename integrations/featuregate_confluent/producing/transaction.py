@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
 from confluent_kafka import KafkaException
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
-from featuregate_confluent.errors import Aborted, CommitRefused, MustRejoin, SwitchError, SwitchFatal
-from featuregate_confluent.producing.offsets import GRACE_SECONDS, SEND_SECONDS, STOOD_STILL, send_offsets, words
+from featuregate_confluent.errors import Aborted, MustRejoin, SwitchError, SwitchFatal
+from featuregate_confluent.producing.ending import END_SECONDS, roll_back, send_and_commit
+from featuregate_confluent.producing.offsets import SEND_SECONDS, STOOD_STILL, words
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by, was_fenced
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
 
 logger = logging.getLogger("featuregate.confluent")
 
-END_SECONDS: Final = 60.0
 _ROOM_SECONDS: Final = 0.05
 
 
@@ -293,43 +293,19 @@ class Transaction:
         with suppress(Aborted):
             self._abort(RolledBack(why="the app asked for it"))
 
-    # ------------------------------------------------------------------ in a thread beside the loop
-
     def _send_and_commit(self, within: Within) -> Outcome:
-        """Send the offsets and commit; abort if that is refused.
-
-        The abort does not wait for the loop, because brokers wait no longer than the transaction's timeout.
-        """
+        """Send the offsets and commit, in a thread beside the loop."""
         try:
-            generation = send_offsets(
+            return send_and_commit(
                 self.producer,
                 self.consumer,
-                list(self.offsets),
+                self.offsets,
                 timeout=min(SEND_SECONDS, self._keeper.transaction_seconds),
                 generation=self._first_v2_generation,
                 within=within,
             )
-            _commit(self.producer, within)
-        except CommitRefused as refused:
-            if refused.action is ErrorAction.REJOIN:
-                return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused))
-            fatal = refused.action is ErrorAction.FATAL
-            return self._roll_back(RolledBack(why=refused.why, cause=refused, fatal=fatal), within)
-        except KafkaException as failure:
-            return lost_by(failure)
         finally:
             self._ended = time.monotonic()
-        return Committed(generation)
-
-    def _roll_back(self, outcome: RolledBack, within: Within) -> Outcome:
-        try:
-            with suppress(RuntimeError):  # it was closed with its partition, and the transaction with it
-                _end(self.producer.abort_transaction, within)
-        except KafkaException as failure:
-            return lost_by(failure, fatal=outcome.fatal)
-        return outcome
-
-    # ------------------------------------------------------------------ in the loop
 
     def _start(self, work: Callable[[Within], Outcome]) -> Call[Outcome]:
         if self in self._keeper.under_way:
@@ -367,7 +343,7 @@ class Transaction:
 
     def _abort(self, outcome: RolledBack) -> NoReturn:
         """Abort for this reason. Raises Aborted, or a graver error."""
-        self._conclude(self._start(partial(self._roll_back, outcome)))
+        self._conclude(self._start(partial(roll_back, self.producer, outcome)))
         raise Aborted(outcome.why)
 
     def _raise(self, outcome: Lost) -> NoReturn:
@@ -395,28 +371,3 @@ def _logging_errors(on_delivery: Delivery) -> Delivery:
             logger.exception("the delivery callback failed; the transaction goes on")
 
     return report
-
-
-def _commit(producer: Producer, within: Within) -> None:
-    """Commit. Raises CommitRefused where it has to be aborted, and KafkaException where its end is unknown."""
-    try:
-        _end(producer.commit_transaction, within)
-    except KafkaException as failure:
-        error: KafkaError = failure.args[0]
-        if action_for(error) is ErrorAction.ABORT:
-            raise CommitRefused(ErrorAction.ABORT, words(error)) from failure
-        raise
-
-
-def _end(end: Callable[[float], None], within: Within) -> None:
-    """Commit or abort; retry while the error allows it."""
-    deadline = time.monotonic() + END_SECONDS
-    while True:
-        left = max(deadline - time.monotonic(), 0.1)
-        try:
-            within(left + GRACE_SECONDS, partial(end, left))
-        except KafkaException as failure:
-            if action_for(failure.args[0]) is not ErrorAction.RETRY or time.monotonic() >= deadline:
-                raise
-        else:
-            return
