@@ -46,6 +46,7 @@ REPLACED = {
     "dealer",
     "doubt",
     "finder",
+    "foreign",
     "foresee",
     "foresight",
     "garble",
@@ -53,6 +54,8 @@ REPLACED = {
     "heard",
     "hurt",
     "judged",
+    "mirrored",
+    "mishap",
     "nobody",
     "notwhole",
     "onlooker",
@@ -77,11 +80,12 @@ REPLACED = {
     "unprove",
     "vocabulary",
     "wants",
+    "wish",
     "witness",
     "witnessed",
 }
 REPLACED_IN = {
-    "featuregate_confluent": REPLACED | {"foreign", "mirror", "mirrored", "peek", "slot", "wish"},
+    "featuregate_confluent": REPLACED | {"mirror", "peek", "slot"},
     "featuregate_spark": REPLACED | {"memories", "memory", "slot", "useless"},
 }
 
