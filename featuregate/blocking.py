@@ -1,4 +1,4 @@
-"""Between coroutines and calls that block: either one, run from the other side."""
+"""Run a coroutine from blocking code, and a blocking call from a coroutine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end, and give what it gives or raise what it raises.
+    """Run a coroutine, and return its result or raise its exception.
 
-    Works where an event loop already runs too, as in a notebook; there it blocks that loop meanwhile.
+    Also works where an event loop runs already, as in a notebook; there the call blocks that loop.
     """
     import asyncio  # noqa: PLC0415 - the front door must be cheap to import
 
@@ -29,16 +29,16 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return run()
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - see above
 
-    # A loop cannot be entered twice in one thread, so this call gets a thread of its own.
+    # A thread can run only one loop, so this call gets a thread of its own.
     with ThreadPoolExecutor(1, thread_name_prefix="featuregate-blocking") as thread:
         return thread.submit(run).result()
 
 
 async def in_daemon_thread(call: Callable[[], T]) -> T:
-    """Run a call that may block, and wait for what it gives or raises.
+    """Run a blocking call in a daemon thread, and return its result or raise its exception.
 
-    Whoever stops waiting is free at once. The loop's own executor is not used, since `asyncio.run` waits for its
-    threads at the end, however long a name server or a token endpoint keeps them; nobody waits for a daemon thread.
+    A caller that is cancelled does not wait for the call. The loop's own executor is not used: `asyncio.run` waits at
+    its end for the executor's threads, however long a name server or a token endpoint takes.
     """
     import asyncio  # noqa: PLC0415 - see above
     import threading  # noqa: PLC0415
@@ -63,7 +63,7 @@ async def in_daemon_thread(call: Callable[[], T]) -> T:
         try:
             loop.call_soon_threadsafe(finish, result, error)
         except RuntimeError:
-            return  # the loop has closed: nobody waits any more
+            return  # the loop is closed, so no coroutine waits any more
 
     threading.Thread(target=run, name="featuregate-blocking-call", daemon=True).start()
     return await future

@@ -1,9 +1,9 @@
-"""Kafka's error codes: what each is called, and whether the same request may succeed when it is sent again.
+"""Kafka's error codes: the name of each, and whether the same request may succeed when it is sent again.
 
 Source: ``Errors.java`` of Apache Kafka 4.4.0 (``org.apache.kafka.common.protocol.Errors``), printed by the class itself
 from the released kafka-clients jar; retriable means that its exception is a ``RetriableException``. Codes never change
-their meaning; 4.3.1 has the same table up to 133. A code that is not listed here, from a newer broker, keeps its
-number: ``UNKNOWN_CODE_999``.
+their meaning; 4.3.1 has the same table up to 133. An unknown code of a newer broker keeps its number:
+``UNKNOWN_CODE_999``.
 """
 
 from __future__ import annotations
@@ -191,23 +191,23 @@ KAFKA_ERRORS: Final[dict[int, KafkaError]] = {error.code: error for error in _TA
 
 
 def kafka_error(code: int) -> KafkaError:
-    """Look up a code; one that we do not know is not retriable and keeps its number in its name."""
+    """Return the row of a code; an unknown code is not retriable and has its number in its name."""
     return KAFKA_ERRORS.get(code) or KafkaError(code, f"UNKNOWN_CODE_{code}", retriable=False)
 
 
 def may_be_done(code: int) -> bool:
-    """Say whether a change may have been carried out, or still be, although a controller answered with this code.
+    """Return whether a change may be applied, now or later, although a controller answered with this code.
 
-    REQUEST_TIMED_OUT and UNKNOWN_SERVER_ERROR come back from a KRaft controller that has written a record and waits
-    for the quorum, NETWORK_EXCEPTION from a broker that forwards. NOT_CONTROLLER ends each write that waits when a
-    controller loses its leadership; its successor may still commit it (``QuorumController.renounce``).
+    A KRaft controller that has written a record and waits for the quorum answers REQUEST_TIMED_OUT and
+    UNKNOWN_SERVER_ERROR, a broker that forwards answers NETWORK_EXCEPTION. A controller that loses its leadership
+    answers NOT_CONTROLLER to each pending write; its successor may still commit it (``QuorumController.renounce``).
     FEATURE_UPDATE_FAILED comes from a controller that did not read back what it had written to ZooKeeper
-    (``KafkaController.processFeatureUpdates``). Of a code that is not in the table nobody knows.
+    (``KafkaController.processFeatureUpdates``). An unknown code may mean either.
     """
     return code in _MAY_BE_DONE or code not in KAFKA_ERRORS
 
 
 def broker_error(code: int, message: str | None = None) -> BrokerError:
-    """Make the error for a broker's code, with the broker's own text or our advice."""
+    """Make the error of a code, with the broker's message or advice."""
     error = kafka_error(code)
     return BrokerError(error.code, error.name, error.retriable, message or "")

@@ -1,4 +1,4 @@
-"""What a peer says in its own words, made fit for an error and for one line of a log."""
+"""Make text from a peer fit for an error message and for one line of a log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _SHOWN: Final = 200
 
 
 def shown(text: str) -> str:
-    """Cut a text that is long, and replace what a terminal would obey rather than print."""
+    """Cut a long text, and replace control characters, which a terminal would obey."""
     printable = "".join(character if character.isprintable() else "?" for character in text[:_SHOWN])
     return printable + ("..." if len(text) > _SHOWN else "")

@@ -7,7 +7,7 @@ from typing import Literal
 __all__ = ["BrokerListSource", "Role"]
 
 Role = Literal["broker", "controller"]
-"""Which nodes are asked."""
+"""The kind of nodes that the client talks to."""
 
 BrokerListSource = Literal["cluster", "bootstrap"]
-"""Where the list of brokers comes from: the cluster tells it, or the bootstrap list names every broker."""
+"""Where the broker list comes from: the cluster, or a bootstrap list that names every broker."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from featuregate.wire.session import Disconnected
+from featuregate.wire.events import Disconnected
 
 if TYPE_CHECKING:
-    from featuregate.wire.session import Event, Session
+    from featuregate.wire.events import Event
+    from featuregate.wire.session import Session
 
 __all__ = ["Carrier"]
 

@@ -27,14 +27,14 @@ from featuregate.net.race import race
 from featuregate.net.sasl import authenticate
 from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, MetadataRequest, Node
-from featuregate.wire.session import ExpectedNode
+from featuregate.wire.events import ExpectedNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from featuregate.config import Settings
     from featuregate.roles import BrokerListSource
-    from featuregate.wire.session import Negotiated
+    from featuregate.wire.events import Negotiated
 
 __all__ = [
     "BrokerList",

@@ -11,15 +11,16 @@ from featuregate.net.carrier import Carrier
 from featuregate.net.dial import dial
 from featuregate.net.tls import explain
 from featuregate.version import __version__
-from featuregate.wire.session import Disconnected, Negotiated, Refused, Reply, Session, Token
+from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
+from featuregate.wire.session import Session
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
     from featuregate.config import Address, Settings
+    from featuregate.wire.events import Event, ExpectedNode
     from featuregate.wire.message import Request, Response
-    from featuregate.wire.session import Event, ExpectedNode
 
 __all__ = ["Connection"]
 

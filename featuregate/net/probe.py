@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from featuregate.net.cluster_metadata import FetchedBrokerList
     from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.cluster import Node
-    from featuregate.wire.session import Negotiated
+    from featuregate.wire.events import Negotiated
 
 __all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all", "probe_node"]
 

@@ -1,12 +1,10 @@
-"""ApiVersions (key 18): what one broker can do.
+"""ApiVersions (key 18): the API ranges and features of one broker.
 
-KIP-35 asks for API ranges, KIP-511 sends the client's software, KIP-584 adds features as tagged fields, KIP-1242 (v5)
-the identity that the client expects. Source: ``ApiVersionsRequest.json`` and ``ApiVersionsResponse.json`` of Apache
-Kafka 4.4.0.
+KIP-35 has API ranges, KIP-511 adds the client's software, KIP-584 features as tagged fields, KIP-1242 (v5) the node
+that the client expects. Source: ``ApiVersionsRequest.json`` and ``ApiVersionsResponse.json`` of Apache Kafka 4.4.0.
 
-What a broker says is kept as it says it. A range that no version satisfies, such as (5, 2) or (-3, -1), is evidence
-like any other: it offers no version, so nothing opens because of it, and judging it is for those who read the answer.
-Only what cannot be kept is refused: two ranges for one API, or two for one feature, have no single meaning.
+The response keeps the broker's values unchanged. A range without a version, such as (5, 2) or (-3, -1), is kept too: it
+offers no version, so no gate opens because of it. Two ranges for one API or one feature are refused.
 """
 
 from __future__ import annotations
@@ -43,27 +41,26 @@ _SUPPORTED, _EPOCH, _FINALIZED, _ZK_MIGRATION_READY = range(4)
 """The tags of the response."""
 _API_RANGE: Final = struct.Struct(">hhh")
 _API_RANGE_UNTAGGED: Final = struct.Struct(">hhhx")
-"""In flexible versions: with the byte that says that there are no tags."""
+"""In flexible versions: with the byte of an empty list of tagged fields."""
 _LEVELS: Final = struct.Struct(">hh")
 _INT64: Final = struct.Struct(">q")
 _SMALLEST_FEATURE: Final = 6
 _ONE_BYTE_LENGTHS: Final = 128
-"""Varints below this are one byte long, and stand for themselves."""
+"""Varints below this are one byte long."""
 
 
 def fit_software(text: str) -> str:
-    """Make any text fit Kafka's rule for the name and the version of client software.
+    """Make a text fit Kafka's rule for the name and the version of client software.
 
-    Text that fits already is unchanged, unless it is longer than 128 characters: a broker keeps these strings as tags
-    of its metrics. Runs of characters that are not allowed become one ``-``; text without any that is allowed
-    becomes ``unknown``.
+    A text that fits is unchanged, up to 128 characters: brokers use these strings as tags of metrics. Each run of
+    characters that are not allowed becomes one ``-``; a text without allowed characters becomes ``unknown``.
     """
     return _NOT_SOFTWARE.sub("-", text).strip("-.")[:_LONGEST_SOFTWARE].strip("-.") or "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsResponse(Response):
-    """What one broker can do, or why it does not say."""
+    """The API ranges and features of one broker, or an error code."""
 
     API_KEY: ClassVar = 18
     NAME: ClassVar = "ApiVersions"
@@ -71,34 +68,34 @@ class ApiVersionsResponse(Response):
     FLEXIBLE_FROM: ClassVar = 3
 
     error_code: int
-    """35: this version of the request is not spoken (the body is v0 then, whatever was asked); 42: the software names
-    do not fit, or one of the two ids was missing; 129: another cluster or node than expected."""
+    """35: the broker does not support this version (the body is v0 then); 42: the software names do not fit, or one of
+    the two ids is missing; 129: another cluster or node than expected."""
     api_ranges: Mapping[int, tuple[int, int]]
-    """API key to the lowest and the highest version that the broker says it serves."""
+    """API key to the lowest and the highest version that the broker advertises."""
     throttle_time_ms: int = 0
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Feature name to the lowest and the highest level that the broker can run. v3 hides those whose lowest is 0."""
     epoch: int = -1
-    """The order of ``finalized``; -1 for unknown, and then ``finalized`` means nothing."""
+    """Orders ``finalized``; where it is -1, for unknown, ``finalized`` has no meaning."""
     finalized: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Feature name to the lowest and the highest level that the cluster agreed on."""
     zk_migration_ready: bool = False
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def header_version(cls, version: int) -> int:
-        """Give 0 for every version: a client that asks too much must be able to read the answer (KIP-511)."""
+        """Return 0 for every version: a client that sent a newer version must be able to read it (KIP-511)."""
         cls.is_flexible(version)
         return 0
 
     @classmethod
     def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
-        """Read the answer to a request of version ``asked``, and say which version the body was.
+        """Decode the response to a request of version ``asked``, and return it with the version of its body.
 
-        The error code is looked at first (KIP-35). A broker that does not know the version that was asked answers
-        error 35, and is to list the versions that it does know in v0. Not every one can: what follows the code in
-        librdkafka's mock cluster is no v0. The code alone says enough, so such a body counts as one that lists none.
+        The error code comes first (KIP-35). A broker that does not support the version answers error 35, and lists its
+        versions in v0. The bytes after the code are not v0 in librdkafka's mock cluster; a body that does not parse
+        counts as one that lists no version.
         """
         if body[:2] != UNSUPPORTED_VERSION.to_bytes(2, "big"):
             return cls.decode(asked, body), asked
@@ -152,7 +149,7 @@ class ApiVersionsResponse(Response):
         writer.tags({**self.unknown_tags, **self._known_tags(writer.message)})
 
     def _known_tags(self, message: str) -> dict[int, bytes]:
-        """Write the tagged fields that differ from their defaults, as Kafka's generated code does."""
+        """Encode the tagged fields that differ from their defaults, as Kafka's generated code does."""
         tags: dict[int, bytes] = {}
         if self.supported:
             tags[_SUPPORTED] = _write_features(self.supported, f"{message}: supported_features")
@@ -170,7 +167,7 @@ class ApiVersionsResponse(Response):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
-    """Ask a broker what it can do. It answers before authentication."""
+    """Request the API ranges and features of a broker, which answers before authentication."""
 
     API_KEY: ClassVar = 18
     NAME: ClassVar = "ApiVersions"
@@ -183,11 +180,11 @@ class ApiVersionsRequest(Request[ApiVersionsResponse]):
     client_software_version: str = ""
     """v3 and newer; must fit Kafka's rule, see `fit_software`."""
     cluster_id: str | None = None
-    """v5 and newer: the cluster that we expect; together with ``node_id``, or neither."""
+    """v5 and newer: the expected cluster, together with ``node_id``."""
     node_id: int = -1
-    """v5 and newer: the node that we expect; -1 for none."""
+    """v5 and newer: the expected node; -1 for none."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -213,9 +210,7 @@ class ApiVersionsRequest(Request[ApiVersionsResponse]):
             _write_software(writer, self.client_software_version, "client_software_version")
         if version >= _IDENTITY_FROM:
             if (self.cluster_id is None) != (self.node_id == -1):
-                raise writer.error(
-                    "a cluster id and a node id go together: give both or neither", "cluster_id, node_id"
-                )
+                raise writer.error("give both a cluster id and a node id, or neither", "cluster_id, node_id")
             writer.nullable_string(self.cluster_id, "cluster_id")
             writer.int32(self.node_id, "node_id")
         writer.tags(self.unknown_tags)
@@ -228,7 +223,7 @@ def _write_software(writer: Writer, text: str, name: str) -> None:
 
 
 def _read_api_ranges(reader: Reader, version: int) -> dict[int, tuple[int, int]]:
-    """Read the api list, of which a broker sends 75 elements: in one sweep when no element carries tags."""
+    """Read the list of APIs, about 75 elements: in one call where no element has tagged fields."""
     start = reader.at
     if version < ApiVersionsResponse.FLEXIBLE_FROM:
         count = reader.count("api_keys", _API_RANGE.size)
@@ -250,7 +245,7 @@ def _read_api_ranges(reader: Reader, version: int) -> dict[int, tuple[int, int]]
 
 
 def _read_tagged_api_ranges(reader: Reader, count: int) -> dict[int, tuple[int, int]]:
-    """Read the api list element by element; tags of elements are stepped over."""
+    """Read the list of APIs element by element, and skip the tagged fields of elements."""
     api_ranges = {}
     for _ in range(count):
         key = reader.int16("api_keys.api_key")
@@ -260,10 +255,10 @@ def _read_tagged_api_ranges(reader: Reader, count: int) -> dict[int, tuple[int, 
 
 
 def _read_features(reader: Reader, name: str) -> dict[str, tuple[int, int]]:
-    """Read a list of feature name and two levels, in the order of the wire, and nothing after it.
+    """Read a list of features, each a name and two levels, up to the end of the field.
 
-    An element without tags and with a name shorter than 127 bytes, as they all are, is read in one step; anything
-    else goes to `_read_feature`, which takes it apart field by field and says what is wrong with it.
+    An element without tagged fields and with a name shorter than 127 bytes, the usual case, is read in one step.
+    `_read_feature` reads any other field by field, and reports errors.
     """
     start = reader.at
     features: dict[str, tuple[int, int]] = {}
@@ -292,7 +287,7 @@ def _read_features(reader: Reader, name: str) -> dict[str, tuple[int, int]]:
 
 
 def _read_feature(reader: Reader, name: str) -> tuple[str, tuple[int, int]]:
-    """Read one feature, whatever its size; its tags are stepped over."""
+    """Read one feature of any size, and skip its tagged fields."""
     feature = reader.string(name)
     levels = reader.int16(name), reader.int16(name)
     reader.tagged()

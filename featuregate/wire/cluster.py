@@ -1,11 +1,11 @@
-"""Metadata (key 3) and DescribeCluster (key 60): which nodes a cluster has.
+"""Metadata (key 3) and DescribeCluster (key 60): the nodes of a cluster.
 
 Every broker since 0.10.0 answers Metadata; DescribeCluster (KIP-700) came with 2.8, learned to describe controllers in
 v1 (KIP-919) and fenced brokers in v2 (KIP-1073). Source: ``MetadataRequest.json``, ``DescribeClusterRequest.json`` and
 their responses of Apache Kafka 4.4.0.
 
-Only the cluster is asked about: never topics, never authorized operations. Metadata v0 is not spoken, because there
-an empty list of topics means all of them.
+The requests name no topics and ask for no authorized operations. Metadata v0 is not supported, because there an empty
+list of topics means all of them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
 ]
 
 BROKERS: Final = 1
-"""``EndpointType``: describe, or was described from, the brokers."""
+"""``EndpointType`` of brokers."""
 CONTROLLERS: Final = 2
-"""``EndpointType``: describe, or was described from, the controllers."""
+"""``EndpointType`` of controllers."""
 
 _NOT_ASKED: Final = -(2**31)
-"""What brokers answer for authorized operations that were not asked for; in Metadata 2.4 says 0."""
+"""Value for authorized operations that were not requested; Metadata of 2.4 has 0."""
 _SMALLEST_NODE: Final = 10
 """Bytes: two numbers, an empty host, no rack."""
 _NO_TAGS: Final = b"\0"
@@ -67,7 +67,7 @@ class Node:
     port: int
     rack: str | None = None
     is_fenced: bool = False
-    """Registered but not in use; only DescribeCluster v2 tells."""
+    """Registered but not in use; only in DescribeCluster v2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class MetadataResponse(Response):
     cluster_id: str | None = None
     """v2 and newer."""
     controller_id: int = -1
-    """In KRaft a broker names some broker that is alive, not the controller."""
+    """In KRaft a broker names any live broker, not the controller."""
     throttle_time_ms: int = 0
     """v3 and newer."""
     cluster_authorized_operations: int = _NOT_ASKED
@@ -91,14 +91,14 @@ class MetadataResponse(Response):
     error_code: int = 0
     """v13 and newer."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
-        """Read the answer to a request of version ``asked``, which is the version of the body too.
+        """Decode the response to a request of version ``asked``, which is the version of the body too.
 
-        librdkafka's mock cluster ends flexible versions with a second, empty list of tagged fields. That one byte is
-        let pass, and no other.
+        librdkafka's mock cluster ends flexible versions with a second, empty list of tagged fields. Only that one byte
+        is accepted.
         """
         try:
             return cls.decode(asked, body), asked
@@ -143,7 +143,7 @@ class MetadataResponse(Response):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest(Request[MetadataResponse]):
-    """Ask which brokers there are, naming no topic and creating none."""
+    """Request the brokers of a cluster, without topics."""
 
     API_KEY: ClassVar = 3
     NAME: ClassVar = "Metadata"
@@ -152,7 +152,7 @@ class MetadataRequest(Request[MetadataResponse]):
     RESPONSE = MetadataResponse
 
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -178,7 +178,7 @@ class MetadataRequest(Request[MetadataResponse]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClusterResponse(Response):
-    """The nodes of one kind."""
+    """The brokers or the controllers of a cluster."""
 
     API_KEY: ClassVar = 60
     NAME: ClassVar = "DescribeCluster"
@@ -186,19 +186,19 @@ class DescribeClusterResponse(Response):
     FLEXIBLE_FROM: ClassVar = 0
 
     error_code: int = 0
-    """114 (MISMATCHED_ENDPOINT_TYPE): a broker was asked as if it were a controller, or the reverse."""
+    """114 (MISMATCHED_ENDPOINT_TYPE): the request was for controllers and reached a broker, or the reverse."""
     error_message: str | None = None
     endpoint_type: int = BROKERS
     """v1 and newer."""
     cluster_id: str = ""
     controller_id: int = -1
-    """Of a controller: the leader. Of a broker: some broker that is alive."""
+    """From a controller: the leader. From a broker: any live broker."""
     brokers: tuple[Node, ...] = ()
-    """The nodes, controllers too where those were asked for."""
+    """The nodes; controllers where the request was for them."""
     cluster_authorized_operations: int = _NOT_ASKED
     throttle_time_ms: int = 0
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -230,7 +230,7 @@ class DescribeClusterResponse(Response):
         if version >= _ENDPOINT_TYPE_FROM:
             writer.int8(self.endpoint_type, "endpoint_type")
         elif self.endpoint_type != BROKERS:
-            raise writer.error("only brokers, before v1", "endpoint_type")
+            raise writer.error("versions before v1 describe brokers only", "endpoint_type")
         writer.string(self.cluster_id, "cluster_id")
         writer.int32(self.controller_id, "controller_id")
         fenced = version >= _FENCED_FROM
@@ -241,7 +241,7 @@ class DescribeClusterResponse(Response):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
-    """Ask which brokers, or which controllers, there are."""
+    """Request the brokers or the controllers of a cluster."""
 
     API_KEY: ClassVar = 60
     NAME: ClassVar = "DescribeCluster"
@@ -250,11 +250,11 @@ class DescribeClusterRequest(Request[DescribeClusterResponse]):
     RESPONSE = DescribeClusterResponse
 
     endpoint_type: int = BROKERS
-    """`BROKERS` or `CONTROLLERS`; v1 and newer, older versions describe brokers only."""
+    """`BROKERS` or `CONTROLLERS`; v1 and newer; older versions have brokers only."""
     include_fenced_brokers: bool = False
-    """Whether to list brokers too that are registered but not in use; v2 and newer, older versions leave them out."""
+    """Whether to include registered brokers that are not in use; v2 and newer, older versions leave them out."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -270,19 +270,19 @@ class DescribeClusterRequest(Request[DescribeClusterResponse]):
         if version >= _ENDPOINT_TYPE_FROM:
             writer.int8(self.endpoint_type, "endpoint_type")
         elif self.endpoint_type != BROKERS:
-            raise writer.error("only brokers can be described before v1", "endpoint_type")
+            raise writer.error("versions before v1 describe brokers only", "endpoint_type")
         if version >= _FENCED_FROM:
             writer.boolean(value=self.include_fenced_brokers)
         elif self.include_fenced_brokers:
-            raise writer.error("fenced brokers cannot be asked for before v2", "include_fenced_brokers")
+            raise writer.error("versions before v2 cannot include fenced brokers", "include_fenced_brokers")
         writer.tags(self.unknown_tags)
 
 
 def _read_no_topics(reader: Reader) -> None:
-    """Read the list of topics, which is empty here: null would mean all topics."""
+    """Read the list of topics, which must be empty; null would mean all topics."""
     start = reader.at
     if count := reader.count("topics", 1):
-        raise reader.error(f"{count} topics where none is asked for", "topics", start)
+        raise reader.error(f"{count} topics, but the request names none", "topics", start)
 
 
 def _read_node(reader: Reader, *, fenced: bool) -> Node:

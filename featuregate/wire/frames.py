@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from featuregate.wire.writers import Writer
 
 __all__ = [
+    "MAX_API_VERSIONS_FRAME",
     "MAX_FRAME",
-    "MAX_HELLO",
     "FrameReader",
     "RequestHeader",
     "frame",
@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 MAX_FRAME: Final = 16 * 1024 * 1024
-"""The longest frame that is believed by default, in bytes: no answer that we ask for comes near it."""
-MAX_HELLO: Final = 1024 * 1024
-"""The longest answer to ApiVersions that is believed, in bytes: a thousand times what brokers say. Many of them are
-asked at the same time, and before anybody is authenticated."""
+"""The longest accepted frame by default, in bytes: far more than any response to a request of this package."""
+MAX_API_VERSIONS_FRAME: Final = 1024 * 1024
+"""The longest accepted response to ApiVersions, in bytes: a thousand times a real one. A probe reads many of them
+concurrently, and before authentication."""
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 2**31 - 1
@@ -49,35 +49,35 @@ _FIRST_BYTES: Final = (
     (b"\x16\x03", "this looks like a TLS listener: set security.protocol to SSL or SASL_SSL"),
     (b"SSH-", "this looks like an SSH server, not a Kafka listener"),
 )
-"""What peers that are no Kafka listener begin with: an HTTP error, a TLS alert or handshake record, an SSH banner."""
+"""First bytes of peers that are not Kafka listeners: an HTTP error, a TLS alert or handshake record, an SSH banner."""
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames, without their length prefixes.
+    """Splits a stream of bytes into frames, without their length prefixes.
 
-    It holds what was received and has not been taken, and never more: a length is believed only up to ``max_frame``,
-    and even then nothing is allocated before the bytes are there.
+    It holds only bytes that were received and not taken yet: a length above ``max_frame`` is refused, and no memory is
+    allocated before the bytes have arrived.
     """
 
     __slots__ = ("_buffer", "max_frame")
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         if not 0 < max_frame <= _LONGEST:
-            raise LocalWireError(f"a frame cap of {max_frame} bytes is not between 1 and {_LONGEST}")
+            raise LocalWireError(f"a frame limit of {max_frame} bytes is not between 1 and {_LONGEST}")
         self.max_frame = max_frame
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take in what was received, and iterate over the frames that are whole now.
+        """Take in received bytes, and iterate over the complete frames.
 
-        The bytes are taken in at once, whether or not anybody iterates; `RemoteWireError` comes from the iteration,
-        after the frames before the bad length.
+        The call takes the bytes in at once. The iteration raises `RemoteWireError` after the frames before a bad
+        length.
         """
         self._buffer += data
         return iter(self.next_frame, None)
 
     def next_frame(self) -> bytes | None:
-        """Take the next whole frame, None when more bytes are needed."""
+        """Return the next complete frame; None where more bytes are needed."""
         if len(self._buffer) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
@@ -97,24 +97,24 @@ class FrameReader:
                 return meaning
         if length < 0:
             return f"negative length {length}"
-        return f"{length} bytes are more than the cap of {self.max_frame}"
+        return f"{length} bytes are more than the limit of {self.max_frame}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeader:
-    """What precedes the body of a request."""
+    """The header before the body of a request."""
 
     api_key: int
     api_version: int
     correlation_id: int
-    """Chosen by the client; the answer repeats it."""
+    """Chosen by the client, and repeated in the response."""
     client_id: str | None
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
     """Tagged fields of header v2: none has been defined yet."""
 
 
 def frame(payload: bytes) -> bytes:
-    """Put the length in front."""
+    """Put the length prefix before the payload."""
     if len(payload) > _LONGEST:
         raise LocalWireError(f"a frame of {len(payload)} bytes: Kafka allows {_LONGEST}")
     return _LENGTH.pack(len(payload)) + payload
@@ -132,11 +132,11 @@ def write_request(request: Request[Any], version: int, correlation_id: int, clie
 
 
 def read_request_header(payload: bytes, apis: Mapping[int, type[Request[Any]]]) -> tuple[RequestHeader, bytes]:
-    """Read the header of a request, as a server does, and give it with the body that follows.
+    """Read the header of a request, as a server does, and return it with the body.
 
-    ``apis`` has the requests that the server speaks, by API key: they decide which header it is. Versions that are
-    too new for us have the header of the newest, so that a server can answer error 35. The header of an API that is
-    not among them is read as v1, and tags that it may have count as body.
+    ``apis`` has the requests that the server supports, by API key; they decide the version of the header. A version
+    that is too new has the header of the newest one, so that a server can answer error 35. The header of an unknown API
+    is read as v1, and its tagged fields count as body.
     """
     reader: Reader = ClassicReader(payload, "request header")
     api_key = reader.int16("api_key")
@@ -164,12 +164,12 @@ def write_response(response: Response, version: int, correlation_id: int) -> byt
 
 
 def read_correlation_id(payload: bytes) -> int:
-    """Read which request a response answers: the first four bytes, whatever the version of its header."""
+    """Read the correlation id of a response: its first four bytes in every version of the header."""
     return ClassicReader(payload, "response header").int32("correlation_id")
 
 
 def read_response_body(payload: bytes, response: type[Response], version: int) -> bytes:
-    """Step over the header of a response, and over tags that it may have, of which none has been defined yet."""
+    """Return the body after the header of a response; tagged fields of the header are skipped, none is defined yet."""
     reader = _response_header_kind(response, version)[0](payload, "response header")
     reader.int32("correlation_id")
     reader.tagged()
@@ -177,5 +177,5 @@ def read_response_body(payload: bytes, response: type[Response], version: int) -
 
 
 def _response_header_kind(response: type[Response] | Response, version: int) -> tuple[type[Reader], type[Writer]]:
-    """Give reader and writer of the header: classic for header v0, flexible for v1."""
+    """Return the reader and writer of a header: classic for v0, flexible for v1."""
     return (FlexibleReader, FlexibleWriter) if response.header_version(version) else (ClassicReader, ClassicWriter)

@@ -1,4 +1,4 @@
-"""What every message has in common: a frozen value that can be written and read in each version that we speak."""
+"""Base of every message: a frozen value that can be encoded and decoded in each supported version."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Message", "Request", "Response"]
 class Message(ABC):
     """A request or a response, without its header.
 
-    Subclasses are frozen dataclasses. Both halves work in both directions: a client encodes requests and decodes
-    responses, the fake brokers of `featuregate.testing` do the opposite.
+    Subclasses are frozen dataclasses. A client encodes requests and decodes responses; the fake brokers of
+    `featuregate.testing` do the reverse.
     """
 
     __slots__ = ()
@@ -32,19 +32,19 @@ class Message(ABC):
     NAME: ClassVar[str]
     """Kafka's name for the API, such as ``ApiVersions``."""
     VERSIONS: ClassVar[tuple[int, int]]
-    """The lowest and the highest version that we speak, inclusive."""
+    """The lowest and the highest supported version, inclusive."""
     FLEXIBLE_FROM: ClassVar[int]
     """The first version with compact lengths and tagged fields (KIP-482); above ``VERSIONS`` where there is none."""
 
     def encode(self, version: int) -> bytes:
-        """Write the body; `LocalWireError` where Kafka has no bytes for this value in this version."""
+        """Encode the body; raises `LocalWireError` where this version cannot hold a value."""
         writer = (FlexibleWriter if self.is_flexible(version) else ClassicWriter)(self._title(version))
         self._write(writer, version)
         return bytes(writer.out)
 
     @classmethod
     def decode(cls, version: int, body: bytes) -> Self:
-        """Read a body, all of it; `RemoteWireError` says where it does not parse."""
+        """Decode a complete body; raises `RemoteWireError` with the place that does not parse."""
         reader = (FlexibleReader if cls.is_flexible(version) else ClassicReader)(body, cls._title(version))
         message = cls._read(reader, version)
         reader.finish()
@@ -52,7 +52,7 @@ class Message(ABC):
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
-        """Whether this version has compact lengths and tagged fields; `LocalWireError` for one that we do not speak."""
+        """Whether this version has compact lengths and tagged fields; `LocalWireError` for an unsupported version."""
         lowest, highest = cls.VERSIONS
         if not lowest <= version <= highest:
             raise LocalWireError(f"{cls.__name__}: version {version} is not one of {lowest} to {highest}")
@@ -73,18 +73,18 @@ class Message(ABC):
 
 
 class Response(Message):
-    """What a broker answers."""
+    """A response of a broker."""
 
     __slots__ = ()
 
     @classmethod
     def header_version(cls, version: int) -> int:
-        """Give the version of the response header that precedes this version of the body."""
+        """Return the version of the response header for this version of the body."""
         return int(cls.is_flexible(version))
 
     @classmethod
     def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
-        """Read the answer to a request of version ``asked``, and say which version the body was."""
+        """Decode the response to a request of version ``asked``, and return it with the version of its body."""
         return cls.decode(asked, body), asked
 
 
@@ -92,9 +92,9 @@ R_co = TypeVar("R_co", bound=Response, covariant=True)
 
 
 class Request(Message, Generic[R_co]):
-    """What a client asks; the type argument is what comes back."""
+    """A request of a client; the type argument is the class of its response."""
 
     __slots__ = ()
 
     RESPONSE: type[R_co]
-    """The class of the answer. Never an instance attribute: a ClassVar cannot mention a type variable."""
+    """The class of the response. Never an instance attribute: a ClassVar cannot mention a type variable."""

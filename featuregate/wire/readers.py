@@ -1,4 +1,4 @@
-"""Readers of Kafka's primitive types, which never trust a length.
+"""Readers of Kafka's primitive types, which check every length.
 
 Two encodings exist side by side. Older versions of a message are classic: two- and four-byte lengths. From the
 version in `Message.FLEXIBLE_FROM` on they are flexible (KIP-482): lengths are unsigned varints plus one, and each
@@ -31,17 +31,17 @@ _UUID_TEXT: Final = 22
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _VARINT_BITS: Final = 32
 _CONTINUES: Final = 0x80
-"""The bit that says that another byte of a varint follows."""
+"""The bit of a varint's byte that is set where another byte follows."""
 MOST_ELEMENTS: Final = 65_536
-"""Of one array. API keys are 16 bits, and no cluster has so many brokers."""
+"""The most elements of one array. API keys are 16 bits, and no cluster has so many brokers."""
 MOST_TAGS: Final = 16_384
-"""Tagged fields in one message, elements of arrays included. An empty one is two bytes on the wire and a hundred in
-memory: without this bound a frame of the allowed length could be a minute's work."""
+"""The most tagged fields of one message, those in elements of arrays included. An empty one takes two bytes in the
+frame and a hundred in memory: without this limit, a frame of the allowed length could take a minute to decode."""
 _NULL: Final = "null, which it must not be"
 
 
 class Reader(ABC):
-    """A cursor over ``buffer[at:end]``; ``message`` names what is being read, in errors."""
+    """A cursor over ``buffer[at:end]``; errors name the ``message``."""
 
     __slots__ = ("at", "buffer", "end", "message", "tags_left")
 
@@ -53,11 +53,11 @@ class Reader(ABC):
         self.tags_left = MOST_TAGS
 
     def error(self, problem: str, field: str, at: int | None = None) -> RemoteWireError:
-        """Make the error for a field that begins at ``at``, by default where the cursor stands."""
+        """Make the error of a field that begins at ``at``, by default at the cursor."""
         return RemoteWireError(problem, f"{self.message}: {field}", self.at if at is None else at)
 
     def take(self, size: int, field: str) -> int:
-        """Step over ``size`` bytes and give the place where they begin."""
+        """Move past ``size`` bytes, and return their start."""
         at = self.at
         if size > self.end - at:
             raise self.error(f"wanted {_bytes(size)}, {self.end - at} left", field)
@@ -89,7 +89,7 @@ class Reader(ABC):
         return self.int16(field) & 0xFFFF
 
     def uuid(self, field: str) -> str:
-        """Read sixteen bytes, as the text that Kafka shows: URL-safe base64 without padding, 22 characters."""
+        """Read sixteen bytes, as Kafka prints them: URL-safe base64 without padding, 22 characters."""
         at = self.take(_UUID, field)
         return b2a_base64(self.buffer[at : at + _UUID]).translate(_URL_SAFE)[:_UUID_TEXT].decode()
 
@@ -100,7 +100,7 @@ class Reader(ABC):
     def uvarint(self, field: str) -> int:
         """Read an unsigned varint of at most 32 bits: seven bits a byte, the lowest first."""
         start = self.at
-        if start < self.end and self.buffer[start] < _CONTINUES:  # nearly all of them
+        if start < self.end and self.buffer[start] < _CONTINUES:  # the usual case
             self.at = start + 1
             return self.buffer[start]
         value = 0
@@ -121,10 +121,10 @@ class Reader(ABC):
 
     @abstractmethod
     def tagged(self) -> Mapping[int, Reader]:
-        """Read the tagged fields that end a structure, each as a reader of its own bytes; none in classic versions."""
+        """Read the tagged fields at the end of a structure, each as a reader of its bytes; none in classic versions."""
 
     def tags(self) -> dict[int, bytes]:
-        """Read the tagged fields that end a structure, and keep them as they are."""
+        """Read the tagged fields at the end of a structure as bytes."""
         return {tag: reader.rest() for tag, reader in self.tagged().items()}
 
     def nullable_string(self, field: str) -> str | None:
@@ -159,7 +159,7 @@ class Reader(ABC):
         return self.buffer[at : at + size]
 
     def count(self, field: str, smallest: int) -> int:
-        """Read how many elements an array has that must not be null; else as `nullable_count`."""
+        """Read the number of elements of an array that must not be null; otherwise as `nullable_count`."""
         start = self.at
         count = self.nullable_count(field, smallest)
         if count is None:
@@ -167,7 +167,7 @@ class Reader(ABC):
         return count
 
     def nullable_count(self, field: str, smallest: int) -> int | None:
-        """Read how many elements an array has, None for null.
+        """Read the number of elements of an array, None for null.
 
         ``smallest`` is the size in bytes of the smallest element that there can be: an array that cannot fit into
         what is left is refused here, before a loop or an allocation believes it.
@@ -189,7 +189,7 @@ class Reader(ABC):
         return tuple([element() for _ in range(self.count(field, smallest))])
 
     def rest(self) -> bytes:
-        """Take all that is left."""
+        """Return the remaining bytes."""
         at, self.at = self.at, self.end
         return self.buffer[at : self.end]
 
@@ -200,7 +200,7 @@ class Reader(ABC):
 
 
 class ClassicReader(Reader):
-    """Reads the versions before a message became flexible."""
+    """Reads classic versions, before a message became flexible."""
 
     __slots__ = ()
 
@@ -213,7 +213,7 @@ class ClassicReader(Reader):
         return self.int32(field)
 
     def tagged(self) -> Mapping[int, Reader]:
-        """Give none: classic versions have no tagged fields."""
+        """Return none: classic versions have no tagged fields."""
         return {}
 
 
@@ -231,7 +231,7 @@ class FlexibleReader(Reader):
         return self.uvarint(field) - 1
 
     def tagged(self) -> Mapping[int, Reader]:
-        """Read the tagged fields, which must come in ascending order, each once."""
+        """Read the tagged fields, which must be in ascending order, each once."""
         fields: dict[int, Reader] = {}
         previous = -1
         count = self.uvarint("tags")

@@ -1,7 +1,7 @@
-"""SaslHandshake (key 17) and SaslAuthenticate (key 36): carry an authentication, whatever its mechanism.
+"""SaslHandshake (key 17) and SaslAuthenticate (key 36): authentication by any mechanism.
 
-After SaslHandshake v1 the mechanism's tokens travel inside SaslAuthenticate (KIP-152). After v0, all that brokers
-before 1.0 know, they travel bare, each behind a length: see `featuregate.wire.session.Session.send_token`. Source:
+After SaslHandshake v1 the mechanism's tokens travel inside SaslAuthenticate (KIP-152). After v0, the only version of
+brokers before 1.0, they travel bare, each behind a length: see `featuregate.wire.session.Session.send_token`. Source:
 ``SaslHandshakeRequest.json``, ``SaslAuthenticateRequest.json`` and their responses of Apache Kafka 4.4.0.
 """
 
@@ -24,12 +24,12 @@ __all__ = ["SaslAuthenticateRequest", "SaslAuthenticateResponse", "SaslHandshake
 _LIFETIME_FROM: Final = 1
 _SMALLEST_MECHANISM: Final = 2
 _NEVER: Final = 2**15
-"""No version of SaslHandshake is flexible: it must be readable before anything is agreed."""
+"""No version of SaslHandshake is flexible: a broker must be able to read it before any agreement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslHandshakeResponse(Response):
-    """Whether the listener enables the mechanism."""
+    """Tells whether the listener enables the mechanism."""
 
     API_KEY: ClassVar = 17
     NAME: ClassVar = "SaslHandshake"
@@ -37,9 +37,10 @@ class SaslHandshakeResponse(Response):
     FLEXIBLE_FROM: ClassVar = _NEVER
 
     error_code: int = 0
-    """33 (UNSUPPORTED_SASL_MECHANISM): choose one of ``mechanisms``; 34: SASL is not expected here, or not now."""
+    """33 (UNSUPPORTED_SASL_MECHANISM): choose one of ``mechanisms``; 34: the listener does not expect SASL, or not in
+    this state."""
     mechanisms: tuple[str, ...] = ()
-    """What the listener enables."""
+    """The mechanisms that the listener enables."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -75,7 +76,7 @@ class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAuthenticateResponse(Response):
-    """The server's next token, or why there is none."""
+    """The server's next token, or an error."""
 
     API_KEY: ClassVar = 36
     NAME: ClassVar = "SaslAuthenticate"
@@ -83,14 +84,14 @@ class SaslAuthenticateResponse(Response):
     FLEXIBLE_FROM: ClassVar = 2
 
     error_code: int = 0
-    """58 (SASL_AUTHENTICATION_FAILED): ``error_message`` may say why; the broker closes the connection next."""
+    """58 (SASL_AUTHENTICATION_FAILED): ``error_message`` may have the reason; the broker then closes the connection."""
     error_message: str | None = None
     auth_bytes: bytes = field(default=b"", repr=False)
     """The mechanism's token: never shown."""
     session_lifetime_ms: int = 0
-    """After how long the broker wants it again (KIP-368); 0 for never. v1 and newer."""
+    """Time until the client must authenticate again (KIP-368); 0 for never. v1 and newer."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict, repr=False)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -124,7 +125,7 @@ class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
     auth_bytes: bytes = field(repr=False)
     """The mechanism's token, a password in the clear for PLAIN: never shown."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict, repr=False)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:

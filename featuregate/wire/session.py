@@ -1,6 +1,6 @@
-"""The conversation of one connection: negotiate first, then requests and their answers. A state machine without I/O.
+"""The protocol of one connection: negotiate first, then requests and their responses. A state machine without I/O.
 
-Whoever carries the bytes feeds what was received, sends what is queued, and takes events::
+The caller passes in received bytes, sends queued bytes, and takes events::
 
     session = Session(client_id="app", software=("featuregate", "1.0"))
     session.negotiate()
@@ -11,23 +11,22 @@ Whoever carries the bytes feeds what was received, sends what is queued, and tak
         else:
             session.receive_eof()
 
-The rules are those of KIP-35 and KIP-511. API ranges hold for one connection, so each begins with ApiVersions, at the
-newest version that we speak. A broker that is older answers error 35, and is asked once more, whatever follows that
-code: at the newest older version that it lists, or at v0 where none can be read. Nothing is ever guessed from silence:
-a wait that runs out is the carrier's to report, and sends nothing.
+The rules are those of KIP-35 and KIP-511. API ranges hold for one connection, so each connection begins with
+ApiVersions at the newest version of the client. An older broker answers error 35, and the session sends one more
+request: at the newest older version that the broker lists, or at v0 where the list does not parse. A timeout never
+leads to another version: the caller reports it.
 
-Every error comes from `Session.next_event`. After a `RemoteWireError` the stream cannot be trusted, so the same error
-comes again; all that is left to do is to close the connection.
+`Session.next_event` raises every error. After a `RemoteWireError` it raises the same error again, since the rest of the
+stream cannot be trusted; the caller can only close the connection.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.errors import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion
+from featuregate.errors import LocalWireError, RemoteWireError, UnsupportedVersion
 from featuregate.kafka_errors import (
     INVALID_REQUEST,
     NONE,
@@ -36,9 +35,10 @@ from featuregate.kafka_errors import (
     broker_error,
 )
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse, fit_software
+from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
 from featuregate.wire.frames import (
+    MAX_API_VERSIONS_FRAME,
     MAX_FRAME,
-    MAX_HELLO,
     FrameReader,
     frame,
     read_correlation_id,
@@ -49,63 +49,10 @@ from featuregate.wire.frames import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.wire.message import Request, Response
+    from featuregate.wire.events import Event, ExpectedNode
+    from featuregate.wire.message import Request
 
-__all__ = ["Disconnected", "Event", "ExpectedNode", "Negotiated", "Refused", "Reply", "Session", "Token"]
-
-
-class ExpectedNode(NamedTuple):
-    """Which node of which cluster we expect to talk to (KIP-1242); sent to brokers that know ApiVersions v5."""
-
-    cluster_id: str
-    node_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Negotiated:
-    """The broker said what it can do; requests may be sent now."""
-
-    response: ApiVersionsResponse
-    version: int
-    """The version of ApiVersions that was answered: the body's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The broker would not negotiate; the conversation is over."""
-
-    error: BrokerError
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer to a request. Its error code, where it has one, is for the asker to judge."""
-
-    correlation_id: int
-    request: Request[Any]
-    response: Response
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """The answer to a bare SASL token."""
-
-    data: bytes
-
-    def __repr__(self) -> str:
-        return f"Token({len(self.data)} bytes)"
-
-
-@dataclass(frozen=True, slots=True)
-class Disconnected:
-    """The broker closed the connection."""
-
-    while_waiting_for: str | None
-    """The oldest request without an answer, such as ``ApiVersions v5``; None when nothing was owed to us."""
-
-
-Event = Negotiated | Refused | Reply | Token | Disconnected
+__all__ = ["Session"]
 
 
 class _State(Enum):
@@ -125,10 +72,11 @@ _IDS: Final = 2**31
 
 
 class Session:
-    """One connection's conversation.
+    """The client's side of one connection.
 
-    ``software`` is the name and the version that brokers see of us, made to fit Kafka's rule for them; ``max_frame``
-    is the longest answer that is believed, in bytes; of ApiVersions it is `MAX_HELLO` at the most.
+    ``software`` is the name and version of the client for the brokers' metrics, changed to fit Kafka's rule.
+    ``max_frame`` is the longest accepted response in bytes; a response to ApiVersions has `MAX_API_VERSIONS_FRAME` at
+    most.
     """
 
     def __init__(
@@ -140,14 +88,14 @@ class Session:
         max_frame: int = MAX_FRAME,
     ) -> None:
         self._client_id = client_id
-        self._hello = ApiVersionsRequest(
+        self._api_versions_request = ApiVersionsRequest(
             client_software_name=fit_software(software[0]),
             client_software_version=fit_software(software[1]),
             cluster_id=expected.cluster_id if expected else None,
             node_id=expected.node_id if expected else -1,
         )
         self._max_frame = max_frame
-        self._frames = FrameReader(min(max_frame, MAX_HELLO))
+        self._frames = FrameReader(min(max_frame, MAX_API_VERSIONS_FRAME))
         self._out = bytearray()
         self._pending: deque[_Pending | None] = deque()  # None: a bare token
         self._next_id = 0
@@ -159,26 +107,26 @@ class Session:
 
     @property
     def api_ranges(self) -> Mapping[int, tuple[int, int]] | None:
-        """What was negotiated, by API key; None before."""
+        """The version ranges of the broker, by API key; None before the negotiation."""
         return self._api_ranges
 
     def negotiate(self) -> None:
-        """Queue ApiVersions at the newest version that we speak."""
+        """Queue ApiVersions at the newest version of the client."""
         if self._state is not _State.NEW:
-            raise LocalWireError("a connection is negotiated once: open a new one to ask again")
+            raise LocalWireError("a connection is negotiated once: open a new one to negotiate again")
         self._state = _State.NEGOTIATING
-        self._queue(self._hello, ApiVersionsRequest.VERSIONS[1])
+        self._queue(self._api_versions_request, ApiVersionsRequest.VERSIONS[1])
 
     def send(self, request: Request[Any]) -> int:
-        """Queue a request at the newest version in common, and give its correlation id.
+        """Queue a request at the newest version in common, and return its correlation id.
 
-        Any number may be on their way; brokers answer in order. `UnsupportedVersion` when there is no version in
-        common, `LocalWireError` before `Negotiated` and after the end.
+        Any number of requests may be in flight; brokers answer in order. Raises `UnsupportedVersion` where there is no
+        version in common, and `LocalWireError` before `Negotiated` and after the end.
         """
         return self._queue(request, self.version_for(request))
 
     def version_for(self, request: Request[Any]) -> int:
-        """Choose the newest version of a request that both sides speak, as `send` does."""
+        """Return the newest version of a request that both sides support, as `send` does."""
         api_ranges = self._ready()
         supported = api_ranges.get(request.API_KEY)
         version = _newest_common(request.VERSIONS, supported)
@@ -187,16 +135,16 @@ class Session:
         return version
 
     def send_token(self, token: bytes) -> None:
-        """Queue a SASL token bare behind its length: what follows SaslHandshake v0, answered by `Token`.
+        """Queue a bare SASL token behind its length, as after SaslHandshake v0; the response is a `Token` event.
 
-        Brokers before 1.0 know nothing else. Whether it went well is not said: they close the connection if not.
+        Brokers before 1.0 support nothing else. They close the connection to refuse a token.
         """
         self._ready()
         self._out += frame(token)
         self._pending.append(None)
 
     def data_to_send(self) -> bytes:
-        """Drain what is queued; empty when nothing is."""
+        """Return the queued bytes, and clear the queue."""
         data = bytes(self._out)
         self._out.clear()
         return data
@@ -206,13 +154,13 @@ class Session:
         self._frames.feed(data)
 
     def receive_eof(self) -> None:
-        """Note that the broker closed its end: no more bytes will come."""
+        """Note that the broker has closed its side of the connection."""
         self._eof = True
 
     def next_event(self) -> Event | None:
-        """Give the next thing that happened, None when more bytes are needed or nothing more can happen.
+        """Return the next event; None where more bytes are needed, and after the end.
 
-        `RemoteWireError` when the bytes do not parse, or answer what was not asked.
+        Raises `RemoteWireError` where the bytes do not parse, or answer no request.
         """
         if self._broken:
             raise self._broken
@@ -247,16 +195,16 @@ class Session:
         return correlation_id
 
     def _answered(self, payload: bytes) -> Event | None:
-        """Match a frame with the oldest request; brokers answer each connection in order."""
+        """Match a frame with the oldest request; a broker answers in order."""
         if not self._pending:
-            raise RemoteWireError(f"an answer of {len(payload)} bytes to nothing", "response header", 0)
+            raise RemoteWireError(f"{len(payload)} bytes that answer no request", "response header", 0)
         pending = self._pending[0]
         if pending is None:
             self._pending.popleft()
             return Token(payload)
         correlation_id = read_correlation_id(payload)
         if correlation_id != pending.correlation_id:
-            problem = f"{correlation_id}, where {_waited_for(self._pending)} has {pending.correlation_id}"
+            problem = f"{correlation_id}, but {_waited_for(self._pending)} has {pending.correlation_id}"
             raise RemoteWireError(problem, "response header: correlation_id", 0)
         body = read_response_body(payload, pending.request.RESPONSE, pending.version)
         response, version = pending.request.RESPONSE.decode_answer(pending.version, body)
@@ -273,40 +221,40 @@ class Session:
             return Negotiated(response, version)
         if response.error_code == UNSUPPORTED_VERSION and not self._retried:
             self._retried = True
-            self._queue(self._hello, _older_than(asked, response))
+            self._queue(self._api_versions_request, _older_than(asked, response))
             return None
         self._state = _State.OVER
         return Refused(broker_error(response.error_code, self._advice(response, asked)))
 
     def _advice(self, response: ApiVersionsResponse, asked: int) -> str:
-        """Say what a refusal means here, and what to do about it."""
+        """Return what a refusal means, and what to do."""
         if response.error_code == UNSUPPORTED_VERSION:
             lowest, highest = ApiVersionsRequest.VERSIONS
             theirs = response.api_ranges.get(ApiVersionsRequest.API_KEY)
-            said = f"advertises {theirs[0]} to {theirs[1]}" if theirs else "advertises none"
-            return f"the broker refused ApiVersions v{asked} and {said}; we speak {lowest} to {highest}"
+            listed = f"advertises {theirs[0]} to {theirs[1]}" if theirs else "advertises none"
+            return f"the broker refused ApiVersions v{asked} and {listed}; this client supports {lowest} to {highest}"
+        request = self._api_versions_request
         if response.error_code == INVALID_REQUEST:
-            hello = self._hello
             return (
-                f"the broker refused the client software {hello.client_software_name!r} "
-                f"{hello.client_software_version!r} or the expected node: give both of its ids, or none"
+                f"the broker refused the client software {request.client_software_name!r} "
+                f"{request.client_software_version!r} or the expected node: give both of its ids, or none"
             )
         if response.error_code == REBOOTSTRAP_REQUIRED:
             return (
-                f"this is not node {self._hello.node_id} of cluster {self._hello.cluster_id!r}: "
-                "find the brokers again from the bootstrap list"
+                f"this is not node {request.node_id} of cluster {request.cluster_id!r}: "
+                "fetch the broker list again from the bootstrap servers"
             )
-        return f"the answer to ApiVersions v{asked}"
+        return f"in the response to ApiVersions v{asked}"
 
 
 def _older_than(refused: int, response: ApiVersionsResponse) -> int:
-    """Choose the version to ask after a refusal: the newest older one that is listed, or v0, which all shall know."""
+    """Choose the version after a refusal: the newest older one in the list, or v0, which every broker supports."""
     ours = (ApiVersionsRequest.VERSIONS[0], refused - 1)
     return _newest_common(ours, response.api_ranges.get(ApiVersionsRequest.API_KEY)) or 0
 
 
 def _newest_common(ours: tuple[int, int], theirs: tuple[int, int] | None) -> int | None:
-    """Give the newest version in both ranges; a range that is upside down has none."""
+    """Return the newest version in both ranges; an inverted range has none."""
     if theirs is None:
         return None
     lowest, highest = max(ours[0], theirs[0]), min(ours[1], theirs[1])

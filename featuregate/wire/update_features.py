@@ -28,18 +28,18 @@ _SMALLEST_RESULT: Final = 5
 
 
 class UpgradeType(IntEnum):
-    """Which direction a level may go (``FeatureUpdate.UpgradeType``)."""
+    """The direction in which a level may change (``FeatureUpdate.UpgradeType``)."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
-    """Lossless, or refused."""
+    """A downgrade that loses no metadata; otherwise the controller refuses it."""
     UNSAFE_DOWNGRADE = 3
-    """May lose metadata. No release of Kafka carries it out for ``metadata.version``."""
+    """A downgrade that may lose metadata. No release of Kafka allows it for ``metadata.version``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUpdate:
-    """The level that one feature should have."""
+    """The new level of one feature."""
 
     feature: str
     max_version_level: int
@@ -55,17 +55,17 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureResult:
-    """What became of one update."""
+    """The result of one update."""
 
     feature: str
     error_code: int = 0
     error_message: str | None = None
-    """Brokers from 4.0 on say ``NONE`` here when it went well."""
+    """``NONE`` from brokers of 4.0 on, where the update succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeaturesResponse(Response):
-    """Whether the levels were changed, together or one by one."""
+    """The result of the request, and of each update where the version has them."""
 
     API_KEY: ClassVar = 57
     NAME: ClassVar = "UpdateFeatures"
@@ -75,10 +75,10 @@ class UpdateFeaturesResponse(Response):
     error_code: int = 0
     error_message: str | None = None
     results: tuple[FeatureResult, ...] = ()
-    """One for each feature, in v0 and v1; none in v2, where the error of the whole is all there is."""
+    """One for each feature in v0 and v1; none in v2, which has one error for the whole request."""
     throttle_time_ms: int = 0
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:
@@ -107,7 +107,7 @@ class UpdateFeaturesResponse(Response):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
-    """Ask the cluster to agree on other levels. Needs ALTER on the cluster."""
+    """Request new finalized levels. Needs ALTER on the cluster."""
 
     API_KEY: ClassVar = 57
     NAME: ClassVar = "UpdateFeatures"
@@ -120,7 +120,7 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     validate_only: bool = False
     """A dry run; v1 and newer."""
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Tagged fields that are newer than this code, as they came."""
+    """Unknown tagged fields, as received."""
 
     @classmethod
     def _read(cls, reader: Reader, version: int) -> Self:

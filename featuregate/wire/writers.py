@@ -1,4 +1,4 @@
-"""Writers of Kafka's primitive types, the mirror of `featuregate.wire.readers`.
+"""Writers of Kafka's primitive types, the reverse of `featuregate.wire.readers`.
 
 A value that Kafka has no bytes for raises `LocalWireError`, before anything is sent.
 """
@@ -42,7 +42,7 @@ class Writer(ABC):
             raise self.error(f"{value} does not fit into {layout.size * 8} bits", field) from None
 
     def error(self, problem: str, field: str) -> LocalWireError:
-        """Make the error for a value that Kafka has no bytes for."""
+        """Make the error of a value that cannot be encoded."""
         return LocalWireError(f"{self.message}: {field}: {problem}")
 
     def int8(self, value: int, field: str) -> None:
@@ -66,7 +66,7 @@ class Writer(ABC):
         self._pack(_UINT16, value, field)
 
     def uuid(self, value: str, field: str) -> None:
-        """Write sixteen bytes, from the text that `Reader.uuid` gives."""
+        """Write sixteen bytes, from the text that `Reader.uuid` returns."""
         try:
             data = urlsafe_b64decode(f"{value}==")
         except ValueError:  # not ASCII, or binascii.Error
@@ -96,7 +96,7 @@ class Writer(ABC):
 
     @abstractmethod
     def tags(self, fields: Mapping[int, bytes]) -> None:
-        """End a structure with its tagged fields; classic versions cannot carry any, so there they are dropped."""
+        """Write the tagged fields at the end of a structure; classic versions have none, and drop them."""
 
     def nullable_string(self, value: str | None, field: str) -> None:
         """Write UTF-8 text, or null."""
@@ -129,7 +129,7 @@ class Writer(ABC):
 
 
 class ClassicWriter(Writer):
-    """Writes the versions before a message became flexible."""
+    """Writes classic versions, before a message became flexible."""
 
     __slots__ = ()
 
@@ -142,7 +142,7 @@ class ClassicWriter(Writer):
         self.int32(size, "length")
 
     def tags(self, fields: Mapping[int, bytes]) -> None:
-        """Write nothing: tagged fields may always be ignored, and here they have no place."""
+        """Write nothing: classic versions have no tagged fields, and readers may ignore them."""
 
 
 class FlexibleWriter(Writer):

@@ -77,7 +77,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
     ),
     (BrokerError(7, "REQUEST_TIMED_OUT", True), "REQUEST_TIMED_OUT (error 7)"),  # noqa: FBT003 - as pickle calls it
     (BrokerError(999, "UNKNOWN_CODE_999", False, "why"), "UNKNOWN_CODE_999 (error 999): why"),  # noqa: FBT003 - likewise
-    (DiscoveryError([]), "no broker answered: there was none to ask"),
+    (DiscoveryError([]), "no broker answered: the broker list is empty"),
     (
         DiscoveryError([("a:1", ConnectFailed("a:1", "connecting", "refused")), ("b:2", BrokerError(42, "X", False))]),  # noqa: FBT003 - likewise
         "no broker answered: a:1: failed while connecting: refused; b:2: X (error 42)",

@@ -178,7 +178,7 @@ _DIAGNOSES: Final = (
     ),
     (
         TimedOut,
-        "finding",  # this bound covers all stages, so the cause may be either of the other two
+        "fetching",  # this limit covers all stages, so the cause may be either of the other two
         _Diagnosis(
             "unreachable",
             "No answer arrived in time.",

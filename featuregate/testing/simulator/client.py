@@ -22,6 +22,7 @@ from featuregate.sources.brokers import broker_answer
 from featuregate.testing.fakes.answers import ClusterMembers, ServerSession
 from featuregate.view.merging import merge
 from featuregate.wire.cluster import DescribeClusterRequest
+from featuregate.wire.events import Negotiated, Refused, Reply
 from featuregate.wire.frames import FrameReader
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -29,7 +30,7 @@ from featuregate.wire.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from featuregate.wire.session import Negotiated, Refused, Reply, Session
+from featuregate.wire.session import Session
 
 if TYPE_CHECKING:
     from featuregate.errors import FeatureGateError
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
-    from featuregate.wire.session import Event
+    from featuregate.wire.events import Event
 
 __all__ = ["PASSWORD", "ListedBrokers", "address_of", "fetch_broker_list", "probe", "view_of"]
 

@@ -47,7 +47,7 @@ def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> Finding:
         (ConnectFailed(AT, "connecting", "Connection refused"), "refused"),
         (TimedOut(AT, "waiting for ApiVersions", "no answer within 5 s"), "silent"),
         (TimedOut(AT, "connecting", "no answer within 5 s"), "unreachable"),
-        (TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out"), "unreachable"),
+        (TimedOut(AT, "fetching the broker list", "the 4 s in total have passed"), "unreachable"),
         (TlsFailed(AT, "in the TLS handshake", "expired: renew it"), "tls"),
         (AuthenticationFailed(AT, "PLAIN", "refused"), "authentication"),
         (ConfigError("bootstrap.servers", "b1:9092 is a controller: use bootstrap.controllers"), "wrong-endpoint"),
@@ -69,7 +69,7 @@ def test_each_failure_has_a_code(failure, code: str) -> None:
     [
         (TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker"), "renew it at"),
         (ConfigError("ssl.ca.location", "'/nope' cannot be read"), "docs/reference/configuration"),
-        (TimedOut(AT, "finding who belongs to the cluster", "4 s for all of it ran out"), "set a longer --timeout"),
+        (TimedOut(AT, "fetching the broker list", "the 4 s in total have passed"), "set a longer --timeout"),
     ],
 )
 def test_advice_is_that_of_the_failure_where_it_has_one(failure: FeatureGateError, advice: str) -> None:

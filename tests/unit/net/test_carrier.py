@@ -3,7 +3,8 @@
 import asyncio
 
 from featuregate.net.carrier import Carrier
-from featuregate.wire.session import Disconnected, Session
+from featuregate.wire.events import Disconnected
+from featuregate.wire.session import Session
 
 
 class FakeTransport(asyncio.Transport):

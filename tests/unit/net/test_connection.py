@@ -21,8 +21,8 @@ from featuregate.errors import (
 from featuregate.net.connection import Connection
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest, MetadataResponse, Node
+from featuregate.wire.events import ExpectedNode
 from featuregate.wire.frames import write_response
-from featuregate.wire.session import ExpectedNode
 
 
 async def negotiate(address, settings, identity=None):
@@ -166,7 +166,7 @@ async def test_a_whole_answer_counts_although_the_peer_hangs_up(serve, settings_
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP server"),
         (b"\x15\x03\x03\x00\x02\x02\x50", "TLS listener"),
-        (b"\x7f\xff\xff\xff", "more than the cap of 1048576"),
+        (b"\x7f\xff\xff\xff", "more than the limit of 1048576"),
         (b"\xff\xff\xff\xff", "negative length"),
         (answer_of(ApiVersionsResponse(error_code=0, api_ranges={}), 5, correlation_id=9), "correlation_id"),
         (GOOD[:4] + GOOD[4:8] + b"\xff" * (len(GOOD) - 8), "ApiVersionsResponse v5"),
@@ -182,7 +182,7 @@ async def test_bytes_that_make_no_sense_are_the_peers_fault(serve, settings_for,
 async def test_the_frame_cap_is_the_callers(serve, settings_for):
     """What is believed by default is only the default."""
     address = await serve(saying((2000).to_bytes(4, "big")))
-    with pytest.raises(RemoteWireError, match="cap of 1024"):
+    with pytest.raises(RemoteWireError, match="limit of 1024"):
         await negotiate(address, settings_for(address, max_frame=1024))
 
 

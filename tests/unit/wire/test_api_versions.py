@@ -72,7 +72,7 @@ def test_one_id_of_two_is_refused_over_v5(cluster_id: str | None, node_id: int) 
     request = ApiVersionsRequest(
         client_software_name="app", client_software_version="1", cluster_id=cluster_id, node_id=node_id
     )
-    with pytest.raises(LocalWireError, match="give both or neither"):
+    with pytest.raises(LocalWireError, match="give both a cluster id and a node id, or neither"):
         request.encode(5)
     assert request.encode(4) == ApiVersionsRequest(client_software_name="app", client_software_version="1").encode(4)
 

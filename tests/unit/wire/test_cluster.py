@@ -39,7 +39,7 @@ def test_metadata_asks_for_no_topic_and_creates_none(version: int, hex_: str) ->
     assert MetadataRequest().encode(version) == bytes.fromhex(hex_)
 
 
-@pytest.mark.parametrize(("topics", "problem"), [("00000001 000161", "1 topics where none"), ("ffffffff", "null")])
+@pytest.mark.parametrize(("topics", "problem"), [("00000001 000161", "1 topics, but"), ("ffffffff", "null")])
 def test_topics_are_refused(topics: str, problem: str) -> None:
     """One that is named, and null, which means all of them."""
     with pytest.raises(RemoteWireError, match=problem):
@@ -90,9 +90,9 @@ def test_the_smallest_node_fits() -> None:
 def test_controllers_cannot_be_described_before_v1() -> None:
     """v0 has no endpoint type, and would describe the brokers."""
     assert DescribeClusterRequest(endpoint_type=CONTROLLERS).encode(1) == bytes.fromhex("00 02 00")
-    with pytest.raises(LocalWireError, match="only brokers can be described before v1"):
+    with pytest.raises(LocalWireError, match="versions before v1 describe brokers only"):
         DescribeClusterRequest(endpoint_type=CONTROLLERS).encode(0)
-    with pytest.raises(LocalWireError, match="only brokers"):
+    with pytest.raises(LocalWireError, match="describe brokers only"):
         DescribeClusterResponse(endpoint_type=CONTROLLERS).encode(0)
 
 

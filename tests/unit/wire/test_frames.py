@@ -58,7 +58,7 @@ def test_a_length_above_the_cap_is_refused_at_once() -> None:
     """Nothing waits for bytes that would not be believed."""
     reader = FrameReader(100)
     assert list(reader.feed(frame(bytes(100)))) == [bytes(100)]
-    with pytest.raises(RemoteWireError, match=r"^frame length at byte 0: 101 bytes are more than the cap of 100$"):
+    with pytest.raises(RemoteWireError, match=r"^frame length at byte 0: 101 bytes are more than the limit of 100$"):
         list(reader.feed(b"\0\0\0\x65"))
 
 

@@ -17,9 +17,10 @@ from featuregate.wire.cluster import (
     MetadataResponse,
     Node,
 )
+from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
 from featuregate.wire.frames import FrameReader, RequestHeader, frame, read_request_header, write_response
 from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
-from featuregate.wire.session import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Session, Token
+from featuregate.wire.session import Session
 
 if TYPE_CHECKING:
     from featuregate.wire.message import Request, Response
@@ -151,7 +152,7 @@ class TestNegotiating:
         asked(session)
         event = answer(session, hello(35, {18: (0, 3)}), 0, 1)
         assert isinstance(event, Refused)
-        assert "refused ApiVersions v3 and advertises 0 to 3; we speak 0 to 5" in str(event.error)
+        assert "refused ApiVersions v3 and advertises 0 to 3; this client supports 0 to 5" in str(event.error)
         assert asked(session) == []
 
     def test_error_35_to_v0_is_final(self) -> None:
@@ -193,7 +194,7 @@ class TestNegotiating:
         assert "'my-app' '1.0-dev'" in str(error)
 
     def test_another_cluster_or_node_is_refused(self) -> None:
-        """Error 129 comes with an empty body, and means: find the brokers again."""
+        """Error 129 comes with an empty body, and tells the client to fetch the broker list again."""
         error = refusal(129, expected=ExpectedNode("abc", 3)).error
         assert (error.code, error.name) == (129, "REBOOTSTRAP_REQUIRED")
         assert "this is not node 3 of cluster 'abc'" in str(error)
@@ -355,7 +356,7 @@ class TestEnding:
         """What it means is unknown, so nothing after it is believed either."""
         session = ready()
         session.send(MetadataRequest())
-        with pytest.raises(RemoteWireError, match=r"correlation_id at byte 0: 77, where Metadata v12 has 1"):
+        with pytest.raises(RemoteWireError, match=r"correlation_id at byte 0: 77, but Metadata v12 has 1"):
             answer(session, MetadataResponse(brokers=()), 12, 77)
 
     def test_answers_out_of_order_are_refused(self) -> None:
@@ -368,7 +369,7 @@ class TestEnding:
 
     def test_an_answer_to_nothing_is_refused(self) -> None:
         """A broker speaks when it is asked."""
-        with pytest.raises(RemoteWireError, match="to nothing"):
+        with pytest.raises(RemoteWireError, match="that answer no request"):
             answer(new(), hello(), 5, 0)
 
     def test_a_broken_conversation_stays_broken(self) -> None:
@@ -407,7 +408,7 @@ class TestEnding:
         session = new(max_frame=1000)
         session.negotiate()
         session.receive_data((1001).to_bytes(4, "big"))
-        with pytest.raises(RemoteWireError, match="more than the cap of 1000"):
+        with pytest.raises(RemoteWireError, match="more than the limit of 1000"):
             session.next_event()
 
     def test_invariant_7_who_negotiates_is_not_believed_to_be_long_winded(self) -> None:
@@ -415,7 +416,7 @@ class TestEnding:
         session = new()
         session.negotiate()
         session.receive_data((1024 * 1024 + 1).to_bytes(4, "big"))
-        with pytest.raises(RemoteWireError, match="more than the cap of 1048576"):
+        with pytest.raises(RemoteWireError, match="more than the limit of 1048576"):
             session.next_event()
 
     def test_after_that_answers_may_be_as_long_as_the_caller_allows(self) -> None:

@@ -1,0 +1,87 @@
+"""Every error of featuregate.
+
+.. code-block:: text
+
+    FeatureGateError                  base of all errors
+    ├── ConfigError                   a property has a value that cannot be used; also a ValueError
+    ├── RequirementError              the text of a requirement does not parse; also a ValueError
+    ├── UnknownApi                    no API has this name; also a LookupError
+    ├── ViewJsonError                 JSON text is not a view; also a ValueError
+    ├── InvalidUpdate                 no cluster can have such levels; also a ValueError
+    ├── UpdateRefused                 the controller refused a level; carries the result of each update
+    ├── UpdateUncertain               an update may or may not have been applied
+    ├── LevelsNotReached              a broker does not show the levels in time; also a TimeoutError
+    ├── WireError                     a message cannot be sent or read
+    │   ├── LocalWireError            the client's fault: Kafka does not allow these bytes
+    │   │   └── UnsupportedVersion    broker and client have no version of an API in common
+    │   └── RemoteWireError           the broker's fault: it sent bytes that do not parse
+    ├── NetError                      the connection to one broker failed
+    │   ├── ConnectFailed             not connected: name resolution, refused, unreachable
+    │   ├── TimedOut                  a time limit expired
+    │   ├── TlsFailed                 the TLS handshake failed
+    │   └── ConnectionLost            the peer closed or reset the connection
+    ├── AuthenticationFailed          SASL failed
+    ├── BrokerError                   the broker answered with an error code
+    ├── DiscoveryError                no broker answered; carries the cause of each
+    ├── GateClosed                    ``require()`` or a guard found a gate that is not open
+    ├── NotPicklable                  the object cannot be sent to another process; also a TypeError
+    ├── ClosedError                   the object was used after ``close()``
+    ├── RefreshTimedOut               no poll has ended in time; also a TimeoutError
+    ├── LatchStoreError               the durable latch could not be read or written
+    │   └── LatchStoreCorrupt         the durable latch does not parse; it was moved aside
+    └── LocalKafkaError               real Kafka, for tests, could not be downloaded, started or controlled
+
+Every error can be pickled and sent to another process: its ``args`` are the arguments of the constructor, and its text
+is made from them. No error carries a password, a token or a key.
+"""
+
+from __future__ import annotations
+
+from featuregate.errors.base import ClosedError, FeatureGateError, LocalKafkaError, NotPicklable
+from featuregate.errors.gates import GateClosed, LatchStoreCorrupt, LatchStoreError, RefreshTimedOut
+from featuregate.errors.network import (
+    AuthenticationFailed,
+    ConnectFailed,
+    ConnectionLost,
+    DiscoveryError,
+    NetError,
+    TimedOut,
+    TlsFailed,
+)
+from featuregate.errors.protocol import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion, WireError
+from featuregate.errors.updates import InvalidUpdate, LevelsNotReached, UpdateRefused, UpdateUncertain
+from featuregate.errors.values import ConfigError, RequirementError, UnknownApi, ViewJsonError
+
+__all__ = [
+    "AuthenticationFailed",
+    "BrokerError",
+    "ClosedError",
+    "ConfigError",
+    "ConnectFailed",
+    "ConnectionLost",
+    "DiscoveryError",
+    "FeatureGateError",
+    "GateClosed",
+    "InvalidUpdate",
+    "LatchStoreCorrupt",
+    "LatchStoreError",
+    "LevelsNotReached",
+    "LocalKafkaError",
+    "LocalWireError",
+    "NetError",
+    "NotPicklable",
+    "RefreshTimedOut",
+    "RemoteWireError",
+    "RequirementError",
+    "TimedOut",
+    "TlsFailed",
+    "UnknownApi",
+    "UnsupportedVersion",
+    "UpdateRefused",
+    "UpdateUncertain",
+    "ViewJsonError",
+    "WireError",
+]
+
+for _error in __all__:
+    globals()[_error].__module__ = __name__  # tracebacks and pickles name the public module

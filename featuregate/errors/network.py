@@ -1,0 +1,103 @@
+"""Connections that fail, to one broker or to all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from featuregate.errors.base import FeatureGateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "AuthenticationFailed",
+    "ConnectFailed",
+    "ConnectionLost",
+    "DiscoveryError",
+    "NetError",
+    "TimedOut",
+    "TlsFailed",
+]
+
+
+class NetError(FeatureGateError):
+    """The connection to one broker failed.
+
+    ``address`` is ``host:port``. ``stage`` is a phrase that follows "while": ``connecting``, ``waiting for ApiVersions
+    v4``. ``problem`` has details, or is empty.
+    """
+
+    what: ClassVar[str] = "the network failed"
+
+    def __init__(self, address: object, stage: str, problem: str = "") -> None:
+        super().__init__(str(address), stage, problem)
+        self.address = str(address)
+        self.stage = stage
+        self.problem = problem
+
+    def __str__(self) -> str:
+        text = f"{self.address}: {self.what} while {self.stage}"
+        return f"{text}: {self.problem}" if self.problem else text
+
+
+class ConnectFailed(NetError):
+    """The connection could not be opened: the name does not resolve, or the port is closed."""
+
+    what = "failed"
+
+
+class TimedOut(NetError):
+    """A time limit expired."""
+
+    what = "timed out"
+
+
+class TlsFailed(NetError):
+    """The TLS handshake failed: certificate, host name or protocol."""
+
+    what = "TLS failed"
+
+
+class ConnectionLost(NetError):
+    """The peer closed or reset the connection before it had answered."""
+
+    what = "connection lost"
+
+
+class AuthenticationFailed(FeatureGateError):
+    """SASL failed: the broker refused the credentials or the mechanism, or could not prove its identity."""
+
+    def __init__(self, address: object, mechanism: str, problem: str) -> None:
+        super().__init__(str(address), mechanism, problem)
+        self.address = str(address)
+        self.mechanism = mechanism
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.address}: authentication with {self.mechanism} failed: {self.problem}"
+
+
+class DiscoveryError(FeatureGateError):
+    """No broker answered; ``causes`` holds ``(address, error)`` for each broker, in the order of the requests."""
+
+    def __init__(self, causes: Iterable[tuple[object, BaseException]]) -> None:
+        self.causes: tuple[tuple[str, BaseException], ...] = tuple((str(address), error) for address, error in causes)
+        super().__init__(self.causes)
+
+    def __str__(self) -> str:
+        if not self.causes:
+            return "no broker answered: the broker list is empty"
+        addresses: dict[str, list[str]] = {}
+        for address, error in self.causes:
+            addresses.setdefault(_reason(address, error), []).append(address)
+        return "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Each cause as text, with its address in front."""
+        return tuple(f"{address}: {_reason(address, error)}" for address, error in self.causes)
+
+
+def _reason(address: str, error: BaseException) -> str:
+    """Return the text of an error without the address at its start."""
+    return str(error).removeprefix(f"{address}: ")

@@ -1,0 +1,67 @@
+"""Events that a session returns, and the node that it expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from featuregate.errors import BrokerError
+    from featuregate.wire.api_versions import ApiVersionsResponse
+    from featuregate.wire.message import Request, Response
+
+__all__ = ["Disconnected", "Event", "ExpectedNode", "Negotiated", "Refused", "Reply", "Token"]
+
+
+class ExpectedNode(NamedTuple):
+    """The node that the client expects at an address (KIP-1242); brokers that know ApiVersions v5 check it."""
+
+    cluster_id: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    """The broker sent its API ranges; the session can send requests now."""
+
+    response: ApiVersionsResponse
+    version: int
+    """Version of ApiVersions of the response's body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The broker refused to negotiate; the session has ended."""
+
+    error: BrokerError
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The response to a request. The caller checks its error code."""
+
+    correlation_id: int
+    request: Request[Any]
+    response: Response
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The broker's bare SASL token."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Token({len(self.data)} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The broker closed the connection."""
+
+    while_waiting_for: str | None
+    """The oldest request without a response, such as ``ApiVersions v5``; None where there is none."""
+
+
+Event = Negotiated | Refused | Reply | Token | Disconnected
