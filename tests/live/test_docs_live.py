@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from doc_pages import REAL, ROOT, parsed
 
-from featuregate.testing import LocalKafka
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from featuregate.testing import LocalKafka
+
 pytestmark = pytest.mark.live
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0") as cluster:
-        yield cluster
 
 
 @pytest.mark.parametrize("page", REAL, ids=lambda page: str(page.relative_to(ROOT)))

@@ -23,7 +23,7 @@ from featuregate_confluent.latch.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.live
@@ -34,9 +34,8 @@ LATCHED = (("fg1;model=v2|theirs", 5), ("fg1;model=v2", 6), ("of the app", 7))
 
 
 @pytest.fixture(scope="module", params=["2.8.2", "4.2.0"])
-def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    with LocalKafka(request.param, properties={"group.initial.rebalance.delay.ms": 0}) as cluster:
-        yield cluster
+def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKafka]) -> LocalKafka:
+    return shared_kafka(request.param)
 
 
 @pytest.fixture

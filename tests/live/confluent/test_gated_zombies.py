@@ -12,16 +12,15 @@ from eos.gated import COMMITTED, GatedApp
 from eos.ledger import Ledger
 from eos.naive import COMMITTED as COMMITTED_BY_HAND
 from eos.naive import PATIENT, NaiveApp, Outcome, late_heir
-from eos.pipes import BOUND, SHORT_GROUPS, Pipe
+from eos.pipes import BOUND, Pipe
 
-from featuregate.testing import LocalKafka
 from featuregate_confluent import Model, ModelRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from eos.ledger import Balance
     from eos.naive import Stall
+
+    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -31,13 +30,6 @@ PATIENCE = 2.0
 
 BEFORE: Stall = "before send_offsets"
 AFTER: Stall = "after send_offsets"
-
-
-@pytest.fixture(scope="module")
-def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    """One broker of the release that the test asks for; one at a time."""
-    with LocalKafka(request.param, properties=SHORT_GROUPS) as cluster:
-        yield cluster
 
 
 def on(version: str) -> pytest.MarkDecorator:

@@ -29,9 +29,8 @@ STATIC_KEEPS_OLD_ID = "a classic group keeps the client id of the static member 
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    with LocalKafka(request.param, properties={"group.initial.rebalance.delay.ms": 0}) as cluster:
-        yield cluster
+def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKafka]) -> LocalKafka:
+    return shared_kafka(request.param)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from featuregate_confluent.errors import LatchTopicError, UnknownMark
 from featuregate_confluent.latch.models import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.live
 
@@ -23,9 +23,8 @@ BOUND = 60.0
 
 
 @pytest.fixture(scope="module", params=["2.8.2", "4.2.0"])
-def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    with LocalKafka(request.param) as cluster:
-        yield cluster
+def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKafka]) -> LocalKafka:
+    return shared_kafka(request.param)
 
 
 @pytest.fixture

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from eos.ledger import Ledger
 from eos.naive import COMMITTED, PATIENT, NaiveApp, Outcome
-from eos.pipes import SHORT_GROUPS, Pipe
-
-from featuregate.testing import LocalKafka
+from eos.pipes import Pipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from eos.ledger import Balance
     from eos.naive import Model, Stall
+
+    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -27,13 +25,6 @@ BEFORE: Stall = "before send_offsets"
 AFTER: Stall = "after send_offsets"
 FENCED = Outcome("_FENCED", fatal=True)
 KICKED_OUT = Outcome("UNKNOWN_MEMBER_ID", abortable=True)
-
-
-@pytest.fixture(scope="module")
-def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    """One broker of the release that the test asks for; one at a time."""
-    with LocalKafka(request.param, properties=SHORT_GROUPS) as cluster:
-        yield cluster
 
 
 def on(version: str) -> pytest.MarkDecorator:

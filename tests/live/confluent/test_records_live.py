@@ -10,19 +10,12 @@ from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from eos.processors import Running
 
-from featuregate.testing import LocalKafka
 from featuregate_confluent import Record, TransformFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0") as cluster:
-        yield cluster
 
 
 def outputs(pipe: Pipe, count: int) -> list[tuple[Any, ...]]:

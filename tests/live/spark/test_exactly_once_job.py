@@ -17,24 +17,16 @@ from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from streams.sessions import CONNECTOR
 
-from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from featuregate.testing import LocalKafka
     from featuregate.testing.local_kafka.processes import ChildProcess
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 JOB = Path(__file__).parents[3] / "examples/spark_job/exactly_once.py"
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0") as cluster:
-        yield cluster
 
 
 def settings() -> dict[str, str]:

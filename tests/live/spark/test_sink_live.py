@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0") as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def told() -> list[Any]:
     return []

@@ -19,12 +19,12 @@ from streams.driving import Driving
 from streams.hosts import Hosts
 from streams.job import STOP
 
-from featuregate.testing import LocalKafka
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from psutil import Process
+
+    from featuregate.testing import LocalKafka
 
 TWINS = int(os.environ.get("SINK_TWINS", "1"))
 
@@ -47,12 +47,6 @@ SETTINGS = {
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
 }
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka(KAFKA) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

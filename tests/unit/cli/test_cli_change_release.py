@@ -73,6 +73,7 @@ def test_downgrade_all_requires_a_release(on: Run) -> None:
     assert "--release-version" in on("downgrade-all").err
 
 
+@pytest.mark.slow
 def test_kraft_version_is_not_raised_before_4_1(on: Run, cluster: ScriptedCluster) -> None:
     """Controllers of 3.9 write a level that their quorum does not have (KAFKA-18979)."""
     cluster.speak(0, 1)

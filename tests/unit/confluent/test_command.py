@@ -117,6 +117,7 @@ def test_wrong_usage_is_64_and_asks_nobody(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_brokers_that_do_not_answer_are_2(capsys: pytest.CaptureFixture[str]) -> None:
     """Not refused, and not done: the dangers, and one line."""
     assert main([*ROLLBACK, "--timeout", "1", "--confirm", "orders"]) == 2

@@ -109,6 +109,7 @@ def test_absent_offsets_and_foreign_text() -> None:
     assert found == {("a", 0): (None, Mark(None)), ("a", 1): (0, Mark(None, "theirs"))}
 
 
+@pytest.mark.slow
 def test_a_reader_that_nobody_answers_fails_within_its_bound_and_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
     """Standard error belongs to the app."""
     reader = GroupReader(NOWHERE, "orders")

@@ -176,6 +176,7 @@ print(len(inside))
 """
 
 
+@pytest.mark.slow
 def test_stop_may_be_called_from_a_signal_handler_at_any_time() -> None:
     """Also in the middle of another stop(); an Event would wait for itself there."""
     command = [sys.executable, "-c", REENTRANT]

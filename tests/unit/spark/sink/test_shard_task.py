@@ -111,6 +111,7 @@ class StuckProducer(FullProducer):
         pass
 
 
+@pytest.mark.slow
 def test_a_task_waits_for_room_in_the_queue_of_the_producer() -> None:
     """And fails where there is none within the timeout."""
     shard, impatient = Shard(batch_on({}), 0), Shard(batch_on({}, timeout=0.1), 0)
