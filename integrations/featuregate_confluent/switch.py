@@ -188,7 +188,7 @@ class ProducerSwitch:
 
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
         assigned = self._assigned
-        self._producers.serve()
+        self._producers.poll()
         assigned.take_back(consumer)
         if len(assigned) and self._group_state.needs_group_state:
             generation = identity(consumer.consumer_group_metadata()).generation
@@ -226,13 +226,13 @@ class ProducerSwitch:
                 if not assignment.current:
                     return  # the rest comes again, to the new owner (R9)
                 offsets = self._assigned.offsets(ends_of(some[-1:]), model)
-                yield make(producer=self._producers.of(key), messages=some, offsets=offsets)
+                yield make(producer=self._producers.for_partition(key), messages=some, offsets=offsets)
             return
         ends = ends_of(messages)
         if first_v2_generation is not None:  # the first commit in v2 marks all partitions of this member
             ends = self._assigned.positions() | ends
         yield make(
-            producer=self._producers.of_process,
+            producer=self._producers.for_process,
             messages=messages,
             offsets=self._assigned.offsets(ends, model),
             first_v2_generation=first_v2_generation,

@@ -79,7 +79,7 @@ class Conclusions:
             self._assigned.lose(UNHEARD)  # first: a signal may come here, too
         for transaction in tuple(self.under_way):
             transaction.leave_behind()
-            self._producers.leave_behind(transaction.producer)
+            self._producers.abandon(transaction.producer)
             self.under_way.discard(transaction)
 
     def _committed(self, transaction: Transaction, outcome: Committed) -> None:
@@ -132,7 +132,7 @@ class Conclusions:
         in_use = transaction.in_use or any(
             other is not transaction and other.producer is transaction.producer for other in self.under_way
         )
-        (self._producers.leave_behind if in_use else self._producers.drop)(transaction.producer)
+        (self._producers.abandon if in_use else self._producers.discard)(transaction.producer)
         error = (SwitchFatal if outcome.fatal else MustRejoin)(why)
         if self._assigned.lost is not None:
             return error

@@ -94,13 +94,13 @@ class Takeover:
     def give_back(self, partitions: Sequence[Partition]) -> None:
         """Release partitions early, so that their next owner need not wait for the producers."""
         self._assigned.drop(partitions)
-        self._producers.give_back(partitions)
+        self._producers.close_for(partitions)
 
     def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
         """Open the producers that fence the previous owners of these partitions (R6, R8)."""
         ids = ids_to_take(self._group_state.model, marks)
         if self._group_state.model.per_partition:
-            self._producers.take(ids)
+            self._producers.open(ids)
             self._have_producers()
         else:
             self._producers.fence(ids)
@@ -111,7 +111,7 @@ class Takeover:
         """Open the producers of the model for the partitions that are owned already."""
         if self._group_state.model.per_partition:
             # Kept partitions have producers, unless a v2 without any commit had closed them.
-            self._producers.take([key for key in self._assigned if key not in self._producers])
+            self._producers.open([key for key in self._assigned if key not in self._producers])
         else:
             self._producers.open_for_process()
 

@@ -51,20 +51,20 @@ class Producers:
         self._name_of = name_of
         self._timeout = timeout
         self._by_partition: dict[Partition, Producer] = {}
-        self._of_process: Producer | None = None
+        self._for_process: Producer | None = None
 
     def __len__(self) -> int:
-        return len(self._by_partition) + (self._of_process is not None)
+        return len(self._by_partition) + (self._for_process is not None)
 
     def __contains__(self, partition: Partition) -> bool:
         return partition in self._by_partition
 
-    def of(self, partition: Partition) -> Producer:
+    def for_partition(self, partition: Partition) -> Producer:
         """Return the producer of a partition."""
         return self._by_partition[partition]
 
     @property
-    def of_process(self) -> Producer:
+    def for_process(self) -> Producer:
         """The one producer of the v2 model, made at its first use.
 
         Raises
@@ -74,30 +74,30 @@ class Producers:
         SwitchFatal
             It never can be: rights, or settings.
         """
-        if self._of_process is None:
-            self._of_process = self._make(process_transactional_id(self._app_id, self._process))
-        return self._of_process
+        if self._for_process is None:
+            self._for_process = self._make(process_transactional_id(self._app_id, self._process))
+        return self._for_process
 
-    def serve(self) -> None:
+    def poll(self) -> None:
         """Serve callbacks and logs of every producer, also of idle ones.
 
         confluent-kafka raises a fatal error from here. The producer's next transaction fails with the same error.
         """
-        for producer in (*self._by_partition.values(), *([self._of_process] if self._of_process else ())):
+        for producer in (*self._by_partition.values(), *([self._for_process] if self._for_process else ())):
             try:
                 producer.poll(0)
             except KafkaException as failure:
                 logger.info("a producer has failed: %s", failure.args[0])
 
-    def take(self, partitions: Collection[Partition]) -> None:
+    def open(self, partitions: Collection[Partition]) -> None:
         """Open the producers of partitions, which fences the previous producers with these ids.
 
         Raises
         ------
         MustRejoin, SwitchFatal
-            As :attr:`of_process`.
+            As :attr:`for_process`.
         """
-        self.give_back([partition for partition in partitions if partition in self._by_partition])
+        self.close_for([partition for partition in partitions if partition in self._by_partition])
         self._by_partition |= self._make_all(partitions)
 
     def fence(self, partitions: Collection[Partition]) -> None:
@@ -106,11 +106,11 @@ class Producers:
         Raises
         ------
         MustRejoin, SwitchFatal
-            As :attr:`of_process`.
+            As :attr:`for_process`.
         """
         _close_all(self._make_all(partitions).values())
 
-    def give_back(self, partitions: Iterable[Partition]) -> None:
+    def close_for(self, partitions: Iterable[Partition]) -> None:
         """Close the producers of partitions; an open transaction of theirs is aborted."""
         mine = (self._by_partition.pop(partition, None) for partition in partitions)
         _close_all([producer for producer in mine if producer is not None])
@@ -121,27 +121,27 @@ class Producers:
         Raises
         ------
         MustRejoin, SwitchFatal
-            As :attr:`of_process`.
+            As :attr:`for_process`.
         """
-        _ = self.of_process
-        self.give_back(list(self._by_partition))
+        _ = self.for_process
+        self.close_for(list(self._by_partition))
 
-    def drop(self, producer: Producer) -> None:
+    def discard(self, producer: Producer) -> None:
         """Forget and close a producer that was fenced, or whose transaction has an unknown end."""
-        self.leave_behind(producer)
+        self.abandon(producer)
         _close(producer)
 
-    def leave_behind(self, producer: Producer) -> None:
+    def abandon(self, producer: Producer) -> None:
         """Forget a producer that is still in use by a call. It is freed when that call returns, if ever."""
         self._by_partition = {key: kept for key, kept in self._by_partition.items() if kept is not producer}
-        if self._of_process is producer:
-            self._of_process = None
+        if self._for_process is producer:
+            self._for_process = None
 
     def close(self) -> None:
         """Close every producer."""
-        self.give_back(list(self._by_partition))
-        if self._of_process is not None:
-            self.drop(self._of_process)
+        self.close_for(list(self._by_partition))
+        if self._for_process is not None:
+            self.discard(self._for_process)
 
     def _make_all(self, partitions: Collection[Partition]) -> dict[Partition, Producer]:
         if not partitions:

@@ -83,7 +83,7 @@ def test_a_property_of_the_producer_that_librdkafka_refuses_is_told() -> None:
     """It is known when the first producer is made, and going on would not help."""
     made = switch(producer={**NOWHERE, "no.such.property": 1})
     with pytest.raises(SwitchFatal, match=r"no\.such\.property"):
-        _ = made._producers.of_process
+        _ = made._producers.for_process
     made.close()
 
 

@@ -58,14 +58,14 @@ class Group:
 
     # ---- as the producers
 
-    def take(self, partitions: Collection[Partition]) -> None:
-        self._call("take", partitions)
+    def open(self, partitions: Collection[Partition]) -> None:
+        self._call("open", partitions)
 
     def fence(self, partitions: Collection[Partition]) -> None:
         self._call("fence", partitions)
 
-    def give_back(self, partitions: Collection[Partition]) -> None:
-        self._call("give back", partitions)
+    def close_for(self, partitions: Collection[Partition]) -> None:
+        self._call("close", partitions)
 
     def open_for_process(self) -> None:
         self.calls.append("open for process")
@@ -115,7 +115,7 @@ def test_ids_are_taken_before_offsets_are_read() -> None:
     group = Group({A: NOTHING, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A, B], 3)  # type: ignore[arg-type]
-    assert group.calls == ["take [0, 1]", "read [0, 1]"]
+    assert group.calls == ["open [0, 1]", "read [0, 1]"]
     assert (member.state.model, member.state.generation) == (Model.LEGACY, 3)
     assert member.assigned.positions() == {A: 5, B: 5}
 
@@ -134,7 +134,7 @@ def test_a_mark_that_only_a_stable_read_shows_moves_the_member_up_and_all_is_rea
     group = Group({A: LEGACY, B: LEGACY}, stable={A: V2, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A, B], 3)  # type: ignore[arg-type]
-    assert group.calls == ["take [0, 1]", "read [0, 1]", "open for process", "read [0, 1]"]
+    assert group.calls == ["open [0, 1]", "read [0, 1]", "open for process", "read [0, 1]"]
     assert member.state.model is Model.V2
 
 
@@ -144,9 +144,9 @@ def test_partitions_that_stay_are_not_read_again() -> None:
     member = Member(group)
     member.takeover.take(group, [A], 3)  # type: ignore[arg-type]
     member.takeover.take(group, [B], 4)  # type: ignore[arg-type]
-    assert group.calls == ["take [0]", "read [0]", "take [1]", "read [1]"]
+    assert group.calls == ["open [0]", "read [0]", "open [1]", "read [1]"]
     member.takeover.give_back([A])
-    assert (group.calls[-1], list(member.assigned)) == ("give back [0]", [B])
+    assert (group.calls[-1], list(member.assigned)) == ("close [0]", [B])
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,13 @@ def producers_on(kafka: MockKafka) -> Producers:
 def test_partitions_have_producers_until_the_process_has_one(kafka: MockKafka) -> None:
     """The producer of the process is there before those of the partitions are closed."""
     with closing(producers_on(kafka)) as producers:
-        producers.take([A, B])
+        producers.open([A, B])
         assert (len(producers), A in producers, B in producers) == (2, True, True)
-        producers.give_back([B])
+        producers.close_for([B])
         assert (len(producers), B in producers) == (1, False)
         producers.open_for_process()
         assert (len(producers), A in producers) == (1, False)
-        assert producers.of_process is producers.of_process
+        assert producers.for_process is producers.for_process
     assert len(producers) == 0
 
 
@@ -58,7 +58,7 @@ def test_where_one_id_cannot_be_had_no_producer_is_kept(kafka: MockKafka, code: 
     kafka.answer(INIT_PRODUCER_ID, [code])
     with closing(producers_on(kafka)) as producers:
         with pytest.raises(kind, match="could not be taken"):
-            producers.take([A, B])
+            producers.open([A, B])
         assert len(producers) == 0
 
 
@@ -66,7 +66,7 @@ def test_properties_that_librdkafka_refuses_are_fatal(kafka: MockKafka) -> None:
     """They would be refused again."""
     refused = {"bootstrap.servers": kafka.bootstrap, "linger.ms": -5}
     with pytest.raises(SwitchFatal, match="properties are refused"):
-        Producers(refused, app_id="billing", process="one").take([A])
+        Producers(refused, app_id="billing", process="one").open([A])
 
 
 def test_a_producer_that_failed_while_it_was_idle_does_not_end_the_loop(
@@ -76,11 +76,11 @@ def test_a_producer_that_failed_while_it_was_idle_does_not_end_the_loop(
     caplog.set_level(logging.INFO, "featuregate.confluent.producer")
     kafka.create_topic("bills")
     with closing(producers_on(kafka)) as producers:
-        producers.take([A])
-        producers.of(A).begin_transaction()
+        producers.open([A])
+        producers.for_partition(A).begin_transaction()
         kafka.answer(ADD_PARTITIONS, [KafkaError.INVALID_PRODUCER_EPOCH])
-        producers.of(A).produce("bills", b"bill", partition=0)
+        producers.for_partition(A).produce("bills", b"bill", partition=0)
         until = time.monotonic() + BOUND
         while "a producer has failed" not in caplog.text:
             assert time.monotonic() < until
-            producers.serve()
+            producers.poll()

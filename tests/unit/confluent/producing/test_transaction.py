@@ -80,11 +80,11 @@ class Held:
         self.dropped: list[Client] = []
         self.left_behind: list[Client] = []
 
-    def drop(self, client: Client) -> None:
+    def discard(self, client: Client) -> None:
         assert not client.calls, "closed while a call used it"
         self.dropped.append(client)
 
-    def leave_behind(self, client: Client) -> None:
+    def abandon(self, client: Client) -> None:
         self.left_behind.append(client)
 
 
