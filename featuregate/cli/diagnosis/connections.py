@@ -247,7 +247,7 @@ def _protocol_mismatch(listener: Listener, settings: Settings) -> _Diagnosis | N
         )
     if listener.mechanisms and settings.sasl is None:
         return _Diagnosis(
-            "listener-wants-sasl",
+            "listener-requires-sasl",
             f"The listener requires authentication, but security.protocol is {protocol}.",
             f"set security.protocol to SASL_{protocol}, and sasl.mechanism to one of {', '.join(listener.mechanisms)}",
         )

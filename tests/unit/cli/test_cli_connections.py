@@ -85,7 +85,7 @@ def test_advice_is_that_of_the_failure_where_it_has_one(failure: FeatureGateErro
         (
             "PLAINTEXT",
             Listener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256")),
-            "listener-wants-sasl",
+            "listener-requires-sasl",
             "set security.protocol to SASL_PLAINTEXT, and sasl.mechanism to one of PLAIN, SCRAM-SHA-256",
         ),
     ],

@@ -119,7 +119,7 @@ def server_tls(authority: CA) -> ssl.SSLContext:
 @pytest.mark.parametrize(
     ("cluster", "properties", "code", "advice"),
     [
-        ({"passwords": {"u": "p"}}, {}, "listener-wants-sasl", "one of PLAIN"),
+        ({"passwords": {"u": "p"}}, {}, "listener-requires-sasl", "one of PLAIN"),
         (
             {"passwords": {"u": "p"}},
             {
@@ -158,7 +158,7 @@ def test_doctor_names_the_problem_of_a_listener(
         (
             {"security_protocol": "SSL", "ssl_ca_location": "ca.pem"},
             {"ada": "engine"},
-            "listener-wants-sasl",
+            "listener-requires-sasl",
             "set security.protocol to SASL_SSL, and sasl.mechanism to one of PLAIN",
         ),
     ],
