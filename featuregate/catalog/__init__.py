@@ -1,7 +1,7 @@
-"""What is known about Kafka itself: names, levels and releases. Data, with its source; the network is never asked.
+"""Names, levels and releases of Kafka, as tables with their sources. The catalog never uses the network.
 
-Tables of names rot: a newer broker has features, levels and APIs that are not listed here. So a lookup by number
-always gives something printable (``UNKNOWN 99``, ``api:99``), and only a lookup by name fails, with close names.
+A newer broker has features, levels and APIs that are not in the tables. So a lookup by number always returns a text
+(``UNKNOWN 99``, ``api:99``), and only a lookup by name fails, with similar names.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ API_NAMES: Final[dict[int, str]] = {
     93: "StreamsGroupTopologyDescriptionUpdate",
     94: "UnregisterController",
 }
-"""API key to the name of today."""
+"""API key to the current name."""
 
 FORMER_API_NAMES: Final[dict[str, int]] = {"ListClientMetricsResources": 74}
-"""Names that older releases used, which texts may still use."""
+"""Names of older releases, which texts may still use."""

@@ -23,12 +23,12 @@ def api_key(api: str | int) -> int:
     """Return the key of an API.
 
     A name may be spelled as in the protocol (``TxnOffsetCommit``), as in Kafka's log lines (``TXN_OFFSET_COMMIT``) or
-    in any other mix of cases; the name that an older release used will do. ``api:99`` is key 99, and so is 99.
+    in any mix of cases; a name of an older release is accepted too. ``api:99`` is key 99, and so is 99.
 
     Raises
     ------
     UnknownApi
-        The name is not known. It carries close names.
+        The name is unknown. The error has similar names.
     """
     if isinstance(api, int):
         return api
@@ -42,8 +42,8 @@ def api_key(api: str | int) -> int:
 
 
 def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return up to three known names that look like this one, whatever the case, the closest first."""
-    import difflib  # noqa: PLC0415 - only once something was misspelled
+    """Return up to three known names that are similar in any case, the closest first."""
+    import difflib  # noqa: PLC0415 - only errors need it
 
     by_folded = {_folded(candidate): candidate for candidate in known}
     return tuple(by_folded[close] for close in difflib.get_close_matches(_folded(name), by_folded, n=3, cutoff=0.8))

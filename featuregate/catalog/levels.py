@@ -1,4 +1,4 @@
-"""Feature levels: their names, what they need, and the release that brought them."""
+"""Feature levels: names, dependencies, and the release that introduced each."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class MetadataLevel(NamedTuple):
     name: str
     """As Kafka writes it: ``3.9-IV0``."""
     did_metadata_change: bool
-    """Whether records changed with it, so that a downgrade across it is refused."""
+    """Whether this level changed records, so that a downgrade across it is refused."""
     read_from: str
-    """The release of Kafka whose table this row was read from."""
+    """The release of Kafka that this row is from."""
 
     @property
     def release(self) -> str:
-        """The release that it belongs to: ``3.9``."""
+        """The release of the level: ``3.9``."""
         return self.name.partition("-")[0]
 
 
@@ -58,14 +58,14 @@ class FeatureLevel(NamedTuple):
     bootstrap: MetadataLevel
     """A cluster that is formatted at this ``metadata.version`` or a later one has this level from the start."""
     depends_on: Mapping[str, int]
-    """Levels of other features that the controller asks for first."""
+    """Levels of other features that the controller requires."""
 
 
 @functools.cache
 def metadata_levels() -> Mapping[int, MetadataLevel]:
     """Return the levels of ``metadata.version``, by number, lowest first.
 
-    Only those that some release has in production: a level that is still unstable is rewritten until it is out.
+    Only levels that some release has in production: an unstable level may still change.
     """
     return {row[0]: MetadataLevel(*row) for row in load("levels")["metadata_versions"]}
 
@@ -78,19 +78,19 @@ def features() -> tuple[str, ...]:
 
 @functools.cache
 def feature_levels(feature: str) -> tuple[FeatureLevel, ...]:
-    """Return the known levels of a feature other than ``metadata.version``, from 0 up; none where it is not known."""
+    """Return the known levels of a feature other than ``metadata.version``, from 0 up; none for an unknown feature."""
     by_name = {level.name: level for level in metadata_levels().values()}
     rows = load("levels")["features"].get(feature, ())
     return tuple(FeatureLevel(feature, level, by_name[name], needs) for level, name, needs in rows)
 
 
 def feature_level(feature: str, level: int) -> FeatureLevel | None:
-    """Return one level of a feature, None where it is not known."""
+    """Return one level of a feature, None where it is unknown."""
     return next((known for known in feature_levels(feature) if known.level == level), None)
 
 
 def newest_level(feature: str) -> int | None:
-    """Return the highest level of a feature that this table knows, None where it does not know the feature."""
+    """Return the highest level of a feature in this table, None for an unknown feature."""
     if feature == METADATA_VERSION:
         return max(metadata_levels())
     return max((known.level for known in feature_levels(feature)), default=None)
@@ -109,7 +109,7 @@ def level_name(feature: str, level: int) -> str:
 
 
 def level_named(version: str) -> MetadataLevel | None:
-    """Return the ``metadata.version`` for a name (``3.9-IV0``) or a release, for which it is the last one of it.
+    """Return the ``metadata.version`` for a name (``3.9-IV0``) or a release, which has several: then the last.
 
     Of a release, the first two numbers count (``3.8.1`` is 3.8), as for ``kafka-features upgrade --release-version``.
     """
@@ -124,7 +124,7 @@ def metadata_level_named(name: str) -> MetadataLevel:
     Raises
     ------
     LookupError
-        No level has this name; the text shows the nearest names.
+        No level has this name; the text has similar names.
     """
     known = {level.name: level for level in metadata_levels().values()}
     if name in known:
@@ -150,18 +150,18 @@ def release_levels(metadata_level: int) -> Mapping[str, int]:
 
 
 def quorum_keeps_kraft_version(metadata_level: int) -> bool:
-    """Say whether ``kraft.version`` is what the quorum itself has, in a cluster at this ``metadata.version``.
+    """Return whether the quorum keeps ``kraft.version`` in a cluster at this ``metadata.version``.
 
-    It is from 4.1-IV0 on, which no older controller takes. Older ones write a record of it, which brokers report and
-    the quorum ignores (KAFKA-18979).
+    It does from 4.1-IV0 on, which no older controller supports. Older controllers write a record of it, which brokers
+    report and the quorum ignores (KAFKA-18979).
     """
     return metadata_level >= metadata_level_named("4.1-IV0").level
 
 
 def is_safe_downgrade(current: int, target: int) -> bool | None:
-    """Say whether a controller lets ``metadata.version`` go down from ``current`` to ``target``.
+    """Return whether a controller allows a downgrade of ``metadata.version`` from ``current`` to ``target``.
 
-    It does if no level above ``target``, up to ``current``, changed records (KIP-778). None where a level on the way
+    It does if no level above ``target``, up to ``current``, changed records (KIP-778). None where a level between them
     is newer than this table.
     """
     on_the_way = [metadata_levels().get(level) for level in range(target + 1, current + 1)]

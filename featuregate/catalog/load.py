@@ -1,4 +1,4 @@
-"""Reads the data files. They lie in the wheel, which may be a zip on a Spark cluster (``--py-files``)."""
+"""Read the data files of the wheel, which may be a zip on a Spark cluster (``--py-files``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["load"]
 
 @functools.cache
 def load(name: str) -> Any:
-    """Return the content of ``featuregate/catalog/data/<name>.json``, read once; None: there is no such file."""
-    import json  # noqa: PLC0415 - only once somebody asks
+    """Return the content of ``featuregate/catalog/data/<name>.json``, read once; None where there is no such file."""
+    import json  # noqa: PLC0415 - loaded at the first lookup
     import pkgutil  # noqa: PLC0415
 
     try:

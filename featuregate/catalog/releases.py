@@ -1,4 +1,4 @@
-"""What brokers of each release advertise, captured from real ones."""
+"""What brokers of each release advertise, captured from real brokers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KRAFT_FOR_ALL: Final = (4, 0)
 
 
 class CapturedRelease(NamedTuple):
-    """What one real broker of a release said to ApiVersions."""
+    """The ApiVersions response of one real broker of a release."""
 
     release: str
     apis: Mapping[int, tuple[int, int]]
     features: Mapping[str, tuple[int, int]]
     captured_from: str
-    """Which build, and in which mode."""
+    """The build and the mode of the broker."""
 
 
 class Needed(NamedTuple):
-    """What a broker must advertise to count as one of a release or newer."""
+    """What a broker of a release or a newer one must advertise."""
 
     apis: Mapping[int, int]
     """API key to the highest version that it must reach."""
@@ -54,15 +54,15 @@ def captured_releases() -> tuple[str, ...]:
 
 @functools.cache
 def needed_for(release: str) -> Needed:
-    """Return what a broker must advertise to count as one of ``release`` or newer."""
+    """Return what a broker of ``release`` or a newer one must advertise."""
     return needed(release, captured())
 
 
 def needed(release: str, table: Mapping[str, CapturedRelease]) -> Needed:
-    """Work out what tells a release from older ones, by a table of what was captured.
+    """Derive what distinguishes a release from older ones, from a table of captured releases.
 
-    The highest version of each API counts. APIs that a later release has no more (those between ZooKeeper-era brokers)
-    tell nothing, nor do those that depend on the mode or the configuration of a broker.
+    The highest version of each API counts. APIs that a later release has removed (those between ZooKeeper-era brokers)
+    do not count, nor do those that depend on the mode or the configuration of a broker.
     """
     wanted = table[release]
     untold = _OPTIONAL if _numbers(release) >= _KRAFT_FOR_ALL else _OPTIONAL | _KRAFT_ONLY

@@ -1,4 +1,4 @@
-"""What the ``kafka-features`` of one release knows: it decides by its own table what it accepts, and what it prints.
+"""The table of one release's ``kafka-features``, which decides what the tool accepts and prints.
 
 Source: ``MetadataVersion.fromVersionString``, ``Feature.defaultLevel`` and ``Feature.fromFeatureLevel`` of Apache
 Kafka 4.3.1 (``org.apache.kafka.server.common``); the table itself is read from the released jars.
@@ -25,42 +25,42 @@ _SEGMENTS: Final = 2
 
 
 class ToolTable(NamedTuple):
-    """The levels that one release's tool knows."""
+    """The levels in the table of one release's tool."""
 
     release: str
     lowest: int
-    """The lowest ``metadata.version`` that it knows."""
+    """The lowest known ``metadata.version``."""
     latest_production: int
     newest: int
-    """The highest ``metadata.version`` that it knows, by name only where it is above ``latest_production``."""
+    """The highest known ``metadata.version``, known by name only where it is above ``latest_production``."""
     features: Mapping[str, int]
-    """The highest level of each other feature, in the order in which it prints them."""
+    """The highest level of each other feature, in the order of the tool's output."""
 
     @property
     def metadata_levels(self) -> tuple[MetadataLevel, ...]:
-        """Every ``metadata.version`` that it knows, lowest first."""
+        """Every known ``metadata.version``, lowest first."""
         return tuple(metadata_levels()[level] for level in range(self.lowest, self.newest + 1))
 
     def metadata_level(self, level: int) -> MetadataLevel | None:
-        """Return a ``metadata.version`` that it knows."""
+        """Return a known ``metadata.version``, else None."""
         return metadata_levels()[level] if self.lowest <= level <= self.newest else None
 
     def level_name(self, feature: str, level: int) -> str:
-        """Return a level as it prints it: ``UNKNOWN 99`` for a ``metadata.version`` that it does not know."""
+        """Return a level as the tool prints it: ``UNKNOWN 99`` for an unknown ``metadata.version``."""
         if feature != METADATA_VERSION:
             return str(level)
         known = self.metadata_level(level)
         return known.name if known else f"UNKNOWN {level}"
 
     def named(self, version: str) -> MetadataLevel:
-        """Return the ``metadata.version`` that somebody names: ``3.9-IV0``, or a release for its last in production.
+        """Return the ``metadata.version`` of a name: ``3.9-IV0``, or a release for its last in production.
 
         Of a release the first two numbers count: ``3.8.1`` is 3.8.
 
         Raises
         ------
         LookupError
-            It knows none of this name; the text is its own.
+            The name is unknown; the text is that of the tool.
         """
         key = _key(version)
         for known in reversed(self.metadata_levels):
@@ -86,19 +86,19 @@ class ToolTable(NamedTuple):
 
 @functools.cache
 def tool_table(release: str = KAFKA_FEATURES) -> ToolTable:
-    """Return what the tool of a release knows.
+    """Return the table of a release's tool.
 
     Raises
     ------
     KeyError
-        The table of this release was not read.
+        There is no table of this release.
     """
     row = load("levels")["tools"][release]
     return ToolTable(release, row["lowest"], row["latest_production"], row["newest"], row["features"])
 
 
 def _key(version: str) -> str:
-    """Cut a version to its first two segments, counting as Java's ``String.split`` does: no empty ones at the end."""
+    """Return the first two segments of a version, as Java's ``String.split`` counts: without empty ones at the end."""
     segments = version.split(".")
     while segments and not segments[-1]:
         segments.pop()

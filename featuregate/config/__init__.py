@@ -1,8 +1,7 @@
-"""Properties in every spelling become one frozen `Settings`.
+"""Read client properties in every spelling into one frozen `Settings`.
 
-:mod:`~featuregate.config.keys` lists every property that is read; everything else in the app's configuration is
-ignored. Nothing here touches the network, and files are opened by whoever needs what is in them, but for a
-``.properties`` file that is itself the configuration.
+:mod:`~featuregate.config.keys` lists every property that is read; all others are ignored. This package does not use the
+network. It opens no file but a ``.properties`` file; `featuregate.credentials` and `featuregate.net` read the others.
 """
 
 from featuregate.config.addresses import Address

@@ -1,4 +1,4 @@
-"""Where brokers are: ``host:port`` lists as Kafka's clients take them."""
+"""Addresses of brokers: ``host:port`` lists as Kafka's clients accept them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Address(NamedTuple):
 
 
 def parse_bootstrap(key: str, text: str, protocol: str) -> tuple[Address, ...]:
-    """Read a comma-separated list; an address that is named twice is kept once.
+    """Parse a comma-separated list; an address that occurs twice is kept once.
 
-    A port that is left out is 9092, as in librdkafka. IPv6 literals take brackets: ``[::1]:9093``; without a port
-    they may stand bare. A listener name in front, as in ``PLAINTEXT://host:9092``, is dropped; one that names
-    another security protocol than ``protocol`` is an error.
+    The default port is 9092, as in librdkafka. IPv6 literals have brackets: ``[::1]:9093``; without a port the brackets
+    may be left out. A listener name in front, as in ``PLAINTEXT://host:9092``, is dropped; the name of another security
+    protocol than ``protocol`` is an error.
 
-    Errors count the addresses instead of repeating one: what is no address may hold a password, as in
+    Errors give the number of the address and not its text, which may hold a password, as in
     ``user:password@host:9092``.
     """
     parts = [stripped for part in text.split(",") if (stripped := part.strip())]

@@ -22,7 +22,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class Login(NamedTuple):
-    """A login module and what it is told; `options` may hold passwords."""
+    """A login module and its options, which may hold passwords."""
 
     module: str
     """The name of the class without its package, such as ``ScramLoginModule``."""
@@ -33,7 +33,7 @@ class Login(NamedTuple):
 
 
 def parse_jaas(key: str, text: str) -> Login:
-    """Read one login module. Errors say what was wanted and never repeat what was there."""
+    """Parse one login module. Errors describe the expected form, and never repeat the text."""
     tokens = _tokens(key, text)
     if len(tokens) < len(("class", "flag", ";")) or tokens[-1] != (";", False):
         raise ConfigError(key, 'is not of the form: LoginModule required name="value" ...; with a semicolon at the end')
@@ -52,7 +52,7 @@ def parse_jaas(key: str, text: str) -> Login:
 
 
 def _tokens(key: str, text: str) -> list[tuple[str, bool]]:
-    """Split into words and marks; each with whether it stood in quotes, so that a quoted ``;`` ends nothing."""
+    """Split into words and signs, each with whether it was in quotes: a quoted ``;`` is not the end."""
     found: list[tuple[str, bool]] = []
     at, text = 0, text.strip()
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Every property that is read, in one table: its spellings, what it may say, and what it means.
+"""The table of every property that is read: its spellings, its values, and its meaning.
 
 The names are those of librdkafka (``CONFIGURATION.md``) and of Apache Kafka's Java clients
 (``CommonClientConfigs``, ``SslConfigs``, ``SaslConfigs``). Spark's spelling is Java's with ``kafka.`` in front.
@@ -15,7 +15,7 @@ __all__ = ["KEYS", "Key"]
 
 
 class Key(NamedTuple):
-    """One setting, under all the names that it goes by."""
+    """One setting, with all spellings of its name."""
 
     spellings: tuple[str, ...]
     """Its names. Two of them with different values in one configuration are an error."""
@@ -23,13 +23,13 @@ class Key(NamedTuple):
     """``text``, ``secret``, ``choice``, ``flag``, ``milliseconds`` or ``callable``."""
     meaning: str
     choices: tuple[str, ...] = ()
-    """What a ``choice`` may say, in any case."""
+    """The values of a ``choice``, in any case."""
     default: str = ""
-    """What counts where nothing is said; empty for none."""
+    """The default; empty for none."""
 
     @property
     def name(self) -> str:
-        """The spelling that stands for them all in this package."""
+        """The spelling that this package uses for the setting."""
         return self.spellings[0]
 
 
@@ -37,15 +37,15 @@ KEYS: tuple[Key, ...] = (
     # where
     Key(("bootstrap.servers", "metadata.broker.list"), "text", "brokers to start from: host:port, with commas between"),
     Key(("bootstrap.controllers",), "text", "KRaft controllers to ask instead of brokers"),
-    Key(("client.id",), "text", "what the brokers' logs and quotas call this client", default="featuregate"),
+    Key(("client.id",), "text", "the name of this client in logs and quotas of brokers", default="featuregate"),
     Key(
         ("broker.address.family",),
         "choice",
-        "which kind of addresses to connect to",
+        "the family of addresses to connect to",
         ("any", "v4", "v6"),
         default="any",
     ),
-    Key(("security.protocol",), "choice", "what is spoken on the listener", PROTOCOLS, default="PLAINTEXT"),
+    Key(("security.protocol",), "choice", "the protocol of the listener", PROTOCOLS, default="PLAINTEXT"),
     Key(
         ("featuregate.exclude.apis",),
         "text",
@@ -63,10 +63,10 @@ KEYS: tuple[Key, ...] = (
     Key(
         ("request.timeout.ms",),
         "milliseconds",
-        "one request (Java); not read beside socket.timeout.ms, since librdkafka means something else by it",
+        "one request (Java); not read beside socket.timeout.ms, since it has another meaning in librdkafka",
         default="5000",
     ),
-    # TLS: whom to trust
+    # TLS: trusted certificates
     Key(("ssl.ca.location",), "text", "PEM file or folder of trusted certificates; left out or `probe`: the system's"),
     Key(("ssl.ca.pem", "ssl.truststore.certificates"), "text", "trusted certificates, as PEM text"),
     Key(("ssl.truststore.location",), "text", "trusted certificates: a PEM or PKCS12 file"),
@@ -85,13 +85,15 @@ KEYS: tuple[Key, ...] = (
         ("https", "none", ""),
         default="https",
     ),
-    # TLS: who we are
-    Key(("ssl.certificate.location",), "text", "our certificate chain: a PEM file"),
-    Key(("ssl.certificate.pem", "ssl.keystore.certificate.chain"), "text", "our certificate chain, as PEM text"),
-    Key(("ssl.key.location",), "text", "our private key: a PEM file"),
-    Key(("ssl.key.pem", "ssl.keystore.key"), "secret", "our private key, as PEM text"),
+    # TLS: the client's certificate
+    Key(("ssl.certificate.location",), "text", "the client's certificate chain: a PEM file"),
+    Key(
+        ("ssl.certificate.pem", "ssl.keystore.certificate.chain"), "text", "the client's certificate chain, as PEM text"
+    ),
+    Key(("ssl.key.location",), "text", "the client's private key: a PEM file"),
+    Key(("ssl.key.pem", "ssl.keystore.key"), "secret", "the client's private key, as PEM text"),
     Key(("ssl.key.password",), "secret", "the private key's password"),
-    Key(("ssl.keystore.location",), "text", "our certificate chain and private key: a PEM or PKCS12 file"),
+    Key(("ssl.keystore.location",), "text", "the client's certificate chain and private key: a PEM or PKCS12 file"),
     Key(("ssl.keystore.password",), "secret", "the keystore's password"),
     Key(
         ("ssl.keystore.type",), "choice", "the keystore's format; what the file holds decides", ("PEM", "PKCS12", "JKS")
@@ -109,10 +111,10 @@ KEYS: tuple[Key, ...] = (
     Key(
         ("sasl.login.callback.handler.class",),
         "text",
-        "a Java class, which is not run: it only explains why there is no token",
+        "a Java class, which is not run; errors about a missing token name it",
     ),
     Key(("oauth_cb",), "callable", "confluent-kafka's: takes sasl.oauthbearer.config, gives (token, expiry[, ...])"),
-    Key(("sasl.oauthbearer.config",), "text", "what oauth_cb is given, or the claims of an unsecured token"),
+    Key(("sasl.oauthbearer.config",), "text", "the argument of oauth_cb, or the claims of an unsecured token"),
     Key(("enable.sasl.oauthbearer.unsecure.jwt",), "flag", "make unsecured tokens; for tests only", default="false"),
     Key(
         ("sasl.oauthbearer.method",),
@@ -124,22 +126,22 @@ KEYS: tuple[Key, ...] = (
     Key(
         ("sasl.oauthbearer.grant.type",),
         "choice",
-        "how the endpoint is asked",
+        "the grant type of the request to the endpoint",
         ("client_credentials",),
         default="client_credentials",
     ),
-    Key(("sasl.oauthbearer.token.endpoint.url",), "text", "where tokens come from"),
+    Key(("sasl.oauthbearer.token.endpoint.url",), "text", "the address of the token endpoint"),
     Key(
         ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"),
         "text",
-        "our name at the endpoint",
+        "the client's id at the endpoint",
     ),
     Key(
         ("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"),
         "secret",
-        "our secret at the endpoint",
+        "the client's secret at the endpoint",
     ),
-    Key(("sasl.oauthbearer.scope",), "text", "what the token is for"),
+    Key(("sasl.oauthbearer.scope",), "text", "the scope of the token"),
     Key(("sasl.oauthbearer.extensions",), "text", "SASL extensions: key=value, with commas between"),
     Key(("https.ca.location",), "text", "PEM file of certificates trusted at the token endpoint"),
 )

@@ -1,6 +1,6 @@
-"""One configuration as the app has it, read by the rules of the table in `keys`.
+"""The app's configuration, read by the table in `keys`.
 
-No error repeats a value: what is wrong with it may be that it holds a password.
+No error repeats a value, because a wrong value may hold a password.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WEEK_MS = 7 * 24 * 3600 * 1000
 
 
 class Properties:
-    """What the app says about each `Key`; whatever else it says is dropped on the way in.
+    """The app's value of each `Key`; all other properties are dropped.
 
-    Where any name begins with ``kafka.``, as in the options of a Spark stream, only such names count.
+    Where any name begins with ``kafka.``, as in the options of a Spark stream, only such names are read.
     """
 
     def __init__(self, values: Mapping[str, object]) -> None:
@@ -56,12 +56,12 @@ class Properties:
         )
 
     def spelling(self, name: str) -> str:
-        """Give the name as the app spelled it, for errors; our own where it said nothing."""
+        """Return the app's spelling of the name, for errors; `Key.name` where the app does not set it."""
         said = (spelling for spelling in _BY_NAME[name].spellings if spelling in self._said)
         return self.prefix + next(said, name)
 
     def text(self, name: str) -> str | None:
-        """Give the text without the white space around it, as Kafka does; None where it is empty or not said."""
+        """Return the text without surrounding white space, as Kafka does; None where it is empty or not set."""
         value = self._value(name)
         if value is None:
             return None
@@ -70,7 +70,7 @@ class Properties:
         return self._unicode(name, str(os.fspath(value) if isinstance(value, os.PathLike) else value).strip()) or None
 
     def secret(self, name: str) -> Secret | None:
-        """Give the text whole, white space too, as Kafka does; None where it is empty or not said."""
+        """Return the text with its white space, as Kafka does; None where it is empty or not set."""
         value = self._value(name)
         if isinstance(value, Secret):
             return value
@@ -79,7 +79,7 @@ class Properties:
         return Secret(self._unicode(name, value)) if value else None
 
     def choice(self, name: str) -> str:
-        """Give one of the key's choices, in the table's own case; its default where nothing is said."""
+        """Return one of the key's choices, in the case of the table; the default where it is not set."""
         key, value = _BY_NAME[name], self._value(name)
         if value is None:
             return key.default
@@ -91,7 +91,7 @@ class Properties:
         return found
 
     def flag(self, name: str) -> bool:
-        """Give a truth value, spelled as librdkafka or Java spell one."""
+        """Return a boolean, in the spelling of librdkafka or Java."""
         value = self._value(name)
         text = (_BY_NAME[name].default if value is None else str(value)).strip().lower()
         if text not in _TRUE | _FALSE:
@@ -99,7 +99,7 @@ class Properties:
         return text in _TRUE
 
     def seconds(self, name: str) -> float | None:
-        """Give seconds, from a whole number of milliseconds; None where it is not said."""
+        """Return seconds, from a whole number of milliseconds; None where it is not set."""
         value = self._value(name)
         if value is None:
             return None
@@ -113,7 +113,7 @@ class Properties:
         return milliseconds / 1000
 
     def function(self, name: str) -> Callable[..., Any] | None:
-        """Give something that can be called; None where it is not said."""
+        """Return a function; None where it is not set."""
         value = self._value(name)
         if value is None:
             return None
@@ -123,23 +123,21 @@ class Properties:
         return function
 
     def _unicode(self, name: str, text: str) -> str:
-        """Refuse what cannot be sent, such as bytes of the environment that are no UTF-8.
+        """Refuse text that cannot be encoded, such as bytes of the environment that are not UTF-8.
 
-        Unlike the error of whoever tried to encode it, this one does not hold the text.
+        The error does not hold the text, unlike the one that encoding would raise.
         """
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise ConfigError(self.spelling(name), "holds something that is no Unicode")
+            raise ConfigError(self.spelling(name), "holds bytes that are not UTF-8")
         return text
 
     def _value(self, name: str) -> Any:
-        """Find the one value under all its spellings; the error about two does not repeat them, they may be secret."""
+        """Return the value of any spelling; the error about two values does not repeat them, they may be secret."""
         said = {spelling: self._said[spelling] for spelling in _BY_NAME[name].spellings if spelling in self._said}
         first, *others = said.items() if said else [(name, None)]
         for spelling, value in others:
             if value != first[1]:
-                raise ConfigError(
-                    self.prefix + first[0], f"says something else than {self.prefix}{spelling}, which means the same"
-                )
+                raise ConfigError(self.prefix + first[0], f"differs from {self.prefix}{spelling}, which means the same")
         return first[1]
 
 
@@ -148,7 +146,7 @@ def _is_spark(name: str) -> bool:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a ``.properties`` file as Java does, but in UTF-8, of which its Latin-1 is in practice the ASCII part.
+    """Read a ``.properties`` file as Java does, but in UTF-8; in practice such files are ASCII.
 
     Raises `ConfigError` where it cannot be read.
     """
@@ -163,5 +161,5 @@ def read_properties(path: Path) -> dict[str, str]:
         problem = f"is not in UTF-8: see byte {error.start}"
     except ValueError:  # javaproperties' only one, which repeats what stands there
         problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
-    # Out here, so that the error carries neither of those: both hold text of the file.
+    # Raised here, because both errors hold text of the file, and would be the context of this one.
     raise ConfigError("config", f"{named} {problem}")

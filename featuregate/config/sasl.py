@@ -1,4 +1,4 @@
-"""What SASL needs to know: a mechanism, and credentials for it."""
+"""SASL settings: a mechanism, and its credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MECHANISMS", "Callback", "ClientCredentials", "Sasl", "TokenSource",
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _OTHERS = ("GSSAPI", "AWS_MSK_IAM")
-"""Mechanisms that we do not speak, and know by name: any other word may be a password in the wrong place."""
+"""Unsupported mechanisms that an error may name: any other word may be a password in the wrong place."""
 _ENDPOINT = re.compile(r"https?://([\w.\-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
 _JAVA_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_][\w$]*)+")
 
@@ -31,7 +31,7 @@ _LIFE_DIGITS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:
-    """confluent-kafka's ``oauth_cb``: called with `config`, gives ``(token, expiry[, principal, extensions])``.
+    """confluent-kafka's ``oauth_cb``: called with `config`, returns ``(token, expiry[, principal, extensions])``.
 
     The expiry is in seconds since 1970.
     """
@@ -61,7 +61,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsecuredToken:
-    """A token that is signed by nobody (RFC 7515, appendix A.5): for tests of a development cluster."""
+    """A token without a signature (RFC 7515, appendix A.5), for development clusters."""
 
     claims: Pairs
     life_seconds: int = 3600
@@ -73,7 +73,7 @@ TokenSource = Callback | ClientCredentials | UnsecuredToken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """A mechanism with what it needs: a name and a password, or a source of tokens."""
+    """A mechanism with a user name and a password, or with a source of tokens."""
 
     mechanism: str
     username: str = ""
@@ -82,16 +82,16 @@ class Sasl:
 
 
 _WAYS_OUT = (
-    'or say broker_list="bootstrap" if the bootstrap list names every broker: then only ApiVersions is asked, '
+    'or set broker_list="bootstrap" if the bootstrap list names every broker: then featuregate sends only ApiVersions, '
     "which brokers answer before authentication"
 )
 
 
 def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
-    """Gather the ``sasl.`` properties of either spelling.
+    """Read the ``sasl.`` properties of either spelling.
 
-    Finding the brokers of a cluster needs credentials. With ``bootstrap_only`` no broker needs to be found: then None
-    stands for credentials that are missing, or whose mechanism we do not speak.
+    The broker list of a cluster requires authentication. With ``bootstrap_only`` it is not fetched: then the result is
+    None where credentials are missing, or where their mechanism is not supported.
     """
     try:
         return _read(properties)
@@ -102,7 +102,7 @@ def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
 
 
 class _Missing(ConfigError):
-    """There are no credentials that we can use; whoever lists the brokers needs none."""
+    """No usable credentials; an app that lists every broker needs none."""
 
 
 def _read(properties: Properties) -> Sasl:
@@ -134,7 +134,7 @@ def _name_and_password(properties: Properties, login: Login | None) -> tuple[str
             raise _Missing(jaas, "delegation tokens (tokenauth) are not supported: use a user name and password")
         theirs = login.options.get("username"), Secret(login.options.get("password", ""))
         if (username is not None and username != theirs[0]) or (password is not None and password != theirs[1]):
-            raise ConfigError(jaas, f"says something else than {properties.spelling('sasl.username')} and its password")
+            raise ConfigError(jaas, f"differs from {properties.spelling('sasl.username')} and its password")
         username, password = theirs
     if not username:
         raise _Missing(properties.spelling("sasl.username"), "is missing: give it")
@@ -171,7 +171,7 @@ def _oauth_options(properties: Properties, login: Login | None) -> dict[str, str
         return {}
     if login.module != "OAuthBearerLoginModule":
         key = properties.spelling("sasl.jaas.config")
-        raise ConfigError(key, "has a login module without a token: OAUTHBEARER wants OAuthBearerLoginModule")
+        raise ConfigError(key, "has a login module without a token: use OAuthBearerLoginModule for OAUTHBEARER")
     return login.options
 
 
@@ -185,7 +185,7 @@ def _client_credentials(properties: Properties, options: dict[str, str]) -> Clie
             "holds a user name or a password: give sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
         )
     if not _ENDPOINT.fullmatch(endpoint):
-        raise ConfigError(url_key, "is no http or https address")
+        raise ConfigError(url_key, "is not an http or https address")
     client_id = properties.text("sasl.oauthbearer.client.id") or options.get("clientId")
     secret = properties.secret("sasl.oauthbearer.client.secret") or Secret(options.get("clientSecret", ""))
     if not client_id:
@@ -244,5 +244,5 @@ def _unsecured_login(key: str, options: dict[str, str]) -> UnsecuredToken:
 
 def _life(key: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _LIFE_DIGITS and int(text) > 0):
-        raise ConfigError(key, "the token's life is no whole number of seconds")
+        raise ConfigError(key, "the token's lifetime is not a whole number of seconds")
     return int(text)

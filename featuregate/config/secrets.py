@@ -1,4 +1,4 @@
-"""A text that shows itself to nobody who did not ask for it, and which text an error may show."""
+"""Secrets that no representation shows, and the rule for text that an error may show."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DOUBLE_SLASH: Final = "//"
 
 
 def is_path(text: str) -> bool:
-    """Say whether a text has the form of a path, so that an error may show it.
+    """Return whether a text has the form of a path, so that an error may show it.
 
-    A URL with a password in it, a key without its PEM marks or a bare password have another: a path begins at a
-    folder or ends in a suffix, and has no more than letters, digits and a few signs.
+    A path begins at a folder or ends in a suffix, and has only letters, digits and a few signs. A URL with a password,
+    a key without PEM marks and a bare password do not have this form.
     """
     return _PATH.fullmatch(text) is not None and _DOUBLE_SLASH not in text
 
@@ -23,7 +23,7 @@ def is_path(text: str) -> bool:
 class Secret:
     """A password, a token or a key: ``repr``, ``str`` and formatting give ``<secret>``, and JSON refuses it.
 
-    Pickling keeps the text, since Settings that are sent to another process would be of no use without it.
+    Pickling keeps the text, because another process needs it to use the `Settings`.
     """
 
     __slots__ = ("_text",)
@@ -32,7 +32,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Give the text itself; call this at the last moment, and keep the result nowhere."""
+        """Return the text; call this at the last moment, and do not store the result."""
         return self._text
 
     def __repr__(self) -> str:

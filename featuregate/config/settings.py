@@ -1,4 +1,4 @@
-"""`Settings`: all that `net` needs to reach a cluster, checked once, frozen."""
+"""`Settings`: how `featuregate.net` reaches a cluster; checked once, and frozen."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ class Settings:
 
     bootstrap: tuple[Address, ...]
     role: Role = "broker"
-    """What the bootstrap list names: brokers, or KRaft controllers."""
+    """The nodes of the bootstrap list: brokers, or KRaft controllers."""
     protocol: str = "PLAINTEXT"
     tls: Tls | None = None
-    """None: the listener speaks no TLS."""
+    """None: the listener does not use TLS."""
     sasl: Sasl | None = None
-    """None: the listener speaks no SASL, or nothing is asked that needs it."""
+    """None: the listener does not use SASL, or no request needs authentication."""
     client_id: str = _CLIENT_ID
     address_family: str = "any"
     """``any``, ``v4`` or ``v6``."""
     connect_timeout: float = _CONNECT_TIMEOUT
     """Seconds, for the TCP and the TLS handshake of one connection together."""
     request_timeout: float = _REQUEST_TIMEOUT
-    """Seconds, from sending one request to its whole answer."""
+    """Seconds, from sending one request to its complete response."""
     total_timeout: float = _TOTAL_TIMEOUT
-    """Seconds, for asking all brokers; who has not answered by then has failed."""
+    """Seconds, for all brokers; a broker that has not answered by then has failed."""
     max_frame: int = _MAX_FRAME
-    """Bytes; a longer answer is refused when its length arrives."""
+    """Bytes; a longer response is refused when its length arrives."""
     concurrency: int = _CONCURRENCY
-    """How many brokers are asked at the same time."""
+    """The most brokers that are probed concurrently."""
     broker_list: BrokerListSource = "cluster"
-    """``cluster``: a broker tells the others; ``bootstrap``: the bootstrap list names every broker."""
+    """``cluster``: a broker gives the list; ``bootstrap``: the bootstrap list names every broker."""
     cluster_id: str | None = None
-    """The id that the cluster must have, or that it gets where it tells none; None takes what it tells."""
+    """The id that the cluster must have, and has where it reports none; None accepts any id."""
 
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED
-    """API versions that this client must not use. Brokers are asked and shown as they are; gates leave them out."""
+    """API versions that this client must not use. Views show what brokers advertise; gates leave these versions out."""
 
     @classmethod
     def parse(
@@ -79,13 +79,13 @@ class Settings:
         max_frame: int | None = None,
         concurrency: int | None = None,
     ) -> Settings:
-        """Read the app's configuration, in whatever spelling it has.
+        """Read the app's configuration, in any of the spellings.
 
         ``config`` is ``"host:port,[::1]:9093"``, the mapping that the app gives confluent-kafka, one with Java's
-        names, one with Spark's (``kafka.`` in front), or the path of a ``.properties`` file. Bounds that are given
-        here win over properties, and properties over the defaults. Properties that mean nothing to us are ignored.
+        names, one with Spark's (``kafka.`` in front), or the path of a ``.properties`` file. Arguments
+        override properties, and properties override the defaults. Other properties are ignored.
 
-        Raises `ConfigError`, naming the property and what it may be.
+        Raises `ConfigError`, with the name of the property and its allowed values.
         """
         source = _source(broker_list)
         properties = Properties.of(config)
@@ -150,8 +150,8 @@ def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Addre
     if controllers is not None:
         return "controller", parse_bootstrap(properties.spelling("bootstrap.controllers"), controllers, protocol)
     if servers is None:
-        only = " (names that begin with kafka. are there, so only such names count)" if properties.prefix else ""
-        raise ConfigError(key, f"is missing: it says where the cluster is, as host:port{only}")
+        only = " (some names begin with kafka., so only such names are read)" if properties.prefix else ""
+        raise ConfigError(key, f"is missing: set it to the addresses of brokers, as host:port{only}")
     return "broker", parse_bootstrap(key, servers, protocol)
 
 

@@ -1,4 +1,4 @@
-"""What TLS needs to know: whom to trust, and who we are."""
+"""TLS settings: trusted certificates, and the client's own."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Material", "Tls", "read_tls"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Certificates or a key: a file whose format its content tells, or PEM text."""
+    """Certificates or a key: PEM text, or a file whose content decides its format."""
 
     key: str
-    """The property that gave it, as the app spelled it."""
+    """The property, in the app's spelling."""
     location: str | None = None
     pem: Secret | None = None
     password: Secret | None = None
@@ -30,12 +30,12 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How to speak TLS; certificates and the host names in them are checked unless the app says otherwise."""
+    """TLS options; certificates and their host names are verified unless the app turns that off."""
 
     trust: Material | None = None
-    """None: what the system trusts."""
+    """None: the certificates that the system trusts."""
     certificate: Material | None = None
-    """Our chain, for brokers that ask who we are."""
+    """The client's chain, for brokers that require one."""
     private_key: Material | None = None
     """None: it is in the same place as the certificate."""
     key_password: Secret | None = None
@@ -44,7 +44,7 @@ class Tls:
 
 
 def read_tls(properties: Properties) -> Tls:
-    """Gather the ``ssl.`` properties of either spelling; two sources for one thing are an error."""
+    """Read the ``ssl.`` properties of either spelling; two sources of the same item are an error."""
     verify = properties.flag("enable.ssl.certificate.verification")
     certificate = _one_of(
         properties,
@@ -71,7 +71,7 @@ def read_tls(properties: Properties) -> Tls:
 
 
 def _one_of(properties: Properties, *, files: dict[str, str | None], texts: tuple[str, ...]) -> Material | None:
-    """Find the one source of something among several; ``files`` maps each location to the name of its password."""
+    """Return the one source that is set; ``files`` maps each location to the name of its password."""
     found = [_text(properties, name) for name in texts]
     found += [_file(properties, name, password) for name, password in files.items()]
     sources = [source for source in found if source is not None]
@@ -85,7 +85,7 @@ def _text(properties: Properties, name: str) -> Material | None:
     if pem is None:
         return None
     if "-----BEGIN " not in pem.reveal():
-        raise ConfigError(properties.spelling(name), "is no PEM text: nothing in it begins with -----BEGIN")
+        raise ConfigError(properties.spelling(name), "is not PEM text: no line begins with -----BEGIN")
     return Material(key=properties.spelling(name), pem=pem)
 
 
@@ -94,7 +94,7 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
     if location is None or (name == "ssl.ca.location" and location == "probe"):
         return None
     if "-----BEGIN " in location:  # a key may follow, so the text is not repeated
-        raise ConfigError(key, "is PEM text, where the path of a file belongs: see ssl.ca.pem and its like")
+        raise ConfigError(key, "is PEM text, but must be the path of a file: see ssl.ca.pem and similar properties")
     if not _is_there(Path(location), or_folder=name == "ssl.ca.location"):
         raise ConfigError(key, f"there is no file {location!r}" if is_path(location) else "there is no such file")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)

@@ -1,1 +1,1 @@
-"""Keys and tokens that the settings name: keystores and OAuth tokens, read or fetched for whoever connects."""
+"""Credentials that the settings name: keystores, which are read, and OAuth tokens, which are fetched."""

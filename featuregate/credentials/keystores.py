@@ -1,4 +1,4 @@
-"""Certificates and keys out of whatever file they are in: PEM and PKCS12; Java's own format is refused with advice."""
+"""Read certificates and keys from PEM and PKCS12 files; Java's own format is refused with advice."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Pem", "read_material"]
 _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
 _JKS = b"\xfe\xed\xfe\xed"
 _ASN1_SEQUENCE = b"\x30"
-"""With which every PKCS12 store begins."""
+"""First byte of every PKCS12 store."""
 _LARGEST = 16 * 1024 * 1024
 
 
 class Pem(NamedTuple):
-    """PEM text, certificates apart from the private key."""
+    """PEM text: certificates, and a private key."""
 
     certificates: str
     private_key: str
@@ -31,9 +31,9 @@ class Pem(NamedTuple):
 
 
 def read_material(source: Material) -> Pem:
-    """Read certificates and a private key, as many as there are. What the file holds decides, not what it is called.
+    """Read all certificates and the private key of a source. The content decides the format, not the file name.
 
-    Raises `ConfigError`, for a file that cannot be read or a store that its password does not open.
+    Raises `ConfigError` where the file cannot be read, or where the password does not open the store.
     """
     if source.pem is not None:
         return _split(source.pem.reveal())

@@ -1,4 +1,4 @@
-"""Where OAUTHBEARER's tokens come from. Each is kept until four fifths of its life are over."""
+"""Fetch OAUTHBEARER tokens. Each is cached for four fifths of its lifetime."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["BearerToken", "TokenFetcher", "fetch_token"]
 
 _KEPT: Final = 0.8
 _LONGEST_LIFE: Final = 24 * 3600
-"""Seconds that are believed: a token that is said to live longer is fetched anew each day."""
+"""Seconds: a token with a longer lifetime is fetched again each day."""
 _MOST_BYTES: Final = 1024 * 1024
 _PIECE: Final = 64 * 1024
 _OK: Final = 200
@@ -40,7 +40,7 @@ def _now() -> float:
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A token, until when it may be used again, and the SASL extensions that go with it."""
+    """A token, the time until which it may be reused, and its SASL extensions."""
 
     value: Secret
     reuse_until: float
@@ -49,7 +49,7 @@ class BearerToken:
 
 
 class TokenFetcher:
-    """Fetches tokens, one at a time from each source, and keeps them while they are good. Safe in threads."""
+    """Fetches tokens, one at a time from each source, and caches them. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = _now) -> None:
         self._now = now
@@ -60,10 +60,10 @@ class TokenFetcher:
         self._asked: set[TokenSource] = set()
 
     def fetch(self, source: TokenSource, timeout: float) -> BearerToken:
-        """Give the token that is kept, or fetch one; whoever finds another at it waits for that one.
+        """Return the cached token, or fetch one. A caller waits where another caller is fetching from the same source.
 
-        ``timeout`` is how many seconds an endpoint may be silent, and how long to wait for another: a source that
-        hangs costs one thread, however often it is asked. Raises what `fetch_token` does.
+        ``timeout`` is in seconds, for the endpoint and for that wait: a source that hangs blocks one thread only,
+        however often it is used. Raises the same as `fetch_token`.
         """
         with self._turns:
             if not self._turns.wait_for(lambda: source not in self._asked, timeout):
@@ -99,20 +99,20 @@ class TokenFetcher:
         try:
             given = source.function(source.config)
         except Exception as error:
-            # The text of the app's error may hold anything, so only its type is told; the cause has the rest.
+            # The text of the app's error may hold a secret, so the message has only its type; the cause has the rest.
             raise ConfigError("oauth_cb", f"gave no (token, expiry): it failed with {type(error).__name__}") from error
         try:
             token, expiry, *rest = given
             extensions = dict(rest[1] if len(rest) > 1 else {})
             value, until = str(token), self._until(float(expiry) - self._now())
-        except Exception as error:  # noqa: BLE001 - whatever it gave; the error may hold the token, if the two are swapped
+        except Exception as error:  # noqa: BLE001 - any result; the error may hold the token, if the two are swapped
             problem = f"gave no (token, expiry): reading it failed with {type(error).__name__}"
         else:
             return BearerToken(Secret(value), until, tuple((str(name), str(text)) for name, text in extensions.items()))
         raise ConfigError("oauth_cb", problem)
 
     def _ask(self, source: ClientCredentials, timeout: float) -> BearerToken:
-        """Ask the endpoint, as RFC 6749 section 4.4 says."""
+        """Request a token from the endpoint (RFC 6749, section 4.4)."""
         answer = _post(source, timeout)
         token = answer.get("access_token")
         if not isinstance(token, str) or not token:
@@ -133,7 +133,7 @@ _FETCHER: Final = TokenFetcher()
 
 
 async def fetch_token(source: TokenSource, within: float, fetcher: TokenFetcher = _FETCHER) -> BearerToken:
-    """Fetch a token in another thread, or give the one that is kept; the loop goes on meanwhile.
+    """Return the cached token, or fetch one in another thread, beside the loop.
 
     ``within`` is in seconds. Raises `TimedOut`, `ConfigError` when a callback fails, `AuthenticationFailed` when an
     endpoint refuses.
@@ -151,7 +151,7 @@ def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
 
 
 def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
-    import requests  # noqa: PLC0415 - only those who ask an endpoint pay for the import
+    import requests  # noqa: PLC0415 - only a token endpoint needs it
 
     form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
     try:
@@ -168,20 +168,20 @@ def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
             return _answer(source, response)
     except (requests.RequestException, OSError) as error:
         problem = f"the token endpoint cannot be reached: {type(error).__name__}"
-    # Out here, so that the error does not carry that one, which holds the whole address with its query.
+    # Raised here, because the other error holds the address with its query, and would be the context of this one.
     raise AuthenticationFailed(source.place, "OAUTHBEARER", problem)
 
 
 def _utf8(text: str) -> str:
-    """Dress UTF-8 up as Latin-1, in which requests writes user names and passwords."""
+    """Return UTF-8 bytes as Latin-1 text, since requests encodes user names and passwords as Latin-1."""
     return text.encode().decode("latin-1")
 
 
 def _answer(source: ClientCredentials, response: requests.Response) -> dict[str, Any]:
-    """Read the JSON of an answer, or say why the endpoint refused, in its own words."""
+    """Return the JSON of a response; raise the endpoint's own message where it refused."""
     try:
         answer = json.loads(_body(response))
-    except (ValueError, RecursionError):  # of lists in lists in lists
+    except (ValueError, RecursionError):  # RecursionError: deeply nested lists
         answer = None
     if response.status_code == _OK and isinstance(answer, dict):
         return answer
@@ -189,7 +189,7 @@ def _answer(source: ClientCredentials, response: requests.Response) -> dict[str,
 
 
 def _body(response: requests.Response) -> bytes:
-    """Read no more than is sensible; nothing of what is packed in spite of our asking, since that may become huge."""
+    """Read a body of limited size; empty where it is compressed, since it may expand to any size."""
     body = b""
     if response.headers.get("Content-Encoding", "identity") == "identity":
         for piece in response.iter_content(_PIECE):
@@ -201,12 +201,12 @@ def _body(response: requests.Response) -> bytes:
 
 def _refused(source: ClientCredentials, status: int, answer: Any) -> FeatureGateError:
     if status in _REDIRECTS:
-        what = "redirects, which we do not follow with a secret"
+        what = "a redirect, which featuregate does not follow with a secret"
     elif isinstance(answer, dict) and "error" in answer:
         what = ": ".join(shown(str(answer[name])) for name in ("error", "error_description") if answer.get(name))
     else:
-        what = "and no JSON object" if status == _OK else "and nothing that says why"
-    return AuthenticationFailed(source.place, "OAUTHBEARER", f"the token endpoint said {status}: {what}")
+        what = "no JSON object" if status == _OK else "no reason given"
+    return AuthenticationFailed(source.place, "OAUTHBEARER", f"the token endpoint answered {status}: {what}")
 
 
 def _encoded(part: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The predicate language: what an app requires of a cluster, as values. It knows nothing of views.
+"""The requirement language: what an app requires of a cluster, as values.
 
 In code::
 
@@ -13,7 +13,7 @@ As text, for command lines and configuration, see :func:`parse`::
 
     group.version>=1 & ConsumerGroupHeartbeat>=0
 
-``str()`` of a requirement gives a text that :func:`parse` understands.
+``str()`` of a requirement returns a text that :func:`parse` reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""KIP-35's maps: what a client speaks, by API. In code, or from TOML.
+"""Capabilities: the API versions of a client, in code or from TOML (KIP-35).
 
 KIP-35 expects each client to hold "a map of feature to supported ApiVersions", such as
 ``Feature1 -> {(0, 3, 3), (1, 2, 3)}``. A :class:`Capability` is one row of it.
@@ -24,19 +24,19 @@ __all__ = ["Capability", "capabilities_from_toml"]
 
 @dataclass(frozen=True, slots=True, init=False)
 class Capability(Named):
-    """What a client can do with the versions of each API that it speaks: usable where every API has one in common.
+    """The versions of each API that a client supports. Brokers must have a version of every API in common with it.
 
     Parameters
     ----------
     name
-        How texts call it.
+        Its name in texts.
     speaks
-        API, by name or key, to the lowest and the highest version that the client speaks.
+        API, by name or key, to the lowest and the highest version of the client.
 
     Raises
     ------
     RequirementError
-        An API is not known, or a range is empty.
+        An API is unknown, or a range is empty.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Capability(Named):
 
     def __init__(self, name: str, speaks: Mapping[str | int, tuple[int, int]] | Mapping[str, tuple[int, int]]) -> None:
         if not speaks:
-            raise RequirementError(name, 0, f"capability {name!r} names no API, so it would hold of every cluster")
+            raise RequirementError(name, 0, f"capability {name!r} names no API, so every cluster would meet it")
         by_key: dict[int, ApiBetween] = {}
         for api, (lowest, highest) in speaks.items():
             try:
@@ -81,18 +81,18 @@ def capabilities_from_toml(source: str | Path) -> Mapping[str, Capability]:
     Raises
     ------
     ConfigError
-        It is no TOML, or a value is not what it should be; the error names the key.
+        The text is not TOML, or a value is wrong; the error names the key.
     OSError
         The file cannot be read.
     """
-    import tomllib  # noqa: PLC0415 - only once somebody has a file
+    import tomllib  # noqa: PLC0415 - few apps have such a file
 
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = "capabilities" if isinstance(source, str) else str(source)
-        raise ConfigError(place, f"this is no TOML: {error}") from error
+        raise ConfigError(place, f"not TOML: {error}") from error
     return {name: _capability(name, table) for name, table in tables.items()}
 
 
@@ -107,7 +107,7 @@ def _capability(name: str, table: object) -> Capability:
 
 
 def _toml_api(api: str) -> str | int:
-    """TOML's keys are text, keys of APIs are numbers."""
+    """Return the key of an API as a number: keys of TOML are text."""
     return int(api) if api.isascii() and api.isdigit() else api
 
 

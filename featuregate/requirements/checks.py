@@ -1,4 +1,4 @@
-"""What names and numbers a requirement may hold: those that its text can hold too."""
+"""Checks of the names and numbers in requirements: its text must be able to hold them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from featuregate.errors import RequirementError
 __all__ = ["MAX_LEVEL", "checked_api_key", "checked_name", "checked_number", "numbered"]
 
 MAX_LEVEL: Final = 32767
-"""Levels and versions are int16 on the wire."""
+"""Levels and versions are int16 in Kafka's protocol."""
 _NEVER_IN_A_NAME: Final = " ()&|<>=!:"
 
 
@@ -33,7 +33,7 @@ def checked_api_key(key: object) -> int:
 
 
 def checked_number(number: object, before: str, *, lowest: int, what: str) -> int:
-    """Return a number, which stands behind ``before`` in the text of the requirement, as a plain int."""
+    """Return a number as a plain int; ``before`` is the text in front of it in the requirement."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"{what} is an int, not {number!r}")
     if not lowest <= number <= MAX_LEVEL:
@@ -42,12 +42,12 @@ def checked_number(number: object, before: str, *, lowest: int, what: str) -> in
 
 
 def numbered(feature: str, level: int | str) -> int:
-    """Return a level as its number, which is how requirements hold and print it: ``3.3-IV3`` is 7.
+    """Return the number of a level, which requirements store and print: ``3.3-IV3`` is 7.
 
     Only the levels of ``metadata.version`` have names.
     """
     if not isinstance(level, str) or feature != METADATA_VERSION:
-        return level  # type: ignore[return-value]  # a text is refused with every other thing that is no number
+        return level  # type: ignore[return-value]  # checked_number refuses any other text
     try:
         return metadata_level_named(level).level
     except LookupError as error:

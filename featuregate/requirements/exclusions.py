@@ -1,7 +1,7 @@
 """API versions that a client must not use, by its configuration (KIP-35, item 6).
 
-Kafka's documentation may say of a version that a broker advertises that it must not be used. No broker tells, so KIP-35
-leaves it to the client, "to the best knowledge of the client at the time of development (or alternatively by
+Kafka's documentation may forbid a version that a broker advertises. Brokers do not report that, so KIP-35 leaves it to
+the client, "to the best knowledge of the client at the time of development (or alternatively by
 configuration)".
 """
 
@@ -27,7 +27,7 @@ _PART: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ExcludedApis:
-    """API versions that a client must not use. ``str()`` gives a text that :func:`excluded_apis` reads."""
+    """API versions that a client must not use. ``str()`` returns a text that :func:`excluded_apis` reads."""
 
     ranges: tuple[tuple[int, int, int], ...] = ()
     """API key, lowest and highest version, both included; by key and version."""
@@ -39,7 +39,7 @@ class ExcludedApis:
         return ",".join(_spelled(key, lowest, highest) for key, lowest, highest in self.ranges)
 
     def newest(self, key: int, lowest: int, highest: int) -> int | None:
-        """Return the highest version from ``lowest`` to ``highest`` of an API that may be used; None: there is none."""
+        """Return the highest version from ``lowest`` to ``highest`` of an API that may be used, else None."""
         version = highest
         for _, first, last in reversed(self._of(key)):
             if first <= version <= last:
@@ -47,7 +47,7 @@ class ExcludedApis:
         return version if version >= lowest else None
 
     def why(self, key: int, lowest: int, highest: int) -> str:
-        """Say which versions from ``lowest`` to ``highest`` are excluded."""
+        """Return a text that names the excluded versions from ``lowest`` to ``highest``."""
         found = [(max(first, lowest), min(last, highest)) for _, first, last in self._of(key)]
         met = [str(first) if first == last else f"{first} to {last}" for first, last in found if first <= last]
         if len(met) == 1 and " " not in met[0]:
@@ -62,10 +62,10 @@ NOTHING_EXCLUDED: Final = ExcludedApis()
 
 
 def excluded_apis(text: object, *, key: str = "exclude_apis") -> ExcludedApis:
-    """Read which API versions are excluded, such as ``Produce=9-11,Fetch``.
+    """Parse excluded API versions, such as ``Produce=9-11,Fetch``.
 
-    Parts stand between commas. ``Produce=9-11`` excludes versions 9, 10 and 11, ``Produce=9`` version 9 alone,
-    ``Produce=9-`` version 9 and all that are newer, and ``Fetch`` every version. APIs are spelled as in requirements.
+    Commas separate the parts. ``Produce=9-11`` excludes versions 9, 10 and 11, ``Produce=9`` version 9 alone,
+    ``Produce=9-`` version 9 and all newer ones, and ``Fetch`` every version. APIs are spelled as in requirements.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def excluded_apis(text: object, *, key: str = "exclude_apis") -> ExcludedApis:
     Raises
     ------
     ConfigError
-        It is no text, names an API that is not known, or holds versions that are no range.
+        The value is not text, names an unknown API, or has a wrong range of versions.
     """
     if isinstance(text, ExcludedApis):
         return text
@@ -97,7 +97,7 @@ def _read(key: str, place: str, part: str) -> tuple[int, int, int]:
     if api is None:
         close = close_to(found["api"], API_NAMES.values())
         hint = f": did you mean {' or '.join(close)}?" if close else ""
-        raise ConfigError(key, f"{place} names no API that we know{hint}")
+        raise ConfigError(key, f"{place} names no known API{hint}")
     lowest, highest = int(found["lowest"] or 0), MAX_LEVEL
     if found["lowest"] and (found["highest"] or not found["dash"]):
         highest = int(found["highest"] or lowest)
@@ -107,7 +107,7 @@ def _read(key: str, place: str, part: str) -> tuple[int, int, int]:
 
 
 def _key(api: str) -> int | None:
-    """Return the key of an API; None for a name that is not known, so that no error behind ours repeats it."""
+    """Return the key of an API; None for an unknown name, so that no chained error repeats it."""
     try:
         return api_key(api)
     except UnknownApi:
@@ -115,7 +115,7 @@ def _key(api: str) -> int | None:
 
 
 def _merged(ranges: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
-    """Sort, and make one of ranges that touch, so that equal exclusions are equal."""
+    """Sort ranges and join those that touch, so that equal exclusions compare equal."""
     merged: list[tuple[int, int, int]] = []
     for key, lowest, highest in sorted(ranges):
         if merged and merged[-1][0] == key and lowest <= merged[-1][2] + 1:

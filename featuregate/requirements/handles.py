@@ -1,4 +1,4 @@
-"""What stands left of a comparison in Python: ``Feature("group.version") >= 1``, ``Api("Fetch").between(4, 11)``."""
+"""Handles, the left side of a comparison: ``Feature("group.version") >= 1``, ``Api("Fetch").between(4, 11)``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Api", "Feature"]
 
 
 class _Handle:
-    """What stands left of a comparison. It is no requirement yet."""
+    """The left side of a comparison, which is not a requirement yet."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # a handle is never a key, and == on it is refused
 
     def __eq__(self, other: object) -> NoReturn:
-        raise TypeError("brokers are never asked for exactly one level: write >= instead of == or !=")
+        raise TypeError("a requirement is never one exact level: write >= instead of == or !=")
 
     def __bool__(self) -> NoReturn:
         raise TypeError(NO_TRUTH)
@@ -36,7 +36,7 @@ class _Handle:
 class Feature(_Handle):
     """A finalized feature, by its name: ``Feature("transaction.version") >= 2``.
 
-    Any name will do, because clusters may have features that are newer than our table. A level of
+    Any name is accepted, because clusters may have newer features than the catalog. A level of
     ``metadata.version`` may be given by its name, ``Feature("metadata.version") >= "3.3-IV3"``. The requirement holds
     and prints its number, ``metadata.version>=7``, so that a latch does not depend on the spelling.
     """
@@ -53,7 +53,7 @@ class Feature(_Handle):
         return FeatureAtLeast(self.name, numbered(self.name, level))
 
     def serves(self, level: int | str) -> Requirement:
-        """Require that the cluster still serves this level: finalized so high, and not deprecated since (KIP-584)."""
+        """Require that the cluster serves this level: finalized at it or higher, and not deprecated (KIP-584)."""
         return FeatureServes(self.name, numbered(self.name, level))
 
 
@@ -63,7 +63,7 @@ class Api(_Handle):
     Raises
     ------
     RequirementError
-        No API has this name; the error shows close ones.
+        No API has this name; the error lists similar names.
     """
 
     __slots__ = ("key",)
@@ -81,5 +81,5 @@ class Api(_Handle):
         return ApiAtLeast(self.key, version)
 
     def between(self, lowest: int, highest: int) -> Requirement:
-        """Require that some version from ``lowest`` to ``highest``, which a client speaks, is served everywhere."""
+        """Require that every broker serves some version from ``lowest`` to ``highest``, the range of a client."""
         return ApiBetween(self.key, lowest, highest)

@@ -1,4 +1,4 @@
-"""Requirements as frozen values. The handles ``Feature`` and ``Api`` spell them in Python, `parse` in text."""
+"""Requirements as frozen values. Python code makes them with ``Feature`` and ``Api``, text with `parse`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MAX_DEPTH: Final = 50
-"""So deep may the text of a requirement nest parentheses."""
+"""The most parentheses that the text of a requirement may nest."""
 
 NO_TRUTH: Final = (
     "a requirement has no truth value of its own, a cluster decides it: combine requirements with & and | in "
@@ -42,7 +42,7 @@ _FEWEST: Final = 2
 
 
 class Requirement(ABC):
-    """A predicate over a view. Combine two with ``&`` and ``|``; ``str()`` gives text for :func:`parse`."""
+    """A predicate over a view. Combine two with ``&`` and ``|``; ``str()`` returns text for :func:`parse`."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class Requirement(ABC):
 
 
 class Condition(Requirement):
-    """A requirement that is not made of others."""
+    """A requirement without parts."""
 
     __slots__ = ()
 
@@ -86,7 +86,8 @@ class FeatureServes(Condition):
     """The cluster still serves ``level`` of a feature: it is finalized at that level or higher, and not deprecated.
 
     A controller with ZooKeeper can deprecate levels by raising the lowest finalized one (KIP-584). KRaft deprecates
-    none, so there a level is served as long as every broker supports it: see :attr:`featuregate.View.finalized_min`.
+    none, so there a cluster serves a level as long as every broker supports it: see
+    :attr:`featuregate.View.finalized_min`.
     """
 
     feature: str
@@ -105,8 +106,8 @@ class FeatureServes(Condition):
 class ApiAtLeast(Condition):
     """Every known broker serves ``version`` of an API or a newer one.
 
-    The lowest version that a broker serves does not matter here: brokers raise it from release to release (KIP-896),
-    and a client that speaks a newer one follows.
+    The lowest version of a broker does not matter: brokers raise it from release to release (KIP-896), and a client
+    with a newer version follows.
     """
 
     key: int
@@ -143,14 +144,15 @@ class ApiBetween(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Release(Condition):
-    """Every known broker is of this release of Kafka or a newer one, judged by what it advertises.
+    """Every known broker has this release of Kafka or a newer one, judged by what it advertises.
 
-    Brokers do not tell their release. Each one's API ranges (and supported ``metadata.version``, where it has one)
+    Brokers do not report their release. The API ranges of each (and supported ``metadata.version``, where it has one)
     are compared with those of a real broker of that release, see :func:`featuregate.catalog.needed_for`. APIs that a
-    broker forwards are limited by the active controller too, so a new broker under an old controller may be judged
-    older than it is, never newer.
+    broker forwards are limited by the active controller too, so a new broker under an old controller may count
+    as older than it is, never as newer.
 
-    ``version`` is two numbers, such as ``"3.9"``, or three before 1.0, such as ``"0.10.0"``; more are cut off.
+    ``version`` is two numbers, such as ``"3.9"``, or three before 1.0, such as ``"0.10.0"``; further numbers are
+    dropped.
 
     Raises
     ------
@@ -176,12 +178,12 @@ class Release(Condition):
 
 @dataclass(frozen=True, slots=True)
 class And(Requirement):
-    """All of them hold. An ``And`` inside is taken apart, so that ``(a & b) & c`` equals ``a & (b & c)``.
+    """All parts hold. A nested ``And`` is flattened, so that ``(a & b) & c`` equals ``a & (b & c)``.
 
     Raises
     ------
     RequirementError
-        There are fewer than two parts, or the parts nest deeper than any text may.
+        There are fewer than two parts, or the parts nest deeper than `MAX_DEPTH`.
     """
 
     parts: tuple[Requirement, ...]
@@ -195,12 +197,12 @@ class And(Requirement):
 
 @dataclass(frozen=True, slots=True)
 class Or(Requirement):
-    """One of them holds at least. An ``Or`` inside is taken apart.
+    """At least one part holds. A nested ``Or`` is flattened.
 
     Raises
     ------
     RequirementError
-        There are fewer than two parts, or the parts nest deeper than any text may.
+        There are fewer than two parts, or the parts nest deeper than `MAX_DEPTH`.
     """
 
     parts: tuple[Requirement, ...]
@@ -213,7 +215,7 @@ class Or(Requirement):
 
 
 class Named(Requirement):
-    """A requirement that has a name of its own: a preset, a capability. Its text is that of what it stands for."""
+    """A requirement with a name: a preset or a capability. Its text is that of the requirement that it names."""
 
     __slots__ = ()
 
@@ -222,14 +224,14 @@ class Named(Requirement):
     @property
     @abstractmethod
     def requirement(self) -> Requirement:
-        """What the name stands for."""
+        """The requirement that has this name."""
 
     def __str__(self) -> str:
         return str(self.requirement)
 
 
 def conditions_in(requirement: Requirement) -> Iterator[Condition]:
-    """Yield each condition that a requirement is made of, in the order of its text."""
+    """Yield each condition of a requirement, in the order of its text."""
     if isinstance(requirement, And | Or):
         for part in requirement.parts:
             yield from conditions_in(part)
@@ -240,7 +242,7 @@ def conditions_in(requirement: Requirement) -> Iterator[Condition]:
 
 
 def served_in(requirement: Requirement) -> Iterator[FeatureServes]:
-    """Yield each condition that asks whether a level is still served, so that a latch of it would make no sense."""
+    """Yield each condition on a served level, which a latch must not hold."""
     return (part for part in conditions_in(requirement) if isinstance(part, FeatureServes))
 
 
@@ -251,12 +253,12 @@ def features_in(requirement: Requirement) -> tuple[str, ...]:
 
 
 def _spelled(feature: str) -> str:
-    """Spell a name that is new to our table so that it cannot be taken for a misspelling."""
+    """Return the text of a name; an unknown name gets a prefix that tells it from a misspelling."""
     return feature if feature in features() else f"feature:{feature}"
 
 
 def _parts(parts: Iterable[object], kind: type[And | Or]) -> tuple[Requirement, ...]:
-    """Take parts of the same kind apart, and refuse what has no text that reads as an equal requirement."""
+    """Flatten parts of the same kind, and refuse parts whose text would not parse as an equal requirement."""
     flat = tuple(_flat(parts, kind))
     if len(flat) < _FEWEST:
         instead = "give at least two parts" if not flat else "use its one part instead"
@@ -270,7 +272,7 @@ def _parts(parts: Iterable[object], kind: type[And | Or]) -> tuple[Requirement, 
 def _flat(parts: Iterable[object], kind: type[And | Or]) -> Iterator[Requirement]:
     for part in parts:
         if not isinstance(part, Requirement):
-            raise TypeError(f"{part!r} is no requirement yet: compare it with >= and put parentheses around that")
+            raise TypeError(f"{part!r} is not a requirement yet: compare it with >= and put parentheses around that")
         if isinstance(part, kind):
             yield from part.parts
         else:
@@ -278,13 +280,13 @@ def _flat(parts: Iterable[object], kind: type[And | Or]) -> Iterator[Requirement
 
 
 def _depth(part: Requirement) -> int:
-    """Count the parentheses that nest in the text of a part, those around the part itself included."""
+    """Return the depth of parentheses in the text of a part, including those around it."""
     part = _behind_names(part)
     return 1 + max(map(_depth, part.parts)) if isinstance(part, And | Or) else 0
 
 
 def _is(part: Requirement, kind: type[And | Or]) -> bool:
-    """Say whether a part, seen through its name, is such a combination."""
+    """Return whether a part, without its name, is such a combination."""
     return isinstance(_behind_names(part), kind)
 
 

@@ -1,4 +1,4 @@
-"""Text to requirements.
+"""Parse the text of requirements.
 
 .. code-block:: text
 
@@ -7,14 +7,14 @@
     one         = "(", requirement, ")" | condition ;
     condition   = feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
                 | "metadata.version", ">=", name     (* metadata.version>=3.3-IV3, which is metadata.version>=7 *)
-                | feature, "serves", number          (* group.version serves 1: so high, and not deprecated *)
+                | feature, "serves", number          (* group.version serves 1: finalized, and not deprecated *)
                 | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
                 | api, "in", number, "..", number    (* Fetch in 4..11 *)
                 | "release", ">=", number, ".", number ;
 
 A bare name is an API (in any case, with or without underscores) or a known feature (spelled exactly); an unknown one is
-an error, because a misspelled feature would keep a gate closed for ever and say nothing. ``feature:NAME`` and
-``api:KEY`` say that a name or a key newer than our table is meant.
+an error, because a misspelled feature would keep a gate closed for ever without a message. Write ``feature:NAME`` and
+``api:KEY`` for a name or a key that is newer than the catalog.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOKEN: Final = re.compile(r"\s*(>=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+)")
 _RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 _NAME: Final = re.compile(r"[0-9]+[.]")
-"""How the name of a level begins: ``3.3-IV3``."""
+"""Start of the name of a level, such as ``3.3-IV3``."""
 _RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
 _SPELLED: Final = {"&&": "&", "and": "&", "AND": "&", "||": "|", "or": "|", "OR": "|"}
 
@@ -53,13 +53,13 @@ class _Token(NamedTuple):
 def parse(text: str) -> Requirement:
     """Read a requirement from text, such as ``group.version>=1 & ConsumerGroupHeartbeat>=0``.
 
-    ``&`` binds tighter than ``|``. The text of any requirement reads as an equal one, but for what has a name (a
-    preset, a capability), which reads as what the name stands for.
+    ``&`` binds tighter than ``|``. The text of any requirement parses as an equal one. The text of a preset or a
+    capability parses as the requirement that it names.
 
     Raises
     ------
     RequirementError
-        The text makes no sense; the error knows the position, and carries the text with a caret below it as a note.
+        The text does not parse; the error has the position, and a note with the text and a caret below it.
     """
     if not isinstance(text, str):
         raise TypeError(f"a requirement is parsed from text, not from {text!r}")
@@ -97,7 +97,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else And(parts)
 
     def parts(self, between: str, read: Callable[[], Requirement]) -> tuple[Requirement, ...]:
-        """Read one or more, as long as the sign follows."""
+        """Read one or more, separated by the sign."""
         parts = [read()]
         while self.peek().text == between:
             self.take()
@@ -105,7 +105,7 @@ class _Parser:
         return tuple(parts)
 
     def one(self) -> Requirement:
-        """Read a condition, or what stands in parentheses."""
+        """Read a condition, or a requirement in parentheses."""
         token = self.take()
         if token.text != "(":
             return self.condition(token)
@@ -137,7 +137,7 @@ class _Parser:
         return self.level(handle, handle.__ge__)
 
     def level(self, handle: Feature | Api, make: Callable[[Any], Requirement]) -> Requirement:
-        """Read the level or version that a condition ends with."""
+        """Read the level or version at the end of a condition."""
         level = self.take()
         if isinstance(handle, Feature) and handle.name == METADATA_VERSION and _NAME.match(level.text):
             return self.build(lambda: make(level.text), level)
@@ -172,18 +172,18 @@ class _Parser:
         except UnknownApi:
             close = close_to(name.text, (*features(), *API_NAMES.values()))
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            new = f"(write feature:{rest or name.text} for a feature that is newer than our table)"
-            self.fail(name, f"{name.text!r} is no API and no feature that we know{hint} {new}")
+            new = f"(write feature:{rest or name.text} for a feature that is newer than the catalog)"
+            self.fail(name, f"{name.text!r} is not a known API or feature{hint} {new}")
 
     def build(self, make: Callable[[], T], at: _Token) -> T:
-        """Make a part, and move what it complains about to its place in this text."""
+        """Make a part; an error about it gets the position in this text."""
         try:
             return make()
         except RequirementError as error:
             raise RequirementError(self.text, at.at, error.problem) from None
 
     def peek(self) -> _Token:
-        """Look at the next token; an empty one at the end."""
+        """Return the next token without taking it; an empty one at the end."""
         return self.tokens[self.next] if self.next < len(self.tokens) else _Token("", len(self.text.rstrip()))
 
     def take(self) -> _Token:
@@ -193,16 +193,16 @@ class _Parser:
         return token
 
     def expect(self, sign: str) -> None:
-        """Take a sign, and nothing else."""
+        """Take this sign, or fail."""
         token = self.take()
         if token.text != sign:
             said = f", not {token.text!r}" if token.text else ""
             self.fail(token, f"expected {sign!r}{said}{self.instead(token)}")
 
     def instead(self, token: _Token) -> str:
-        """Say what to write for a sign of other languages."""
+        """Return what to write in place of a sign of other languages."""
         return f": write {_SPELLED[token.text]}" if token.text in _SPELLED else ""
 
     def fail(self, token: _Token, problem: str) -> NoReturn:
-        """Point at a token."""
+        """Raise the error of a token."""
         raise RequirementError(self.text, token.at, problem)

@@ -1,4 +1,4 @@
-"""Requirements that have a name, each with its source and with what it does not prove.
+"""Presets: requirements with a name, each with its sources and its limits.
 
 ``featuregate.presets.kip447`` is a requirement like any other: give it to a gate, combine it with ``&`` and ``|``.
 """
@@ -22,10 +22,10 @@ class Preset(Named):
 
     name: str
     title: str
-    """What an app may do once it holds."""
+    """What an app may use where the requirement holds."""
     requirement: Requirement
     note: str
-    """What it does not prove, and what else it takes."""
+    """What the requirement does not prove, and what else an app needs."""
     sources: tuple[str, ...]
     """The KIP, and the place in Apache Kafka."""
 
@@ -35,7 +35,7 @@ kip447 = Preset(
     title="Exactly-once with one transactional producer for each process, instead of one for each input partition",
     requirement=(Api("TxnOffsetCommit") >= 3) & (Api("OffsetFetch") >= 7) & (Api("AddOffsetsToTxn") >= 0),
     note=(
-        "On an older broker librdkafka and kafka-python drop the group metadata without a word, and a zombie's "
+        "On an older broker librdkafka and kafka-python drop the group metadata without an error, and a zombie's "
         "commit is accepted. The client must itself send TxnOffsetCommit v3, with the metadata of a group that it "
         "subscribed to, and read committed offsets with isolation.level=read_committed. Members that still use one "
         "producer for each partition and give no group metadata must not share the group. It does not need "
@@ -50,7 +50,7 @@ kip848 = Preset(
     requirement=(Feature("group.version") >= 1) & (Api("ConsumerGroupHeartbeat") >= 0),
     note=(
         "Brokers advertise the API whether or not the protocol is on, and beside group.version they ask for "
-        "'consumer' in their group.coordinator.rebalance.protocols, which no broker tells: where it is missing, the "
+        "'consumer' in their group.coordinator.rebalance.protocols, which no broker reports: where it is missing, the "
         "first heartbeat fails with UNSUPPORTED_VERSION."
     ),
     sources=("KIP-848", "KafkaApis.scala: isConsumerGroupProtocolEnabled", "GroupVersion.java"),
@@ -66,7 +66,7 @@ kip890 = Preset(
         & (Api("TxnOffsetCommit") >= 5)
     ),
     note=(
-        "Only a client that speaks these versions gains by it: the Java producer since 4.0. confluent-kafka, "
+        "Only a client with these versions benefits: the Java producer since 4.0. confluent-kafka, "
         "kafka-python and aiokafka do not, and choose their versions themselves: with them it is for information."
     ),
     sources=("KIP-890", "TransactionVersion.java", "TransactionManager.java: maybeUpdateTransactionV2Enabled"),
@@ -95,7 +95,7 @@ kip1071 = Preset(
     requirement=(Feature("streams.version") >= 1) & (Api("StreamsGroupHeartbeat") >= 0),
     note=(
         "Brokers advertise the API whether or not the protocol is on, and beside streams.version they ask for "
-        "'streams' in their group.coordinator.rebalance.protocols, which no broker tells."
+        "'streams' in their group.coordinator.rebalance.protocols, which no broker reports."
     ),
     sources=("KIP-1071", "StreamsVersion.java"),
 )

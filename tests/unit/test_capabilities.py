@@ -114,7 +114,7 @@ def test_capabilities_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[mine", r"^capabilities: this is no TOML: "),
+        ("[mine", r"^capabilities: not TOML: "),
         ("mine = 1", r"^mine: a capability is a table"),
         ("[mine]", r"^mine: a capability is a table"),
         ("[mine]\nFetch = 4", r"^mine\.Fetch: expected the lowest and the highest version, such as \[4, 11\], not 4"),
@@ -135,5 +135,5 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     """There may be several."""
     path = tmp_path / "client.toml"
     path.write_text("[")
-    with pytest.raises(ConfigError, match=r"client\.toml: this is no TOML"):
+    with pytest.raises(ConfigError, match=r"client\.toml: not TOML"):
         capabilities_from_toml(path)

@@ -149,7 +149,7 @@ def test_jaas_and_properties_that_disagree_are_an_error():
             "sasl.jaas.config": f'{SCRAM} required username="app" password="hunter2";',
         }
     )
-    assert "says something else" in error.problem
+    assert "differs from" in error.problem
     assert "hunter2" not in str(error)
 
 
@@ -179,7 +179,7 @@ def test_missing_credentials_name_both_ways_out_and_are_fine_where_brokers_are_l
     """ApiVersions is answered before authentication; finding brokers is not."""
     with pytest.raises(ConfigError, match=r"give it|use one of|use a user name|give oauth_cb") as caught:
         sasl(mechanism, config)
-    assert 'or say broker_list="bootstrap"' in caught.value.problem
+    assert 'or set broker_list="bootstrap"' in caught.value.problem
     assert sasl(mechanism, config, broker_list="bootstrap") is None
 
 

@@ -62,7 +62,7 @@ def test_a_spark_dict_without_its_bootstrap_list_says_why():
     """The unprefixed one does not count there."""
     error = refused({"kafka.client.id": "x", "bootstrap.servers": "b"})
     assert error.key == "kafka.bootstrap.servers"
-    assert "only such names count" in error.problem
+    assert "only such names are read" in error.problem
 
 
 def test_errors_name_the_property_as_the_app_spelled_it():
@@ -104,7 +104,7 @@ def test_another_type_of_config_is_a_config_error():
 def test_spellings_that_disagree_are_an_error():
     """One of them would win silently."""
     error = refused({"bootstrap.servers": "a", "metadata.broker.list": "b"})
-    assert str(error) == "bootstrap.servers: says something else than metadata.broker.list, which means the same"
+    assert str(error) == "bootstrap.servers: differs from metadata.broker.list, which means the same"
 
 
 def test_spellings_that_agree_are_fine():

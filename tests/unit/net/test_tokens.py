@@ -90,13 +90,13 @@ def test_a_token_of_unknown_life_is_used_once(endpoint, clock):
     ("answer", "says"),
     [
         ({"status": 401, "json": {"error": "invalid_client", "error_description": "no"}}, "401: invalid_client: no"),
-        ({"status": 500, "body": "<html>"}, "500: and nothing that says why"),
-        ({"status": 200, "body": "[]"}, "200: and no JSON object"),
-        ({"status": 200, "body": "[" * 100_000}, "200: and no JSON object"),
+        ({"status": 500, "body": "<html>"}, "500: no reason given"),
+        ({"status": 200, "body": "[]"}, "200: no JSON object"),
+        ({"status": 200, "body": "[" * 100_000}, "200: no JSON object"),
         ({"status": 200, "json": {"token": "x"}}, "no access_token"),
         ({"status": 200, "json": {"access_token": ""}}, "no access_token"),
         ({"status": 400, "json": {"error": "a\nb\x1b[31m"}}, "400: a?b?[31m"),
-        ({"status": 302, "headers": {"Location": "https://evil.example"}}, "redirects"),
+        ({"status": 302, "headers": {"Location": "https://evil.example"}}, "a redirect"),
         ({"body": requests.ConnectTimeout("x")}, "cannot be reached: ConnectTimeout"),
         ({"body": requests.exceptions.SSLError("x")}, "cannot be reached: SSLError"),
     ],
@@ -184,7 +184,7 @@ async def test_invariant_7_an_answer_is_not_unpacked(serve):
     packed = gzip.compress(b'{"access_token": "t"}')
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     source = await answering(serve, head.encode() + packed)
-    with pytest.raises(AuthenticationFailed, match="200: and no JSON object"):
+    with pytest.raises(AuthenticationFailed, match="200: no JSON object"):
         await asyncio.to_thread(TokenFetcher().fetch, source, 30)
 
 
