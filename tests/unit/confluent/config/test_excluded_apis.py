@@ -28,6 +28,6 @@ def test_the_gate_of_the_switch_does_not_count_them(fake_kafka: FakeCluster) -> 
 
 
 def test_what_does_not_parse_is_refused(fake_kafka: FakeCluster) -> None:
-    """Before anything starts."""
-    with pytest.raises(ConfigError, match=r"^exclude_apis: part 1 of 1 names no API"):
+    """The switch checks it before it starts anything."""
+    with pytest.raises(ConfigError, match=r"^exclude_apis: part 1 of 1 names no known API"):
         ProducerSwitch(**options(fake_kafka), exclude_apis="TxnOfsetCommit")
