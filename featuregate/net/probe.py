@@ -87,11 +87,17 @@ async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProb
         for node in queue:
             results[node.node_id] = await probe_node(settings, broker_list, node)
 
-    with suppress(TimeoutError):
-        async with asyncio.timeout_at(deadline):
-            await asyncio.gather(
-                *(probe_from_queue() for _ in range(min(settings.concurrency, len(broker_list.nodes))))
-            )
+    workers = [
+        asyncio.ensure_future(probe_from_queue()) for _ in range(min(settings.concurrency, len(broker_list.nodes)))
+    ]
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await asyncio.gather(*workers)
+    finally:  # after an unexpected error of one, the others must not go on in the loop of the app
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
     for node in broker_list.nodes:
         if node.node_id not in results:
             problem = f"the {settings.total_timeout:g} s for all brokers have passed"

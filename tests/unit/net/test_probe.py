@@ -19,7 +19,7 @@ from featuregate.errors import (
     TimedOut,
     UnsupportedVersion,
 )
-from featuregate.net.probe import BrokerList, probe_all
+from featuregate.net.probe import BrokerList, probe_all, probe_node
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import (
     CONTROLLERS,
@@ -179,6 +179,25 @@ async def test_each_failure_has_its_own_cause(cluster, settings_for, closed_port
     assert answered(probe) == [1]
     assert [type(node.failure) for node in probe.results[1:]] == [RemoteWireError, *[ConnectFailed] * 3]
     assert "resolving the name" in str(probe.results[3].failure)
+
+
+async def test_an_unexpected_error_leaves_no_probe_of_another_node_behind(cluster, settings_for, silent, monkeypatch):
+    """They would go on in the loop of the app."""
+    address = await cluster.add(1)
+    await cluster.add(2)
+    await cluster.add(3, talk=silent)
+
+    async def fail(settings, broker_list, node):
+        if node.node_id == 2:
+            raise RuntimeError("a defect")
+        return await probe_node(settings, broker_list, node)
+
+    monkeypatch.setattr("featuregate.net.probe.probe_node", fail)
+    before = asyncio.all_tasks()
+    with pytest.raises(RuntimeError, match="a defect"):
+        await probe_all(settings_for(address), None)
+    names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]
+    assert not [name for name in names if "probe" in name]
 
 
 async def test_the_request_names_the_node_that_is_expected(cluster, settings_for):
