@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from featuregate.errors import RefreshTimedOut
 from featuregate.gating.events import Polled
 from featuregate.polling.schedule import next_delay
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import Event
     from featuregate.polling.view_updater import ViewUpdater
-    from featuregate.sources.source import Source
+    from featuregate.sources.source import BrokerAnswers, Source
     from featuregate.view.cluster_view import View
 
 __all__ = ["Poller"]
@@ -63,7 +64,7 @@ class Poller:
         began, number = updater.clock(), state.begin()
         updater.expire()  # a process that was stopped, or a machine that slept, wakes here
         try:
-            view = updater.apply(await self.source.fetch())
+            view = updater.apply(await self._fetch())
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
             event: Event = updater.fail(error, seconds=updater.clock() - began)
         else:
@@ -80,6 +81,17 @@ class Poller:
             chance=self._chance(),
             fresh_for=state.fresh_for(now),
         )
+
+    async def _fetch(self) -> BrokerAnswers | View:
+        """Fetch with a bound: gates learn that a view is stale between polls, so a poll must end."""
+        import asyncio  # noqa: PLC0415 - apps without a poll do not pay for it
+
+        bound = 2 * self.source.timeout  # a source bounds itself; this is for one that does not
+        try:
+            async with asyncio.timeout(bound):
+                return await self.source.fetch()
+        except TimeoutError:
+            raise RefreshTimedOut(bound) from None
 
 
 def _polled(view: View, *, seconds: float) -> Polled:

@@ -6,6 +6,7 @@ Discoverers, the simulator's apps and features for tests all come through here.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import FeatureGateError
@@ -41,10 +42,12 @@ class ViewUpdater:
     def apply(self, fetched: BrokerAnswers | View) -> View:
         """Take in what a source returned, and return the view that comes of it.
 
-        Answers of brokers are merged with the last view of their cluster and with its brokers that have vanished.
+        Answers of brokers are merged with the last view of their cluster and with its brokers that have vanished. A
+        view that was merged elsewhere keeps the finalized levels of the last view where these have a higher epoch, so
+        that they age as they do where brokers fall behind.
         """
         now = self.clock()
-        view = self._merge(fetched, now) if isinstance(fetched, BrokerAnswers) else fetched
+        view = self._merge(fetched, now) if isinstance(fetched, BrokerAnswers) else self._with_newest_levels(fetched)
         with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self.store.view, view, now)
             events = self.store.commit(view)
@@ -68,6 +71,12 @@ class ViewUpdater:
     def health(self) -> dict[str, Any]:
         """Return the state of polling as plain JSON-able values."""
         return self.state.health(self.store.view, self.clock(), latch_store_error=self.store.latch_store_error)
+
+    def _with_newest_levels(self, view: View) -> View:
+        last = self.store.last(view.cluster_id)
+        if last is None or last.epoch <= view.epoch:
+            return view
+        return replace(view, epoch=last.epoch, finalized=last.finalized, finalized_min=last.finalized_min)
 
     def _merge(self, fetched: BrokerAnswers, now: float) -> View:
         last = self.store.last(fetched.cluster_id)

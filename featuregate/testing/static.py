@@ -6,7 +6,6 @@ same.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,9 +65,6 @@ class StaticFeatures(Discoverer):
         The rules are those of every poll: latches stay, and so do the finalized levels of a higher epoch while the
         cluster id is the same.
         """
-        before = self.view
-        if before is not None and before.cluster_id == view.cluster_id and before.epoch > view.epoch:
-            view = replace(view, epoch=before.epoch, finalized=before.finalized, finalized_min=before.finalized_min)
         self._updater.apply(view)
 
     def force_open(self, *gates: str) -> None:

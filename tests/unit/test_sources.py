@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 
 import featuregate as fg
 from featuregate.config import Settings
-from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.errors import ConfigError, DiscoveryError, RefreshTimedOut
 from featuregate.sources.brokers import BrokerSource
 from featuregate.testing import FakeCluster, release_view
 
@@ -101,3 +102,59 @@ def test_a_discoverer_needs_a_config_or_a_source() -> None:
     """And says so."""
     with pytest.raises(ConfigError, match=r"^config: is missing"):
         fg.Discoverer()
+
+
+class Shown:
+    """Returns the view that the test shows."""
+
+    timeout = 1.0
+
+    def __init__(self, view: fg.View | None) -> None:
+        self.view = view
+
+    async def fetch(self) -> BrokerAnswers | fg.View:
+        assert self.view is not None
+        return self.view
+
+
+def test_invariant_10_levels_age_where_a_source_falls_behind() -> None:
+    """A source that only returns views of a lower epoch proves nothing new, however often it answers."""
+    now = 0.0
+    source = Shown(NEW)
+    late = replace(NEW, epoch=NEW.epoch - 1, brokers=tuple(replace(b, epoch=NEW.epoch - 1) for b in NEW.brokers))
+    with fg.Discoverer(source=source, interval=HOUR, stale_after=10, clock=lambda: now) as features:
+        gate = features.gate("groups", "group.version>=1", policy="live")
+        features.refresh(BOUND)
+        assert gate.open
+        source.view, now = late, 9.0
+        features.refresh(BOUND)
+        now = 18.0
+        features.refresh(BOUND)
+        assert not gate.open
+        assert features.health()["status"] == "degraded"
+
+
+class Hanging(Shown):
+    """Returns its view once, and then nothing for ever."""
+
+    timeout = 0.05
+
+    async def fetch(self) -> BrokerAnswers | fg.View:
+        view, self.view = self.view, None
+        if view is None:
+            await asyncio.Event().wait()
+        assert view is not None
+        return view
+
+
+def test_invariant_10_a_source_that_hangs_does_not_keep_a_live_gate_open() -> None:
+    """The poll ends without it, and so the gate learns that the view is stale."""
+    now = 0.0
+    with fg.Discoverer(source=Hanging(NEW), interval=HOUR, stale_after=10, clock=lambda: now) as features:
+        gate = features.gate("groups", "group.version>=1", policy="live")
+        assert gate.wait(BOUND)
+        now = 20.0
+        with pytest.raises(RefreshTimedOut):
+            features.refresh(BOUND)
+        assert not gate.open
+        assert features.health()["status"] == "stale"
