@@ -22,7 +22,7 @@ HANG_UP = "hang up"
 SILENCE = "silence"
 
 
-class ProbeResult(NamedTuple):
+class ReceivedUpdate(NamedTuple):
     """One UpdateFeatures request, and the node that received it."""
 
     node_id: int
@@ -76,7 +76,7 @@ class ScriptedNode:
             )
         if isinstance(request, DescribeClusterRequest):
             return self.cluster.describe(self.role)
-        self.cluster.heard.append(ProbeResult(self.node_id, version, request))
+        self.cluster.received.append(ReceivedUpdate(self.node_id, version, request))
         return self.cluster.says(request, self)
 
 
@@ -87,7 +87,7 @@ class ScriptedCluster:
         self.release = release
         self.cluster_id = "scripted"
         self.controller_id = 1
-        self.heard: list[ProbeResult] = []
+        self.received: list[ReceivedUpdate] = []
         self.says: Callable[[UpdateFeaturesRequest, ScriptedNode], Any] = self.agree
         self.nodes = {node_id: ScriptedNode(self, node_id, role) for node_id in range(1, nodes + 1)}
         self._loop = LoopThread("scripted-cluster")

@@ -51,9 +51,9 @@ def cluster() -> Iterator[ScriptedCluster]:
 def test_an_update_goes_to_the_controller_and_is_applied(cluster: ScriptedCluster) -> None:
     """Once, at the newest version in common."""
     outcome = Admin(cluster.bootstrap).update(GROUP)
-    (heard,) = cluster.heard
-    assert (heard.node_id, heard.version, heard.request.validate_only) == (1, 2, False)
-    assert [(one.feature, one.max_version_level, one.upgrade_type) for one in heard.request.updates] == [
+    (received,) = cluster.received
+    assert (received.node_id, received.version, received.request.validate_only) == (1, 2, False)
+    assert [(one.feature, one.max_version_level, one.upgrade_type) for one in received.request.updates] == [
         ("group.version", 1, 1)
     ]
     assert (outcome.done, outcome.cluster_id, outcome.read_back) == (True, "scripted", False)
@@ -72,14 +72,14 @@ def test_an_update_goes_to_the_controller_and_is_applied(cluster: ScriptedCluste
 def test_each_direction_has_its_number(cluster: ScriptedCluster, updates: tuple, number: int) -> None:
     """KIP-778's upgrade types."""
     Admin(cluster.bootstrap).update(updates)
-    assert cluster.heard[0].request.updates[0].upgrade_type == number
+    assert cluster.received[0].request.updates[0].upgrade_type == number
 
 
 def test_a_dry_run_changes_nothing(cluster: ScriptedCluster) -> None:
     """It says so to the controller, and in what it returns."""
     outcome = Admin(cluster.bootstrap).dry_run(upgrade({"share.version": 5}))
     assert outcome.dry_run
-    assert cluster.heard[0].request.validate_only
+    assert cluster.received[0].request.validate_only
     assert cluster.nodes[1].finalized["share.version"] != 5
 
 
@@ -88,7 +88,7 @@ def test_controllers_may_be_asked_instead_of_brokers() -> None:
     with ScriptedCluster(3, role="controller") as cluster:
         cluster.controller_id = 2
         Admin({"bootstrap.controllers": cluster.bootstrap}).update(GROUP)
-    assert [heard.node_id for heard in cluster.heard] == [2]
+    assert [received.node_id for received in cluster.received] == [2]
 
 
 def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluster) -> None:
@@ -102,7 +102,7 @@ def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluste
 
     cluster.says = moved
     assert Admin(cluster.bootstrap).update(GROUP).done
-    assert [heard.node_id for heard in cluster.heard] == [1, 3]
+    assert [received.node_id for received in cluster.received] == [1, 3]
 
 
 def test_the_controller_that_has_moved_is_found_though_the_bootstrap_broker_is_gone(cluster: ScriptedCluster) -> None:
@@ -124,7 +124,7 @@ def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: Script
     cluster.says = lambda *_: NOT_CONTROLLER
     with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
         Admin(cluster.bootstrap, timeout=0.6).dry_run(GROUP)
-    assert 1 < len(cluster.heard) < 20
+    assert 1 < len(cluster.received) < 20
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -137,7 +137,7 @@ def test_an_update_that_only_met_not_controller_is_read_back(cluster: ScriptedCl
         cluster.agree(request, node)
         if gone:
             let_nodes_speak(cluster, (0, -1))
-        if len(cluster.heard) == 1:
+        if len(cluster.received) == 1:
             timer.start()
         return NOT_CONTROLLER
 
@@ -160,7 +160,7 @@ def test_a_controller_that_cannot_be_reached_is_looked_for_again(cluster: Script
     timer.start()
     assert Admin(cluster.bootstrap).update(GROUP).done
     timer.join()
-    assert [heard.node_id for heard in cluster.heard] == [2]
+    assert [received.node_id for received in cluster.received] == [2]
 
 
 # ------------------------------------------------------------------ refusals
@@ -222,7 +222,7 @@ def test_an_upgrade_goes_over_v0(cluster: ScriptedCluster) -> None:
     cluster.speak(0, 0)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="group.version"),))
     assert Admin(cluster.bootstrap).update(GROUP).done
-    assert cluster.heard[0].version == 0
+    assert cluster.received[0].version == 0
 
 
 def test_a_downgrade_goes_over_v0_with_its_flag(cluster: ScriptedCluster) -> None:
@@ -230,8 +230,8 @@ def test_a_downgrade_goes_over_v0_with_its_flag(cluster: ScriptedCluster) -> Non
     cluster.speak(0, 0)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="group.version"),))
     assert Admin(cluster.bootstrap).update(downgrade({"group.version": 0})).done
-    assert cluster.heard[0].version == 0
-    assert cluster.heard[0].request.updates[0].upgrade_type == UpgradeType.SAFE_DOWNGRADE
+    assert cluster.received[0].version == 0
+    assert cluster.received[0].request.updates[0].upgrade_type == UpgradeType.SAFE_DOWNGRADE
 
 
 def test_a_dry_run_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
@@ -239,7 +239,7 @@ def test_a_dry_run_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
     cluster.speak(0, 0)
     with pytest.raises(LocalWireError, match="v0 has no dry run"):
         Admin(cluster.bootstrap).dry_run(GROUP)
-    assert cluster.heard == []
+    assert cluster.received == []
 
 
 def test_a_cluster_that_is_too_old_is_told(cluster: ScriptedCluster) -> None:
@@ -273,7 +273,7 @@ def test_a_lost_answer_is_read_back(cluster: ScriptedCluster, *, applied: bool) 
             Admin(cluster.bootstrap, read_back=0.2).update(updates)
         assert caught.value.seen == {"share.version": cluster.nodes[1].finalized["share.version"]}
         assert isinstance(caught.value.__cause__.cause, ConnectionLost)
-    assert len(cluster.heard) == 1
+    assert len(cluster.received) == 1
 
 
 TELLS_NOTHING = {
@@ -312,7 +312,7 @@ def test_invariant_11_an_answer_that_does_not_tell_is_read_back(
             admin.update(upgrade({"share.version": 7}))
         assert caught.value.seen["share.version"] != 7
         assert caught.value.outcome.features[0].error.code == code
-    assert len(cluster.heard) == 1
+    assert len(cluster.received) == 1
 
 
 def test_only_the_features_that_are_in_doubt_are_read_back(cluster: ScriptedCluster) -> None:
@@ -517,7 +517,7 @@ def test_what_makes_no_sense_is_not_sent(cluster: ScriptedCluster) -> None:
         for ask in (admin.update, admin.dry_run, admin.plan):
             with pytest.raises(InvalidUpdate):
                 ask(wrong)
-    assert cluster.heard == []
+    assert cluster.received == []
 
 
 async def test_coroutines_have_the_same_door(cluster: ScriptedCluster) -> None:

@@ -109,14 +109,14 @@ def test_invalid_updates_fail_with_1_and_are_not_sent(
     assert ended.code == code == 1
     assert words in ended.err
     assert ended.err == f"featuregate: {err}"
-    assert cluster.heard == []
+    assert cluster.received == []
 
 
 def test_levels_of_metadata_version_may_be_names(on: Run, cluster: ScriptedCluster) -> None:
     """In updates, plans, lookups and requirements."""
     assert on("upgrade", "--feature", "metadata.version=3.3-IV3") == (0, "metadata.version was upgraded to 7.\n", "")
     assert on("downgrade", "--feature", "metadata.version = 4.2-IV0", "--yes").code == 0
-    assert [heard.request.updates[0].max_version_level for heard in cluster.heard] == [7, 28]
+    assert [received.request.updates[0].max_version_level for received in cluster.received] == [7, 28]
     plan = on("plan", "downgrade", "--feature", "metadata.version=4.1-IV1")
     assert "metadata.version: 28 (4.2-IV0) -> 27 (4.1-IV1)" in plan.out
     assert on("feature-dependencies", "--feature", "metadata.version=3.9-IV0").out == (
@@ -136,7 +136,7 @@ def test_an_unknown_level_name_is_one_line_with_similar_names(
         "featuregate: Can't parse feature=level string metadata.version=3.3-IV7: no metadata.version is called "
         "'3.3-IV7'; did you mean 3.3-IV3 or 3.3-IV2 or 3.3-IV1? (write the number of a newer one)\n"
     )
-    assert (ended.code, cluster.heard) == (64 if argv[0] == "plan" else 1, [])
+    assert (ended.code, cluster.received) == (64 if argv[0] == "plan" else 1, [])
 
 
 def test_json_holds_the_whole_outcome(on: Run, cluster: ScriptedCluster) -> None:
@@ -211,7 +211,7 @@ def test_nodes_of_the_wrong_kind_are_reported_once(run: Run) -> None:
 def test_a_bootstrap_broker_list_is_refused(on: Run, cluster: ScriptedCluster) -> None:
     """It does not tell who the controller is."""
     assert on("upgrade", "--feature", "a=1", "--broker-list", "bootstrap").code == 1
-    assert cluster.heard == []
+    assert cluster.received == []
 
 
 # ------------------------------------------------------------------ after the request
@@ -267,7 +267,7 @@ def test_ctrl_c_during_the_wait_says_that_the_update_was_applied(start: Start, c
     waiting, describe = threading.Event(), cluster.describe
 
     def watched(role: str) -> object:
-        if cluster.heard:
+        if cluster.received:
             waiting.set()
         return describe(role)
 

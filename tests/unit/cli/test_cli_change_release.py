@@ -46,8 +46,8 @@ UNCHANGED = "transaction.version 2, group.version 1, eligible.leader.replicas.ve
 
 def sent(cluster: ScriptedCluster) -> dict[str, int]:
     """Return the levels of the one request."""
-    (heard,) = cluster.heard
-    return {update.feature: update.max_version_level for update in heard.request.updates}
+    (received,) = cluster.received
+    return {update.feature: update.max_version_level for update in received.request.updates}
 
 
 def test_upgrade_all_sends_only_changes_and_prints_the_lines_of_kip_584(on: Run, cluster: ScriptedCluster) -> None:
@@ -83,7 +83,7 @@ def test_kraft_version_is_not_raised_before_4_1(on: Run, cluster: ScriptedCluste
     results = (FeatureResult(feature="metadata.version"),)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
     for argv in (["upgrade-all"], ["upgrade", "--release-version", "3.9"], ["upgrade-all", "--release-version", "4.2"]):
-        cluster.heard.clear()
+        cluster.received.clear()
         ended = on(*argv)
         assert "kraft.version" not in sent(cluster)
         assert "not sent: kraft.version stays as it is: controllers before 4.1 would report 1" in ended.err
@@ -95,7 +95,7 @@ def test_nothing_is_sent_for_a_release_that_the_cluster_has(on: Run, cluster: Sc
     waiting = ["upgrade", "--release-version", "4.2", "--wait", "30"]
     for argv in (["upgrade-all"], waiting, ["upgrade-all", "--dry-run"]):
         ended = on(*argv)
-        assert (ended.code, ended.out, cluster.heard) == (0, "", [])
+        assert (ended.code, ended.out, cluster.received) == (0, "", [])
         assert ended.err.startswith(f"{LEFT_OUT}metadata.version 29, ")
     outcome = json.loads(on("upgrade-all", "--output", "json").out)
     assert (outcome["done"], outcome["features"], len(outcome["left_out"])) == (True, [], 7)
@@ -168,7 +168,7 @@ def test_a_cluster_without_features_has_nothing_to_upgrade_to(on: Run, cluster: 
     for node in cluster.nodes.values():
         node.supported.clear()
     ended = on("upgrade-all")
-    assert (ended.code, cluster.heard) == (1, [])
+    assert (ended.code, cluster.received) == (1, [])
     assert "the brokers support no feature in common: there is nothing to upgrade to" in ended.err
 
 

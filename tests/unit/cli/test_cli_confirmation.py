@@ -43,7 +43,7 @@ def test_on_a_terminal_a_downgrade_asks_first(cluster: ScriptedCluster, answer: 
     assert "group.version: 1 -> 0" in err
     assert "closes    kip848" in err
     assert QUESTION in err
-    assert (code, len(cluster.heard)) == ((0, 1) if done else (1, 0))
+    assert (code, len(cluster.received)) == ((0, 1) if done else (1, 0))
     assert out == ("group.version was downgraded to 0.\n" if done else "")
     assert ("nothing was changed" in err) is not done
 
@@ -51,7 +51,7 @@ def test_on_a_terminal_a_downgrade_asks_first(cluster: ScriptedCluster, answer: 
 def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
     """The next message starts on a line of its own."""
     code, _, err = on_a_terminal(cluster, "\x04", "downgrade --feature group.version=0")
-    assert (code, cluster.heard) == (1, [])
+    assert (code, cluster.received) == (1, [])
     assert err.endswith(f"{QUESTION}\nfeaturegate: nothing was changed\n")
 
 

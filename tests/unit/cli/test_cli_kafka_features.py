@@ -38,8 +38,8 @@ def test_a_release_is_sent_whole(drop_in: Run, cluster: ScriptedCluster) -> None
     levels = release_levels(29)
     cluster.apply(levels)
     assert drop_in("--bootstrap-server", cluster.bootstrap, "downgrade", "--release-version", "4.2")[0] == 0
-    (heard,) = cluster.heard
-    assert {update.feature: update.max_version_level for update in heard.request.updates} == levels
+    (received,) = cluster.received
+    assert {update.feature: update.max_version_level for update in received.request.updates} == levels
 
 
 @pytest.mark.parametrize("command", ["upgrade", "feature-dependencies"])

@@ -36,7 +36,7 @@ def test_the_exit_code_is_the_judgement(
     ended = on("plan", *argv)
     assert ended.code == code
     assert words in ended.out + ended.err
-    assert cluster.heard == []
+    assert cluster.received == []
 
 
 def test_a_plan_of_a_release_lists_what_is_left_out(on: Run, cluster: ScriptedCluster) -> None:

@@ -133,7 +133,7 @@ def test_an_update_whose_output_is_lost_was_applied(cluster: ScriptedCluster, ex
     update = ("upgrade", "--feature", "share.version=1", *extra, "--bootstrap-server", cluster.bootstrap)
     applied = "" if extra else "featuregate: the update was applied; only the output is lost\n"
     assert with_full_output([*FEATUREGATE, *update]) == (74, f"{applied}featuregate: {FULL_DISK}")
-    assert len(cluster.heard) == 1
+    assert len(cluster.received) == 1
 
 
 @pytest.mark.parametrize(
