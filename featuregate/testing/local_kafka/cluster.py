@@ -45,8 +45,8 @@ class LocalKafka:
     names with passwords; `client_config` has the first of them.
 
     ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
-    ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's. ``start_timeout`` bounds each wait for a
-    node, in seconds.
+    ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers by
+    name, such as ``kafka.request.logger``. ``start_timeout`` bounds each wait for a node, in seconds.
 
     A method that starts nodes returns when all running nodes serve, are registered and in sync. A failure raises
     `LocalKafkaError` with the end of the log. Only one thread at a time may use an instance. When the process that owns
@@ -67,6 +67,7 @@ class LocalKafka:
         release_version: str | None = None,
         features: Mapping[str, int] | None = None,
         log_level: str = "WARN",
+        log_levels: Mapping[str, str] | None = None,
         start_timeout: float = 120.0,
     ) -> None:
         recipe = recipe_for(version)
@@ -89,6 +90,7 @@ class LocalKafka:
         self._release_version = release_version
         self._features = dict(features or {})
         self._log_level = log_level
+        self._log_levels = dict(log_levels or {})
         self._start_timeout = start_timeout
         self._cluster_id: str | None = None
         self._opened: KafkaNodes | None = None
@@ -111,7 +113,11 @@ class LocalKafka:
             raise LocalKafkaError("a LocalKafka can be opened only once: create another one")
         jars_of(recipe_for(self._version))  # may take a while, and needs no process or folder yet
         self._opened = KafkaNodes(
-            self._config, self._version, log_level=self._log_level, start_timeout=self._start_timeout
+            self._config,
+            self._version,
+            log_level=self._log_level,
+            log_levels=self._log_levels,
+            start_timeout=self._start_timeout,
         )
         self._opened.properties = self.properties
         try:

@@ -77,10 +77,16 @@ class Installation:
         return [self.java, *jvm, "-cp", f"{self.jars}/*", main_class, *arguments]
 
 
-def write_logging(folder: Path, level: str) -> None:
-    """Write the configurations of both loggers: messages of ``level`` and above go to the standard output."""
-    (folder / "log4j.properties").write_text(LOG4J.format(level=level))
-    (folder / "log4j2.properties").write_text(LOG4J2.format(level=level))
+def write_logging(folder: Path, level: str, log_levels: Mapping[str, str] | None = None) -> None:
+    """Write the configurations of both loggers: messages of ``level`` and above go to the standard output.
+
+    ``log_levels`` are levels of single loggers, by name.
+    """
+    single = list(enumerate((log_levels or {}).items()))
+    log4j = [f"log4j.logger.{name}={own}\n" for _, (name, own) in single]
+    log4j2 = [f"logger.l{number}.name={name}\nlogger.l{number}.level={own}\n" for number, (name, own) in single]
+    (folder / "log4j.properties").write_text(LOG4J.format(level=level) + "".join(log4j))
+    (folder / "log4j2.properties").write_text(LOG4J2.format(level=level) + "".join(log4j2))
 
 
 def format_arguments(

@@ -1,8 +1,8 @@
-"""The jars of Kafka and of Spark's Kafka connector: downloaded once from Maven's repositories, and cached.
+"""The jars of Kafka, Spark's Kafka connector and Delta Lake: downloaded once from Maven's repositories, and cached.
 
-The cache holds ``kafka/<version>/*.jar`` and ``spark-connector/<version>/*.jar``. A folder with such a name is
-complete: it is filled under another name and renamed at the end, so that neither a crash nor a second process leaves a
-part.
+The cache holds ``kafka/<version>/*.jar``, ``spark-connector/<version>/*.jar`` and ``delta/<version>/*.jar``. A folder
+with such a name is complete: it is filled under another name and renamed at the end, so that neither a crash nor a
+second process leaves a part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing.local_kafka.releases import Recipe
 
-__all__ = ["cache_folder", "install", "jars_of", "spark_connector"]
+__all__ = ["cache_folder", "delta_lake", "install", "jars_of", "spark_connector"]
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that downloads."""
@@ -36,6 +36,9 @@ DOWNLOADS = 4
 
 CONNECTOR = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
 """Prefixes of the artifacts of Spark's Kafka connector that Spark itself does not contain."""
+
+DELTA = ("delta-spark", "delta-storage")
+"""Prefixes of the artifacts of Delta Lake that Spark itself does not contain."""
 
 RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
 """Artifacts that were relocated with slf4j 1.7.34. There is no jar with the old name, and jgo does not follow."""
@@ -75,6 +78,13 @@ def spark_connector(version: str) -> Path:
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
     wanted = _Download(f"Spark's Kafka connector {version}", (connector,), lambda name: name.startswith(CONNECTOR))
     return _fetched(wanted, cache_folder() / "spark-connector" / version)
+
+
+def delta_lake(version: str) -> Path:
+    """Return the folder with the jars of Delta Lake for Spark 4.0. Pass it as :func:`spark_connector`; raises alike."""
+    coordinates = (f"io.delta:delta-spark_2.13:{version}",)
+    wanted = _Download(f"Delta Lake {version}", coordinates, lambda name: name.startswith(DELTA))
+    return _fetched(wanted, cache_folder() / "delta" / version)
 
 
 class _Download(NamedTuple):

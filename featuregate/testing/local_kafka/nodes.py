@@ -84,7 +84,15 @@ class KafkaNode:
 class KafkaNodes:
     """The nodes of one cluster, with a folder and a group of processes that live until ``close()``."""
 
-    def __init__(self, config: ClusterConfig, version: str, *, log_level: str, start_timeout: float) -> None:
+    def __init__(
+        self,
+        config: ClusterConfig,
+        version: str,
+        *,
+        log_level: str,
+        log_levels: Mapping[str, str],
+        start_timeout: float,
+    ) -> None:
         self.config = config
         self.by_id = {node.node_id: KafkaNode(node, version) for node in config.nodes}
         self.properties: dict[str, object] = {}
@@ -92,13 +100,13 @@ class KafkaNodes:
         self._processes = ProcessGroup("kafka")
         self._zookeeper: ChildProcess | None = None
         try:
-            self._prepare(log_level)
+            self._prepare(log_level, log_levels)
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, log_level: str) -> None:
-        write_logging(self.folder, log_level)
+    def _prepare(self, log_level: str, log_levels: Mapping[str, str]) -> None:
+        write_logging(self.folder, log_level, log_levels)
         if self.config.tls:
             issue_certificates(self.folder)
         if self.config.sasl:

@@ -9,7 +9,7 @@ import pytest
 
 from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments
+from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.jars import cache_folder, install, jars_of
 from featuregate.testing.local_kafka.java import java_major
 from featuregate.testing.local_kafka.probe import parse_membership
@@ -141,3 +141,13 @@ def test_a_release_that_cannot_be_is_refused_at_once():
     """The error comes before a port is reserved or a jar downloaded."""
     with pytest.raises(LocalKafkaError):
         LocalKafka("0.9.0.1")
+
+
+def test_single_loggers_have_levels_of_their_own(tmp_path: Path) -> None:
+    """A broker can log its requests and stay quiet otherwise, whichever logger its release reads."""
+    write_logging(tmp_path, "WARN", {"kafka.request.logger": "DEBUG"})
+    old, new = (tmp_path / "log4j.properties").read_text(), (tmp_path / "log4j2.properties").read_text()
+    assert "log4j.rootLogger=WARN, out" in old
+    assert "log4j.logger.kafka.request.logger=DEBUG" in old
+    assert "rootLogger.level=WARN" in new
+    assert "logger.l0.name=kafka.request.logger\nlogger.l0.level=DEBUG" in new
