@@ -45,8 +45,8 @@ class LocalKafka:
     names with passwords; `client_config` has the first of them.
 
     ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
-    ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers by
-    name, such as ``kafka.request.logger``. ``start_timeout`` bounds each wait for a node, in seconds.
+    ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers
+    by name, such as ``kafka.request.logger``. ``start_timeout`` bounds each wait for a node, in seconds.
 
     A method that starts nodes returns when all running nodes serve, are registered and in sync. A failure raises
     `LocalKafkaError` with the end of the log. Only one thread at a time may use an instance. When the process that owns
