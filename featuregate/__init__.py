@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from featuregate.polling.discoverer import Discoverer
     from featuregate.polling.discovery import adiscover, discover
     from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse, presets
+    from featuregate.sources.http import HttpSource
     from featuregate.view.cluster_view import View
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "FileLatchStore",
     "Gate",
     "GateClosed",
+    "HttpSource",
     "LatchStore",
     "Pin",
     "Release",
@@ -58,6 +60,7 @@ _ROOMS = {
     "polling.discoverer": ("Discoverer",),
     "polling.discovery": ("adiscover", "discover"),
     "requirements": ("Api", "Capability", "Feature", "Release", "Requirement", "parse"),
+    "sources.http": ("HttpSource",),
     "view.cluster_view": ("View",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

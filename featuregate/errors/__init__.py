@@ -23,6 +23,8 @@
     ├── AuthenticationFailed          SASL failed
     ├── BrokerError                   the broker answered with an error code
     ├── DiscoveryError                no broker answered; carries the cause of each
+    ├── RelayError                    a relay gave no view
+    ├── OlderAnswers                  a source returned older answers than those at hand
     ├── GateClosed                    ``require()`` or a guard found a gate that is not open
     ├── NotPicklable                  the object cannot be sent to another process; also a TypeError
     ├── ClosedError                   the object was used after ``close()``
@@ -45,6 +47,8 @@ from featuregate.errors.network import (
     ConnectionLost,
     DiscoveryError,
     NetError,
+    OlderAnswers,
+    RelayError,
     TimedOut,
     TlsFailed,
 )
@@ -70,7 +74,9 @@ __all__ = [
     "LocalWireError",
     "NetError",
     "NotPicklable",
+    "OlderAnswers",
     "RefreshTimedOut",
+    "RelayError",
     "RemoteWireError",
     "RequirementError",
     "TimedOut",
@@ -82,6 +88,3 @@ __all__ = [
     "ViewJsonError",
     "WireError",
 ]
-
-for _error in __all__:
-    globals()[_error].__module__ = __name__  # tracebacks and pickles name the public module

@@ -15,6 +15,8 @@ __all__ = [
     "ConnectionLost",
     "DiscoveryError",
     "NetError",
+    "OlderAnswers",
+    "RelayError",
     "TimedOut",
     "TlsFailed",
 ]
@@ -96,6 +98,29 @@ class DiscoveryError(FeatureGateError):
     def texts(self) -> tuple[str, ...]:
         """Each cause as text, with its address in front."""
         return tuple(f"{address}: {_reason(address, error)}" for address, error in self.causes)
+
+
+class RelayError(FeatureGateError):
+    """A relay gave no view. ``url`` is its address, ``problem`` says why."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(url, problem)
+        self.url = url
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.url}: {self.problem}"
+
+
+class OlderAnswers(FeatureGateError):
+    """A source returned answers of brokers that are ``seconds`` older than those of the view at hand, which stays."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"the source is behind: its answers are {self.seconds:.1f} s older than those of the view at hand"
 
 
 def _reason(address: str, error: BaseException) -> str:

@@ -63,7 +63,7 @@ class PollState:
         self.last_error = error
 
     def succeed(self, before: View | None, after: View, now: float) -> None:
-        """Note a poll that a broker answered, and how it changed the view."""
+        """Note a poll that a broker answered at ``now``, and how it changed the view."""
         self.failures = 0
         self.last_error = None
         self.succeeded_at = now

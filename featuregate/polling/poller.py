@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import Event
     from featuregate.polling.view_updater import ViewUpdater
-    from featuregate.sources.source import BrokerAnswers, Source
+    from featuregate.sources.source import BrokerAnswers, MergedView, Source
     from featuregate.view.cluster_view import View
 
 __all__ = ["Poller"]
@@ -82,7 +82,7 @@ class Poller:
             fresh_for=state.fresh_for(now),
         )
 
-    async def _fetch(self) -> BrokerAnswers | View:
+    async def _fetch(self) -> BrokerAnswers | MergedView:
         """Fetch with a bound: gates learn that a view is stale between polls, so a poll must end."""
         import asyncio  # noqa: PLC0415 - apps without a poll do not pay for it
 

@@ -9,7 +9,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import FeatureGateError
+from featuregate.errors import FeatureGateError, OlderAnswers
 from featuregate.gating.events import PollFailed
 from featuregate.sources.source import BrokerAnswers
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from featuregate.gating.store import Store
     from featuregate.polling.poll_state import PollState
+    from featuregate.sources.source import MergedView
     from featuregate.view.cluster_view import View
 
 __all__ = ["ViewUpdater"]
@@ -39,17 +40,25 @@ class ViewUpdater:
         self.state = state
         self.clock = clock
 
-    def apply(self, fetched: BrokerAnswers | View) -> View:
+    def apply(self, fetched: BrokerAnswers | MergedView) -> View:
         """Take in what a source returned, and return the view that comes of it.
 
         Answers of brokers are merged with the last view of their cluster and with its brokers that have vanished. A
-        view that was merged elsewhere keeps the finalized levels of the last view where these have a higher epoch, so
-        that they age as they do where brokers fall behind.
+        view that was merged elsewhere is as old as the brokers' answers in it. It keeps the finalized levels of the
+        last view where these have a higher epoch, so that they age as they do where brokers fall behind.
+
+        Raises
+        ------
+        OlderAnswers
+            A view that was merged elsewhere is older than the view at hand: nothing has changed.
         """
         now = self.clock()
-        view = self._merge(fetched, now) if isinstance(fetched, BrokerAnswers) else self._with_newest_levels(fetched)
+        if isinstance(fetched, BrokerAnswers):
+            view, answered_at = self._merge(fetched, now), now
+        else:
+            view, answered_at = self._with_newest_levels(fetched.view), self._answered_at(fetched, now)
         with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
-            self.state.succeed(self.store.view, view, now)
+            self.state.succeed(self.store.view, view, answered_at)
             events = self.store.commit(view)
         self.store.notify(*events)
         return view
@@ -71,6 +80,19 @@ class ViewUpdater:
     def health(self) -> dict[str, Any]:
         """Return the state of polling as plain JSON-able values."""
         return self.state.health(self.store.view, self.clock(), latch_store_error=self.store.latch_store_error)
+
+    def _answered_at(self, fetched: MergedView, now: float) -> float:
+        """Return when the brokers answered, on the clock of this process, if that is not before the view at hand.
+
+        The same answers have the age that the source says now: this machine may have slept. The view of another cluster
+        is not compared.
+        """
+        answered_at, last, known = now - fetched.age, self.state.succeeded_at, self.store.view
+        if last is not None and known is not None and known.cluster_id == fetched.view.cluster_id:
+            behind = last - answered_at - fetched.transit
+            if behind > 0 and known.seen_at != fetched.view.seen_at:
+                raise OlderAnswers(behind)
+        return answered_at
 
     def _with_newest_levels(self, view: View) -> View:
         last = self.store.last(view.cluster_id)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["BrokerAnswers", "Source"]
+__all__ = ["BrokerAnswers", "MergedView", "Source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,21 @@ class BrokerAnswers:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedView:
+    """A view that was merged elsewhere, and how old the brokers' answers in it are.
+
+    The source says how long ago the brokers answered, rather than when, because clocks of machines differ.
+    """
+
+    view: View
+    age: float = 0.0
+    """Seconds since the brokers answered, at the most."""
+    transit: float = 0.0
+    """How many of these seconds may be the time that the view needed to get here: the answers are ``age - transit``
+    seconds old at the least."""
+
+
 class Source(Protocol):
     """Where a :class:`~featuregate.Discoverer` gets its answers; ``str()`` of it says where that is."""
 
@@ -59,7 +74,7 @@ class Source(Protocol):
         """Seconds that :meth:`fetch` takes at the most."""
         ...
 
-    async def fetch(self) -> BrokerAnswers | View:
+    async def fetch(self) -> BrokerAnswers | MergedView:
         """Return the answers of every broker, or a view that was merged elsewhere.
 
         Only one call runs at a time.

@@ -14,6 +14,7 @@ from featuregate.errors import ClosedError, DiscoveryError
 from featuregate.gating.decisions import Decision, Reason
 from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
+from featuregate.sources.source import MergedView
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.view.merging import merge
@@ -65,7 +66,7 @@ class StaticFeatures(Discoverer):
         The rules are those of every poll: latches stay, and so do the finalized levels of a higher epoch while the
         cluster id is the same.
         """
-        self._updater.apply(view)
+        self._updater.apply(MergedView(view=view))
 
     def force_open(self, *gates: str) -> None:
         """Keep the gates with these names open whatever the view is, including gates that are created later."""
@@ -107,7 +108,7 @@ class _NoSource:
 
     timeout = 0.0
 
-    async def fetch(self) -> View:
+    async def fetch(self) -> MergedView:
         """Raise."""
         raise DiscoveryError([])
 

@@ -10,14 +10,13 @@ import pytest
 
 import featuregate as fg
 from featuregate.config import Settings
-from featuregate.errors import ConfigError, DiscoveryError, RefreshTimedOut
+from featuregate.errors import ConfigError, DiscoveryError, OlderAnswers, RefreshTimedOut
 from featuregate.sources.brokers import BrokerSource
+from featuregate.sources.source import MergedView
 from featuregate.testing import FakeCluster, release_view
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from featuregate.sources.source import BrokerAnswers
 
 HOUR = 3600.0
 BOUND = 30.0
@@ -35,11 +34,11 @@ class Views:
     def __str__(self) -> str:
         return "a script"
 
-    async def fetch(self) -> BrokerAnswers | fg.View:
+    async def fetch(self) -> MergedView:
         view = self._views.pop(0) if len(self._views) > 1 else self._views[0]
         if view is None:
             raise DiscoveryError([])
-        return view
+        return MergedView(view=view)
 
 
 def test_a_view_that_was_merged_elsewhere_opens_a_gate() -> None:
@@ -108,13 +107,14 @@ class Shown:
     """Returns the view that the test shows."""
 
     timeout = 1.0
+    age = transit = 0.0
 
     def __init__(self, view: fg.View | None) -> None:
         self.view = view
 
-    async def fetch(self) -> BrokerAnswers | fg.View:
+    async def fetch(self) -> MergedView:
         assert self.view is not None
-        return self.view
+        return MergedView(view=self.view, age=self.age, transit=self.transit)
 
 
 def test_invariant_10_levels_age_where_a_source_falls_behind() -> None:
@@ -139,12 +139,12 @@ class Hanging(Shown):
 
     timeout = 0.05
 
-    async def fetch(self) -> BrokerAnswers | fg.View:
+    async def fetch(self) -> MergedView:
         view, self.view = self.view, None
         if view is None:
             await asyncio.Event().wait()
         assert view is not None
-        return view
+        return MergedView(view=view)
 
 
 def test_invariant_10_a_source_that_hangs_does_not_keep_a_live_gate_open() -> None:
@@ -158,3 +158,54 @@ def test_invariant_10_a_source_that_hangs_does_not_keep_a_live_gate_open() -> No
             features.refresh(BOUND)
         assert not gate.open
         assert features.health()["status"] == "stale"
+
+
+def test_invariant_10_a_view_is_as_old_as_the_answers_in_it() -> None:
+    """A source may return the same old answers for ever."""
+    now = 0.0
+    source = Shown(NEW)
+    with fg.Discoverer(source=source, interval=HOUR, stale_after=10, clock=lambda: now) as features:
+        gate = features.gate("groups", "group.version>=1", policy="live")
+        features.refresh(BOUND)
+        assert gate.open
+        now = source.age = 11.0
+        features.refresh(BOUND)
+        assert not gate.open
+        assert features.health()["age_seconds"] == 11.0
+
+
+def test_a_source_with_older_answers_is_behind_and_changes_nothing() -> None:
+    """A replica of a relay may not have asked the brokers as recently as another one."""
+    now = 100.0
+    source = Shown(NEW)
+    with fg.Discoverer(source=source, interval=HOUR, stale_after=HOUR, clock=lambda: now) as features:
+        gate = features.gate("groups", "ConsumerGroupHeartbeat>=1", policy="live")
+        features.refresh(BOUND)
+        source.view, source.age, source.transit = replace(release_view("3.9"), cluster_id=NEW.cluster_id), 30.0, 5.0
+        with pytest.raises(OlderAnswers, match=r"25\.0 s older"):
+            features.refresh(BOUND)
+        assert gate.open
+        assert features.health()["status"] == "degraded"
+        source.view, source.age, source.transit = replace(NEW, seen_at=1.0), 5.0, 5.0  # perhaps as young
+        features.refresh(BOUND)
+        assert features.health()["status"] == "ok"
+
+
+def test_invariant_10_the_same_answers_are_as_old_as_the_source_says() -> None:
+    """The clock of a machine that slept has stood still, and that of the source has not."""
+    source = Shown(NEW)
+    with fg.Discoverer(source=source, interval=HOUR, stale_after=10, clock=lambda: 100.0) as features:
+        gate = features.gate("groups", "group.version>=1", policy="live")
+        features.refresh(BOUND)
+        source.age = 11.0
+        features.refresh(BOUND)
+        assert not gate.open
+
+
+def test_the_answers_of_another_cluster_may_be_older() -> None:
+    """There is nothing to compare them with."""
+    source = Shown(NEW)
+    with fg.Discoverer(source=source, interval=HOUR, clock=lambda: 100.0) as features:
+        features.refresh(BOUND)
+        source.view, source.age = replace(NEW, cluster_id="another"), 30.0
+        assert features.refresh(BOUND).cluster_id == "another"
