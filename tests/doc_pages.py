@@ -17,10 +17,13 @@ REAL = [
     page for page in PAGES if "<!-- the Python blocks of this page run against a real broker -->" in page.read_text()
 ]
 
+RELAY = [page for page in PAGES if "<!-- the Python blocks of this page run against a relay -->" in page.read_text()]
 
-def parsed(page: Path, bootstrap: str) -> Document:
-    """Parse a page in which brokers live at ``bootstrap``; line numbers stay those of the page."""
-    document = Document(page.read_text().replace("localhost:9092", bootstrap), str(page))
+
+def parsed(page: Path, bootstrap: str, *, relay: str = "127.0.0.1:8080") -> Document:
+    """Parse a page in which brokers are at ``bootstrap``, and a relay at ``relay``; line numbers stay."""
+    text = page.read_text().replace("localhost:9092", bootstrap).replace("127.0.0.1:8080", relay)
+    document = Document(text, str(page))
     for parser in (PythonCodeBlockParser(), SkipParser()):
         for region in parser(document):
             document.add(region)

@@ -26,6 +26,8 @@ HEAVY = {
     "confluent_kafka",
     "pyspark",
     "rich",
+    "starlette",
+    "uvicorn",
     "jgo",
     "pytest",
 }
@@ -138,7 +140,12 @@ def test_every_module_of_the_sink_on_the_map_exists() -> None:
 
 @pytest.mark.parametrize(
     ("integration", "page"),
-    [("featuregate_confluent", "producer-switch"), ("featuregate_librdkafka", "rooms"), ("featuregate_spark", "spark")],
+    [
+        ("featuregate_confluent", "producer-switch"),
+        ("featuregate_librdkafka", "rooms"),
+        ("featuregate_relay", "relay"),
+        ("featuregate_spark", "spark"),
+    ],
 )
 def test_every_room_of_an_integration_is_on_its_map(integration: str, page: str) -> None:
     """The page that tells the rules of an integration lists its rooms, too."""
@@ -196,6 +203,12 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert "featuregate/py.typed" in names
     assert {name for name in names if name.startswith("featuregate/")} == shipped
-    packages = {"featuregate", "featuregate_confluent", "featuregate_librdkafka", "featuregate_spark"}
+    packages = {
+        "featuregate",
+        "featuregate_confluent",
+        "featuregate_librdkafka",
+        "featuregate_relay",
+        "featuregate_spark",
+    }
     assert {name.split("/")[0].split("-")[0] for name in names} == packages
     assert {f"{package}/py.typed" for package in packages} <= set(names)

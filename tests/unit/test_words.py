@@ -23,6 +23,7 @@ PACKAGES = {
     "featuregate": ROOT / "featuregate",
     "featuregate_confluent": ROOT / "integrations/featuregate_confluent",
     "featuregate_librdkafka": ROOT / "integrations/featuregate_librdkafka",
+    "featuregate_relay": ROOT / "integrations/featuregate_relay",
     "featuregate_spark": ROOT / "integrations/featuregate_spark",
 }
 DOORS = {

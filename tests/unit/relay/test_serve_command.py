@@ -1,0 +1,91 @@
+"""``featuregate serve``: a process that serves until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+import requests
+from waiting import eventually
+
+import featuregate as fg
+from featuregate.testing import FakeCluster
+from featuregate_relay import command
+
+BOUND = 60.0
+SERVE = """
+import argparse, sys
+from featuregate_relay import command
+parser = argparse.ArgumentParser()
+parser.set_defaults(bootstrap_server=None, bootstrap_controller=None, command_config=None, broker_list="cluster",
+                    timeout=None, command="serve")
+command.add_options(parser)
+sys.exit(command.run(parser.parse_args()))
+"""
+
+
+def parse(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    command.add_options(parser)
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
+    """The first line says where; the process ends with 0."""
+    with FakeCluster(1) as brokers:
+        arguments = [sys.executable, "-c", SERVE, "--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0"]
+        with subprocess.Popen([*arguments, "--name", "orders"], stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                first = process.stderr.readline()
+                url = first.split()[-1].removesuffix("/v1/clusters/orders/view")
+                eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
+                with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
+                    assert features.gate("groups", "group.version>=1").wait(BOUND)
+                process.send_signal(ending)
+                assert process.wait(BOUND) == 0
+                assert process.stderr.read() == ""
+            finally:
+                process.kill()
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:8080", "10.0.0.1:8080", "[::]:8080", "relay.example:80"])
+def test_it_listens_on_loopback_only(listen: str) -> None:
+    """Nobody is asked who they are."""
+    with pytest.raises(argparse.ArgumentError, match="is not a loopback address"):
+        parse("--listen", listen)
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [("127.0.0.1:0", ("127.0.0.1", 0)), ("localhost:80", ("localhost", 80)), ("[::1]:8080", ("::1", 8080))],
+)
+def test_loopback_addresses_are_understood(listen: str, address: tuple[str, int]) -> None:
+    """Of both families."""
+    assert parse("--listen", listen).listen == address
+
+
+@pytest.mark.parametrize("listen", ["8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536"])
+def test_what_is_no_address_is_refused(listen: str) -> None:
+    """In one line."""
+    with pytest.raises(argparse.ArgumentError, match="is not"):
+        parse("--listen", listen)
+
+
+def test_a_port_that_is_taken_is_one_clear_line() -> None:
+    """It says which, and why."""
+    with FakeCluster(1) as brokers, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", f"127.0.0.1:{port}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "featuregate", "serve", *arguments], capture_output=True, text=True, timeout=BOUND
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"featuregate: --listen: 127.0.0.1:{port} cannot be used: Address already in use"
+    ]
