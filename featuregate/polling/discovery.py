@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 
-__all__ = ["adiscover", "discover"]
+__all__ = ["adiscover", "broker_source", "discover"]
 
 DISCOVER_SECONDS = 15.0
 
@@ -30,10 +30,7 @@ async def adiscover(
     broker_list: BrokerListSource = "cluster",
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
-    from featuregate.config import Settings  # noqa: PLC0415 - see above
-
-    settings = Settings.parse(config, broker_list=broker_list, total_timeout=timeout)
-    return (await BrokerSource(settings).fetch()).merge()
+    return (await broker_source(config, timeout=timeout, broker_list=broker_list).fetch()).merge()
 
 
 def discover(
@@ -64,3 +61,21 @@ def discover(
         No broker answered; the error carries the cause of each.
     """
     return run_blocking(lambda: adiscover(config, timeout=timeout, broker_list=broker_list))
+
+
+def broker_source(
+    config: Mapping[str, Any] | str | Path,
+    *,
+    timeout: float = DISCOVER_SECONDS,
+    broker_list: BrokerListSource = "cluster",
+) -> BrokerSource:
+    """Return the source that asks every broker, for a :class:`~featuregate.polling.poller.Poller`.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
+    """
+    from featuregate.config import Settings  # noqa: PLC0415 - see above
+
+    return BrokerSource(Settings.parse(config, broker_list=broker_list, total_timeout=timeout))

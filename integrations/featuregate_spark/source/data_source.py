@@ -6,7 +6,6 @@ Executors get the answers as a value, so that a task that is retried gives the s
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from featuregate import discover
-from featuregate.errors import DiscoveryError
+from featuregate.polling.discovery import broker_source
+from featuregate_spark.source.feature_poller import FeaturePoller
 from featuregate_spark.source.feature_state import document_of, next_state, state_from
 from featuregate_spark.source.reader_options import ReaderOptions
 from featuregate_spark.source.rows import SCHEMA, pushed, rows_of
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from featuregate import View
     from featuregate_spark.source.feature_state import FeatureState
     from featuregate_spark.source.rows import FeatureRow
 
 __all__ = ["FeatureReader", "FeatureStream", "KafkaFeatures", "PushedReader"]
-
-logger = logging.getLogger("featuregate.spark")
 
 _INITIAL_OFFSET: Final = {"n": 0}
 """The offset of a stream before any broker has answered."""
@@ -69,15 +66,10 @@ class KafkaFeatures(DataSource):
         return FeatureStream(ReaderOptions.parse(self.options))
 
 
-def _discover(options: ReaderOptions) -> View:
-    """Ask every broker once."""
-    return discover(options.kafka, timeout=options.timeout, broker_list=options.broker_list)
-
-
 def _rows(options: ReaderOptions, partition: InputPartition) -> Iterator[FeatureRow]:
     """Return the rows of a document; tasks run this."""
     state = state_from(partition.value)
-    return rows_of(state.view, options.levels(state), options.only)
+    return rows_of(state, options.levels(state), options.only)
 
 
 class FeatureReader(DataSourceReader):
@@ -94,7 +86,9 @@ class FeatureReader(DataSourceReader):
         DiscoveryError
             No broker answered; the error names each. A single broker that does not answer is a row.
         """
-        return [InputPartition(document_of(next_state(None, _discover(self._options))))]
+        kafka, options = self._options.kafka, self._options
+        view = discover(kafka, timeout=options.timeout, broker_list=options.broker_list)
+        return [InputPartition(document_of(next_state(None, view)))]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
         """Return the rows of the answers."""
@@ -125,7 +119,7 @@ class FeatureStream(DataSourceStreamReader):
         self._options = options
         self._clock = clock
         self._due = clock()
-        self._state: FeatureState | None = None
+        self._poller: FeaturePoller | None = None
         self._offset: dict[str, Any] = _INITIAL_OFFSET
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
@@ -144,8 +138,8 @@ class FeatureStream(DataSourceStreamReader):
 
         Spark passes the same offset twice to tell where a restarted query continues.
         """
-        if self._state is None and end != _INITIAL_OFFSET:
-            self._state, self._offset = state_from(end), end
+        if self._poller is None and end != _INITIAL_OFFSET:
+            self._poller, self._offset = self._poller_from(state_from(end)), end
         return [] if start == end else [InputPartition(end)]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
@@ -153,11 +147,15 @@ class FeatureStream(DataSourceStreamReader):
         return _rows(self._options, partition)
 
     def _poll(self) -> None:
-        try:
-            view = _discover(self._options)
-        except DiscoveryError as error:
-            logger.warning("kafka_features keeps its last state: %s", error)
-            return
-        before, self._state = self._state, next_state(self._state, view)
-        if before is None or before.number != self._state.number:
-            self._offset = document_of(self._state)
+        if self._poller is None:
+            self._poller = self._poller_from(None)
+        before = self._poller.state
+        self._poller.poll()
+        state = self._poller.state
+        if state is not None and (before is None or before.number != state.number):
+            self._offset = document_of(state)
+
+    def _poller_from(self, before: FeatureState | None) -> FeaturePoller:
+        options = self._options
+        source = broker_source(options.kafka, timeout=options.timeout, broker_list=options.broker_list)
+        return FeaturePoller(source, options, before, clock=self._clock)

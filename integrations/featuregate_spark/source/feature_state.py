@@ -7,8 +7,9 @@ replay from Spark's offset log and a task that is retried give the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.latches import LatchState, advance
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 from featuregate.view.merging import merge
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
 
     Answer = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
 
-__all__ = ["FeatureState", "Levels", "document_of", "latched_levels", "next_state", "seen_levels", "state_from"]
+__all__ = [
+    "Ages",
+    "FeatureState",
+    "Levels",
+    "document_of",
+    "latched_levels",
+    "next_state",
+    "reports_levels",
+    "seen_levels",
+    "state_from",
+]
 
 SCHEMA_VERSION: Final = 1
 LONGEST_TEXT: Final = 300
@@ -29,6 +40,15 @@ LONGEST_TEXT: Final = 300
 
 Levels = dict[str, int | None]
 """Feature to its level: 0 if it is absent, None if that is unknown."""
+
+
+class Ages(NamedTuple):
+    """The times from which a state ages, in seconds since the Unix epoch, so that they outlive the process."""
+
+    levels_at: float
+    """When a broker last reported the finalized levels of the view, or newer ones."""
+    unlisted_since: Mapping[int, float] = FrozenMap()
+    """Node id to the time from which the cluster has not listed this known broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +60,47 @@ class FeatureState:
     view: View
     latched: Mapping[str, int]
     """The highest finalized level of each feature that was ever seen."""
+    ages: Ages
+    stale: Staleness
+    """Why the view, or its levels, prove nothing any more."""
 
 
-def next_state(before: FeatureState | None, now: View) -> FeatureState:
-    """Return the state after a view; the number rises only if the content changed.
+def next_state(
+    before: FeatureState | None, view: View, ages: Ages | None = None, stale: Staleness = FRESH
+) -> FeatureState:
+    """Return the state after a poll; the number rises only if the content changed.
 
-    A broker that lags behind an earlier view moves no level, and a level that really fell stays latched. Another
-    cluster id starts afresh.
+    A level that fell stays latched. Another cluster id starts afresh. It is a change, too, when no broker reports the
+    finalized levels of the view any more: only an offset that is written then lets the levels age over restarts.
     """
-    view = merge(
-        now.brokers,
-        cluster_id=now.cluster_id,
-        controller_id=now.controller_id,
-        broker_list=now.broker_list,
-        role=now.role,
-        previous=before.view if before is not None else None,
-        seen_at=now.seen_at,
-    )
     held = LatchState() if before is None else LatchState(cluster_id=before.view.cluster_id, levels=before.latched)
-    same = before is not None and before.view.same_content(view)
-    number = 0 if before is None else before.number
-    return FeatureState(number=number if same else number + 1, view=view, latched=advance(held, view).levels)
+    state = FeatureState(
+        number=1 if before is None else before.number,
+        view=view,
+        latched=advance(held, view).levels,
+        ages=ages or Ages(levels_at=view.seen_at),
+        stale=stale,
+    )
+    same = before is None or (before.view.same_content(view) and _freshness(before) == _freshness(state))
+    return state if same else replace(state, number=state.number + 1)
+
+
+def reports_levels(view: View) -> bool:
+    """Return whether a broker still reports the finalized levels of a view."""
+    return any(broker.epoch >= view.epoch for broker in view.answering)
+
+
+def _freshness(state: FeatureState) -> tuple[bool, bool, bool]:
+    return state.stale.view is None, state.stale.levels is None, reports_levels(state.view)
 
 
 # ---------------------------------------------------------------------- levels
 
 
 def seen_levels(state: FeatureState) -> Levels:
-    """Return the levels of the newest epoch."""
-    return {feature: state.view.level(feature) for feature in _features(state)}
+    """Return the levels of the newest epoch; stale levels are unknown."""
+    fresh = state.stale == FRESH
+    return {feature: state.view.level(feature) if fresh else None for feature in _features(state)}
 
 
 def latched_levels(state: FeatureState) -> Levels:
@@ -103,6 +135,9 @@ def document_of(state: FeatureState) -> dict[str, Any]:
         "finalized": dict(state.view.finalized),
         "finalized_min": dict(state.view.finalized_min),
         "latched": dict(state.latched),
+        "levels_at": state.ages.levels_at,
+        "unlisted_since": {str(node_id): at for node_id, at in state.ages.unlisted_since.items()},
+        "stale": list(state.stale),
         "brokers": brokers,
         "answers": [
             {
@@ -141,12 +176,12 @@ def state_from(document: Any) -> FeatureState:
         version = document["v"]
         if version != SCHEMA_VERSION:
             raise OffsetCorrupt(f"an offset of version {version!r} is unknown: upgrade featuregate")
-        return _step_from(document)
+        return _state_from(document)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise OffsetCorrupt(f"this is not an offset of kafka_features: {type(error).__name__}: {error}") from error
 
 
-def _step_from(document: Any) -> FeatureState:
+def _state_from(document: Any) -> FeatureState:
     answers = [
         (
             FrozenMap({int(key): ApiRange(*versions) for key, versions in each["apis"].items()}),
@@ -171,7 +206,16 @@ def _step_from(document: Any) -> FeatureState:
         finalized=FrozenMap(document["finalized"]),
         finalized_min=FrozenMap(document.get("finalized_min", {})),
     )
-    return FeatureState(number=int(document["n"]), view=view, latched=FrozenMap(document["latched"]))
+    return FeatureState(
+        number=int(document["n"]),
+        view=view,
+        latched=FrozenMap(document["latched"]),
+        ages=Ages(
+            levels_at=float(document["levels_at"]),
+            unlisted_since=FrozenMap({int(key): float(at) for key, at in document["unlisted_since"].items()}),
+        ),
+        stale=Staleness(*document["stale"]),
+    )
 
 
 def _answer(document: Any, answers: Sequence[Answer], *, role: Any, seen_at: float) -> BrokerAnswer:

@@ -30,9 +30,16 @@ class ReaderOptions:
     broker_list: Any = "cluster"
     timeout: float = 15.0
     interval: float = 30.0
+    stale_after: float | None = None
+    forget_after: float = 1800.0
     levels: Callable[[FeatureState], Levels] = latched_levels
     only: Only = field(default_factory=dict)
     pushdown: bool = False
+
+    @property
+    def seconds_to_stale(self) -> float:
+        """Seconds after which a view without an answer is stale: ``stale_after``, or three intervals."""
+        return self.stale_after or 3 * self.interval
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReaderOptions:
@@ -102,10 +109,12 @@ def _kinds(name: str, value: str) -> frozenset[Any]:
 _PARSERS: Final[dict[str, Callable[[str, str], Any]]] = {
     "broker": _brokers,
     "feature": _list,
+    "forget_after": _seconds,
     "interval": _seconds,
     "kind": _kinds,
     "levels": _one_of({"latched": latched_levels, "latest": seen_levels}),
     "pushdown": _one_of({"true": True, "false": False}),
     "broker_list": _one_of({"cluster": "cluster", "bootstrap": "bootstrap"}),
+    "stale_after": _seconds,
     "timeout": _seconds,
 }

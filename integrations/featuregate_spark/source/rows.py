@@ -7,13 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.catalog import api_name
+from featuregate_spark.source.feature_state import seen_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from featuregate import View
     from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-    from featuregate_spark.source.feature_state import Levels
+    from featuregate_spark.source.feature_state import FeatureState, Levels
 
 __all__ = ["KINDS", "PUSHED", "SCHEMA", "FeatureRow", "Only", "pushed", "rows_of"]
 
@@ -34,7 +35,7 @@ Only = dict[str, frozenset[Any]]
 
 
 class FeatureRow(NamedTuple):
-    """One API or one feature of a broker or of the whole cluster; or the error of a broker."""
+    """One API or one feature of a broker or of the whole cluster; or the error of either."""
 
     cluster_id: str | None
     role: str
@@ -55,22 +56,26 @@ class FeatureRow(NamedTuple):
     seen_at: datetime
 
 
-def rows_of(view: View, levels: Levels, only: Only) -> Iterator[FeatureRow]:
-    """Return the rows of a view: first those of the cluster, then those of each broker.
+def rows_of(state: FeatureState, levels: Levels, only: Only) -> Iterator[FeatureRow]:
+    """Return the rows of a state: first those of the cluster, then those of each broker.
 
     Each broker that answered has a row for every API and feature that any broker names. ``min`` and ``max`` are null
     where the broker lacks it.
     """
-    for row in _all_rows(view, levels):
+    for row in _all_rows(state, levels):
         if all(getattr(row, column) in values for column, values in only.items()):
             yield row
 
 
-def _all_rows(view: View, levels: Levels) -> Iterator[FeatureRow]:
+def _all_rows(state: FeatureState, levels: Levels) -> Iterator[FeatureRow]:
+    view, stale = state.view, state.stale
     keys = sorted({key for broker in view.answering for key in broker.api_ranges})
     cluster = _blank(view)
+    if stale.view is not None:
+        yield cluster._replace(kind="error", error="StaleView", text=stale.view)
     yield from _apis(cluster, keys, view.api_ranges.get)
-    yield from _features(cluster, levels, view.supported.get, view.level)
+    old = cluster if stale.levels is None else cluster._replace(error="StaleLevels", text=stale.levels)
+    yield from _features(old, levels, view.supported.get, seen_levels(state).get)
     for broker in view.brokers:
         about = _about(cluster, broker)
         if broker.failure is not None:

@@ -11,6 +11,7 @@ from builders import DEAF, broker, deaf, view
 from hypothesis import given
 from strategies import views
 
+from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.testing import release_view
 from featuregate.view.answers import ApiRange, SupportedRange
 from featuregate_spark.source.feature_state import next_state, seen_levels
@@ -19,9 +20,10 @@ from featuregate_spark.source.rows import SCHEMA, FeatureRow, pushed, rows_of
 TV = "transaction.version"
 
 
-def rows(of, levels=None, **only) -> list[FeatureRow]:
-    levels = seen_levels(next_state(None, of)) if levels is None else levels
-    return list(rows_of(of, levels, {column: frozenset(values) for column, values in only.items()}))
+def rows(of, levels=None, stale=FRESH, **only) -> list[FeatureRow]:
+    state = next_state(None, of, stale=stale)
+    levels = seen_levels(state) if levels is None else levels
+    return list(rows_of(state, levels, {column: frozenset(values) for column, values in only.items()}))
 
 
 def test_the_columns_are_those_of_the_schema():
@@ -84,6 +86,25 @@ def test_the_level_is_the_one_that_is_passed():
     """A stream passes latched levels; the reported level is in another column."""
     found = rows(view(broker(1, transaction_version=1)), {TV: 2}, feature={TV})
     assert [(row.level, row.reported_level) for row in found] == [(2, 1), (2, 1)]
+
+
+def test_stale_levels_are_unknown_in_the_cluster_and_say_why():
+    """APIs are not affected: brokers answer, so that there is no row of kind error."""
+    found = rows(view(broker(1, transaction_version=2)), stale=Staleness(levels="nobody reports them"))
+    assert [(row.scope, row.level, row.reported_level, row.error, row.text) for row in found if row.feature == TV] == [
+        ("cluster", None, None, "StaleLevels", "nobody reports them"),
+        ("broker", None, 2, None, None),
+    ]
+    assert "error" not in {row.kind for row in found}
+
+
+def test_a_stale_view_is_an_error_of_the_cluster():
+    """A query that counts errors finds it beside those of brokers."""
+    found = rows(view(broker(1, transaction_version=2)), stale=Staleness(view="no broker has answered"))
+    assert [(row.scope, row.error, row.text) for row in found if row.kind == "error"] == [
+        ("cluster", "StaleView", "no broker has answered")
+    ]
+    assert [(row.level, row.reported_level) for row in found if row.feature == TV] == [(None, None), (None, 2)]
 
 
 def test_every_row_has_the_cluster_and_the_time():
