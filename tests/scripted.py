@@ -14,7 +14,7 @@ from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeatur
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate.testing.fakes.answers import ServerSession
+    from featuregate.testing.fakes.session import ServerSession
 
 APIS = {request.API_KEY: request for request in (ApiVersionsRequest, DescribeClusterRequest, UpdateFeaturesRequest)}
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY

@@ -1,8 +1,8 @@
 """The answers of a broker, by the rules of Apache Kafka. Pure: no sockets, no threads.
 
-Sources: ``KafkaApis.handleApiVersionsRequest``, ``ApiVersionsRequest.isValid``, ``ApiVersionsResponse.filterFeatures``
-and ``SaslServerAuthenticator`` of Apache Kafka 4.4.0; the answers to invalid requests were observed on
-real brokers.
+Sources: ``KafkaApis.handleApiVersionsRequest``, ``ApiVersionsRequest.isValid`` and
+``ApiVersionsResponse.filterFeatures`` of Apache Kafka 4.4.0; the answers to invalid requests were observed on real
+brokers.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from featuregate.wire.cluster import (
     MetadataResponse,
     Node,
 )
-from featuregate.wire.frames import RequestHeader, frame, read_request_header, write_response
-from featuregate.wire.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
-from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from featuregate.wire.update_features import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from featuregate.roles import Role
     from featuregate.wire.message import Request, Response
 
-    Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
-    """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
-
-__all__ = ["APIS", "NO_CONTROLLER", "ClusterMembers", "Controller", "NodeState", "ServerSession", "fail"]
+__all__ = [
+    "APIS",
+    "NO_CONTROLLER",
+    "Answer",
+    "ClusterMembers",
+    "NodeState",
+    "api_versions",
+    "describe_cluster",
+    "fail",
+    "metadata",
+    "too_new",
+]
 
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
     request.API_KEY: request
@@ -55,17 +57,11 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
 }
 """The requests that a fake broker answers, by API key. It may advertise more."""
 
-_BEFORE_AUTHENTICATION: Final = frozenset(
-    {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}
-)
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_FROM: Final = 3
 _FEATURES_FROM_ZERO_FROM: Final = 4
 _IDENTITY_FROM: Final = 5
-_UNSUPPORTED_SASL_MECHANISM: Final = 33
-_SASL_AUTHENTICATION_FAILED: Final = 58
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
-_MECHANISM: Final = "PLAIN"
 NO_CONTROLLER: Final = -1
 """The id of a controller that does not exist."""
 
@@ -129,101 +125,7 @@ def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
     raise ValueError(f"answers to {request.NAME} have no error code")
 
 
-class ServerSession:
-    """The server side of one connection: its authentication, and the answers to its requests."""
-
-    __slots__ = ("_authenticated", "_bare_token_next", "_mechanism", "ended")
-
-    def __init__(self) -> None:
-        self.ended = False
-        """Whether the broker closes the connection after this answer."""
-        self._authenticated = False
-        self._mechanism: str | None = None
-        self._bare_token_next = False
-
-    def read(self, payload: bytes) -> RequestHeader | None:
-        """Read the header of a request; ``None`` for a bare SASL token, which has no header."""
-        return None if self._bare_token_next else read_request_header(payload, APIS)[0]
-
-    def answer(
-        self, payload: bytes, state: NodeState, members: ClusterMembers, controller: Controller | None = None
-    ) -> bytes | None:
-        """Return the frame of the answer; ``None`` if the broker closes the connection instead.
-
-        The frame is empty if the broker cannot answer now. Without a ``controller``, UpdateFeatures closes the
-        connection.
-
-        Raises
-        ------
-        RemoteWireError
-            The request does not parse. A broker closes the connection.
-        """
-        if self._bare_token_next:
-            self._bare_token_next = False
-            return frame(b"") if self._check_token(payload, members) else None
-        header, body = read_request_header(payload, APIS)
-        if header.api_key == UpdateFeaturesRequest.API_KEY and self._accepts_request(
-            header.api_key, header.api_version, state, members
-        ):
-            return _updated(header, body, controller)
-        answer = self._answer(header, body, state, members)
-        return None if answer is None else write_response(answer.response, answer.version, header.correlation_id)
-
-    def _answer(self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer | None:
-        key, version = header.api_key, header.api_version
-        if not self._accepts_request(key, version, state, members):
-            return _too_new(state) if key == ApiVersionsRequest.API_KEY else None
-        match key:
-            case ApiVersionsRequest.API_KEY:
-                return _api_versions(state, ApiVersionsRequest.decode(version, body), version)
-            case SaslHandshakeRequest.API_KEY:
-                return self._handshake(SaslHandshakeRequest.decode(version, body), version, members)
-            case SaslAuthenticateRequest.API_KEY:
-                return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, members)
-            case DescribeClusterRequest.API_KEY:
-                return _describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
-            case _:
-                # Metadata: the body only names topics, and there are none.
-                return _metadata(state, members, version)
-
-    def _accepts_request(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
-        """Return whether broker and code know the version, and the client has authenticated if it must."""
-        known = (state.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
-        if not all(lowest <= version <= highest for lowest, highest in known):
-            return False
-        return key in _BEFORE_AUTHENTICATION or members.passwords is None or self._authenticated
-
-    def _handshake(self, request: SaslHandshakeRequest, version: int, members: ClusterMembers) -> Answer:
-        if members.passwords is None or request.mechanism != _MECHANISM:
-            offered = () if members.passwords is None else (_MECHANISM,)
-            refusal = SaslHandshakeResponse(error_code=_UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
-            return Answer(refusal, version)
-        self._mechanism = request.mechanism
-        self._bare_token_next = version == 0
-        return Answer(SaslHandshakeResponse(mechanisms=(_MECHANISM,)), version)
-
-    def _authenticate(self, request: SaslAuthenticateRequest, version: int, members: ClusterMembers) -> Answer | None:
-        if self._mechanism is None:
-            return None
-        if self._check_token(request.auth_bytes, members):
-            return Answer(SaslAuthenticateResponse(), version)
-        refusal = SaslAuthenticateResponse(
-            error_code=_SASL_AUTHENTICATION_FAILED,
-            error_message="Authentication failed: Invalid username or password",
-        )
-        self.ended = True
-        return Answer(refusal, version)
-
-    def _check_token(self, token: bytes, members: ClusterMembers) -> bool:
-        """Check a token of SASL/PLAIN (RFC 4616): authorization id, user and password, separated by zero bytes."""
-        _, _, rest = token.partition(b"\0")
-        user, _, password = rest.partition(b"\0")
-        known = members.passwords or {}
-        self._authenticated = known.get(user.decode(errors="replace")) == password.decode(errors="replace")
-        return self._authenticated
-
-
-def _too_new(state: NodeState) -> Answer:
+def too_new(state: NodeState) -> Answer:
     """Answer error 35 in v0. From 2.4, it contains the broker's versions of ApiVersions (KIP-511)."""
     key = ApiVersionsRequest.API_KEY
     known = state.api_ranges.get(key, (0, 0))
@@ -231,7 +133,8 @@ def _too_new(state: NodeState) -> Answer:
     return Answer(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_ranges=ranges), 0)
 
 
-def _api_versions(state: NodeState, request: ApiVersionsRequest, version: int) -> Answer:
+def api_versions(state: NodeState, request: ApiVersionsRequest, version: int) -> Answer:
+    """Answer ApiVersions of a version that the broker serves."""
     if code := _objection(state, request, version):
         return fail(ApiVersionsRequest, version, code)
     supported = state.supported
@@ -262,14 +165,8 @@ def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> i
     return NONE if expected == (state.cluster_id, state.node_id) else REBOOTSTRAP_REQUIRED
 
 
-def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:
-    if controller is None:
-        return None
-    response = controller(UpdateFeaturesRequest.decode(header.api_version, body), header.api_version)
-    return b"" if response is None else write_response(response, header.api_version, header.correlation_id)
-
-
-def _metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
+def metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
+    """Answer Metadata. The request only names topics, and there are none."""
     response = MetadataResponse(
         brokers=members.alive,
         cluster_id=state.cluster_id,
@@ -278,9 +175,10 @@ def _metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer
     return Answer(response, version)
 
 
-def _describe_cluster(
+def describe_cluster(
     state: NodeState, members: ClusterMembers, request: DescribeClusterRequest, version: int
 ) -> Answer:
+    """Answer DescribeCluster, with the brokers or with the controllers."""
     endpoint_type = CONTROLLERS if state.role == "controller" else BROKERS
     if request.endpoint_type != endpoint_type:
         return fail(DescribeClusterRequest, version, _MISMATCHED_ENDPOINT_TYPE)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from featuregate.testing.fakes.answers import APIS, fail
+from featuregate.testing.fakes.answers import APIS
+from featuregate.testing.fakes.faults import Fault
 from featuregate.testing.fakes.listener import HOST, Listener, Transmission
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.cluster import Node
-from featuregate.wire.frames import write_response
 
 if TYPE_CHECKING:
     import ssl
+    import threading
     from collections.abc import Mapping
 
-    from featuregate.testing.fakes.answers import NodeState, ServerSession
-    from featuregate.testing.fakes.cluster import FakeCluster
+    from featuregate.roles import Role
+    from featuregate.testing.fakes.answers import ClusterMembers, NodeState
+    from featuregate.testing.fakes.listener import LoopThread
+    from featuregate.testing.fakes.session import Controller, ServerSession
     from featuregate.wire.frames import RequestHeader
 
 __all__ = ["FakeBroker", "ReceivedRequest"]
@@ -38,16 +41,38 @@ class ReceivedRequest(NamedTuple):
     client_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fault:
-    """A fault of one answer to one of these APIs."""
+class Cluster(Protocol):
+    """The cluster of a broker, as the broker needs it. A :class:`FakeCluster` is one."""
 
-    apis: frozenset[str]
-    state: Mapping[str, Any] = field(default_factory=dict)
-    error_code: int | None = None
-    garbage: bytes | None = None
-    cut_after: int | None = None
-    delay: float = 0.0
+    changed: threading.Condition
+    """Guards the state of the cluster and of its brokers."""
+
+    @property
+    def finalized(self) -> Mapping[str, int]:
+        """The finalized levels."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the finalized levels."""
+        ...
+
+    @property
+    def loop(self) -> LoopThread:
+        """The thread of the listeners."""
+        ...
+
+    def members(self) -> ClusterMembers:
+        """Return the nodes of the cluster."""
+        ...
+
+    def controller(self, node_id: int, role: Role) -> Controller | None:
+        """Return what answers UpdateFeatures at this node's listener; ``None``: nothing."""
+        ...
+
+    def log(self, request: ReceivedRequest) -> None:
+        """Log a request, and wake threads that wait for one."""
+        ...
 
 
 class FakeBroker:
@@ -64,7 +89,7 @@ class FakeBroker:
         The address of its listener. It stays the same when the broker is stopped and started.
     """
 
-    def __init__(self, cluster: FakeCluster, state: NodeState, *, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, cluster: Cluster, state: NodeState, *, tls: ssl.SSLContext | None) -> None:
         self.node_id = state.node_id
         self.host = HOST
         self.listener = Listener(self, tls)
@@ -75,7 +100,7 @@ class FakeBroker:
         self._state = state
         self._lagging = False
         self._paused = False
-        self._faults: list[_Fault] = []
+        self._faults: list[Fault] = []
 
     def __repr__(self) -> str:
         return f"<FakeBroker {self.node_id} at {self.address}>"
@@ -192,10 +217,10 @@ class FakeBroker:
         ``cluster_id`` is for the next answer to Metadata or DescribeCluster, which are the only ones that contain it.
         """
         if cluster_id is not None:
-            self._add_fault(_Fault(apis=_CLUSTER_APIS, state={"cluster_id": cluster_id}))
+            self._add_fault(Fault(apis=_CLUSTER_APIS, state={"cluster_id": cluster_id}))
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
         if state := {name: value for name, value in given.items() if value is not None}:
-            self._add_fault(_Fault(apis=_API_VERSIONS, state=state))
+            self._add_fault(Fault(apis=_API_VERSIONS, state=state))
 
     def error_once(self, code: int, *, api: str = "ApiVersions") -> None:
         """Answer the next ApiVersions or DescribeCluster with only this error code.
@@ -205,20 +230,19 @@ class FakeBroker:
         ValueError
             Answers of this API have no error code.
         """
-        fail(APIS[_key(api)], 0, code)
-        self._add_fault(_Fault(apis=frozenset({api}), error_code=code))
+        self._add_fault(Fault(apis=frozenset({api}), error_code=code))
 
     def delay_once(self, seconds: float, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API late. Later requests of the connection wait too."""
-        self._add_fault(_Fault(apis=_one(api), delay=seconds))
+        self._add_fault(Fault(apis=frozenset({api}), delay=seconds))
 
     def cut_once(self, *, after_bytes: int = 0, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with the first bytes of the right answer, and close the connection."""
-        self._add_fault(_Fault(apis=_one(api), cut_after=after_bytes))
+        self._add_fault(Fault(apis=frozenset({api}), cut_after=after_bytes))
 
     def garbage_once(self, data: bytes, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with exactly these bytes, and close the connection."""
-        self._add_fault(_Fault(apis=_one(api), garbage=data))
+        self._add_fault(Fault(apis=frozenset({api}), garbage=data))
 
     # ------------------------------------------------------------------ called by the listener
 
@@ -244,7 +268,7 @@ class FakeBroker:
                 self._faults.remove(fault)
         if fault is None or header is None:
             return Transmission(b"", close=True) if data is None else Transmission(data, close=session.ended)
-        return _apply_fault(fault, header, data)
+        return fault.applied(header, data)
 
     def _request(self, header: RequestHeader | None) -> ReceivedRequest:
         if header is None:
@@ -253,39 +277,12 @@ class FakeBroker:
         api = known.NAME if known else f"API {header.api_key}"
         return ReceivedRequest(self.node_id, api, header.api_version, header.client_id)
 
-    def _fault_for(self, api: str) -> _Fault | None:
+    def _fault_for(self, api: str) -> Fault | None:
         return next((fault for fault in self._faults if api in fault.apis), None)
 
-    def _add_fault(self, fault: _Fault) -> None:
+    def _add_fault(self, fault: Fault) -> None:
         with self._cluster.changed:
             self._faults.append(fault)
 
     def _change(self, **state: Any) -> None:
         self._state = replace(self._state, **{name: value for name, value in state.items() if value is not None})
-
-
-def _apply_fault(fault: _Fault, header: RequestHeader, data: bytes | None) -> Transmission:
-    """Return the answer with the fault. ``data`` is ``None`` where the broker closes the connection anyway."""
-    if fault.garbage is not None:
-        return Transmission(fault.garbage, close=True)
-    if fault.error_code is not None:
-        response, version = fail(APIS[header.api_key], header.api_version, fault.error_code)
-        return Transmission(write_response(response, version, header.correlation_id))
-    if data is None:
-        return Transmission(b"", close=True, after=fault.delay)
-    if fault.cut_after is not None:
-        return Transmission(data[: fault.cut_after], close=True)
-    return Transmission(data, after=fault.delay)
-
-
-def _one(api: str) -> frozenset[str]:
-    _key(api)
-    return frozenset({api})
-
-
-def _key(api: str) -> int:
-    """Return the key of an API that fake brokers know."""
-    keys = {request.NAME: key for key, request in APIS.items()}
-    if api in keys:
-        return keys[api]
-    raise ValueError(f"fake brokers do not know {api!r}, only {', '.join(keys)}")

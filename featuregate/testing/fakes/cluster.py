@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import Controller
     from featuregate.testing.fakes.releases import ReleaseFacts
+    from featuregate.testing.fakes.session import Controller
 
 __all__ = ["FakeBroker", "FakeCluster", "ReceivedRequest"]
 

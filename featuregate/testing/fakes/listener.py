@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from featuregate.errors import RemoteWireError
-from featuregate.testing.fakes.answers import ServerSession
+from featuregate.testing.fakes.session import ServerSession
 from featuregate.wire.frames import FrameReader
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from featuregate.errors import (
 )
 from featuregate.net.probe import ProbeResult
 from featuregate.sources.brokers import broker_answer
-from featuregate.testing.fakes.answers import ClusterMembers, ServerSession
+from featuregate.testing.fakes.answers import ClusterMembers
+from featuregate.testing.fakes.session import ServerSession
 from featuregate.view.merging import merge
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.events import Negotiated, Refused, Reply

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import ClusterMembers, Controller
+    from featuregate.testing.fakes.answers import ClusterMembers
+    from featuregate.testing.fakes.session import Controller
     from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse

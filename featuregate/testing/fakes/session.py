@@ -1,0 +1,144 @@
+"""The server side of one connection: its authentication, and which answer follows a request. Pure.
+
+Source: ``SaslServerAuthenticator`` of Apache Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.testing.fakes.answers import (
+    APIS,
+    Answer,
+    api_versions,
+    describe_cluster,
+    metadata,
+    too_new,
+)
+from featuregate.wire.api_versions import ApiVersionsRequest
+from featuregate.wire.cluster import DescribeClusterRequest
+from featuregate.wire.frames import RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.testing.fakes.answers import ClusterMembers, NodeState
+
+    Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
+    """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
+
+__all__ = ["Controller", "ServerSession"]
+
+_BEFORE_AUTHENTICATION: Final = frozenset(
+    {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}
+)
+_UNSUPPORTED_SASL_MECHANISM: Final = 33
+_SASL_AUTHENTICATION_FAILED: Final = 58
+_MECHANISM: Final = "PLAIN"
+
+
+class ServerSession:
+    """The server side of one connection: its authentication, and the answers to its requests."""
+
+    __slots__ = ("_authenticated", "_bare_token_next", "_mechanism", "ended")
+
+    def __init__(self) -> None:
+        self.ended = False
+        """Whether the broker closes the connection after this answer."""
+        self._authenticated = False
+        self._mechanism: str | None = None
+        self._bare_token_next = False
+
+    def read(self, payload: bytes) -> RequestHeader | None:
+        """Read the header of a request; ``None`` for a bare SASL token, which has no header."""
+        return None if self._bare_token_next else read_request_header(payload, APIS)[0]
+
+    def answer(
+        self, payload: bytes, state: NodeState, members: ClusterMembers, controller: Controller | None = None
+    ) -> bytes | None:
+        """Return the frame of the answer; ``None`` if the broker closes the connection instead.
+
+        The frame is empty if the broker cannot answer now. Without a ``controller``, UpdateFeatures closes the
+        connection.
+
+        Raises
+        ------
+        RemoteWireError
+            The request does not parse. A broker closes the connection.
+        """
+        if self._bare_token_next:
+            self._bare_token_next = False
+            return frame(b"") if self._check_token(payload, members) else None
+        header, body = read_request_header(payload, APIS)
+        if header.api_key == UpdateFeaturesRequest.API_KEY and self._accepts_request(
+            header.api_key, header.api_version, state, members
+        ):
+            return _updated(header, body, controller)
+        answer = self._answer(header, body, state, members)
+        return None if answer is None else write_response(answer.response, answer.version, header.correlation_id)
+
+    def _answer(self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer | None:
+        key, version = header.api_key, header.api_version
+        if not self._accepts_request(key, version, state, members):
+            return too_new(state) if key == ApiVersionsRequest.API_KEY else None
+        match key:
+            case ApiVersionsRequest.API_KEY:
+                return api_versions(state, ApiVersionsRequest.decode(version, body), version)
+            case SaslHandshakeRequest.API_KEY:
+                return self._handshake(SaslHandshakeRequest.decode(version, body), version, members)
+            case SaslAuthenticateRequest.API_KEY:
+                return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, members)
+            case DescribeClusterRequest.API_KEY:
+                return describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
+            case _:
+                return metadata(state, members, version)
+
+    def _accepts_request(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
+        """Return whether broker and code know the version, and the client has authenticated if it must."""
+        known = (state.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
+        if not all(lowest <= version <= highest for lowest, highest in known):
+            return False
+        return key in _BEFORE_AUTHENTICATION or members.passwords is None or self._authenticated
+
+    def _handshake(self, request: SaslHandshakeRequest, version: int, members: ClusterMembers) -> Answer:
+        if members.passwords is None or request.mechanism != _MECHANISM:
+            offered = () if members.passwords is None else (_MECHANISM,)
+            refusal = SaslHandshakeResponse(error_code=_UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
+            return Answer(refusal, version)
+        self._mechanism = request.mechanism
+        self._bare_token_next = version == 0
+        return Answer(SaslHandshakeResponse(mechanisms=(_MECHANISM,)), version)
+
+    def _authenticate(self, request: SaslAuthenticateRequest, version: int, members: ClusterMembers) -> Answer | None:
+        if self._mechanism is None:
+            return None
+        if self._check_token(request.auth_bytes, members):
+            return Answer(SaslAuthenticateResponse(), version)
+        refusal = SaslAuthenticateResponse(
+            error_code=_SASL_AUTHENTICATION_FAILED,
+            error_message="Authentication failed: Invalid username or password",
+        )
+        self.ended = True
+        return Answer(refusal, version)
+
+    def _check_token(self, token: bytes, members: ClusterMembers) -> bool:
+        """Check a token of SASL/PLAIN (RFC 4616): authorization id, user and password, separated by zero bytes."""
+        _, _, rest = token.partition(b"\0")
+        user, _, password = rest.partition(b"\0")
+        known = members.passwords or {}
+        self._authenticated = known.get(user.decode(errors="replace")) == password.decode(errors="replace")
+        return self._authenticated
+
+
+def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:
+    if controller is None:
+        return None
+    response = controller(UpdateFeaturesRequest.decode(header.api_version, body), header.api_version)
+    return b"" if response is None else write_response(response, header.api_version, header.correlation_id)
