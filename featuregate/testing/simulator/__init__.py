@@ -6,16 +6,14 @@ scripts, and shrinks a failing one.
 
 from __future__ import annotations
 
-from featuregate.testing.simulator.app import App, MemoryLatchStore
+from featuregate.testing.simulator.app import App
 from featuregate.testing.simulator.builds import Build, release_build
 from featuregate.testing.simulator.client import probe, view_of
-from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, EventResult, apply, update_features
+from featuregate.testing.simulator.cluster import Cluster, EventResult, apply, update_features
 from featuregate.testing.simulator.coordinator import LoadResult, LogRecord, RecordLoss, SimulatedCoordinator, compact
 from featuregate.testing.simulator.events import (
-    AppEvent,
     CatchUp,
     ClusterEvent,
-    Event,
     Heal,
     HoldRegistrations,
     Join,
@@ -47,7 +45,6 @@ from featuregate.testing.simulator.nodes import SimulatedNode
 from featuregate.testing.simulator.requirements import AppRequirements
 from featuregate.testing.simulator.scripts.expectations import InvariantBroken
 from featuregate.testing.simulator.scripts.explorer import (
-    ScriptCheck,
     ScriptChoices,
     ScriptFailed,
     as_code,
@@ -61,14 +58,11 @@ from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
 
 __all__ = [
     "App",
-    "AppEvent",
     "AppRequirements",
     "Build",
     "CatchUp",
     "Cluster",
     "ClusterEvent",
-    "ClusterSpec",
-    "Event",
     "EventResult",
     "FeaturesNode",
     "Heal",
@@ -83,7 +77,6 @@ __all__ = [
     "Leave",
     "LoadResult",
     "LogRecord",
-    "MemoryLatchStore",
     "Partition",
     "Pause",
     "Poll",
@@ -95,7 +88,6 @@ __all__ = [
     "Resume",
     "Roll",
     "Script",
-    "ScriptCheck",
     "ScriptChoices",
     "ScriptError",
     "ScriptFailed",

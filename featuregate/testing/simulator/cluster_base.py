@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 
-__all__ = ["ClusterBase"]
+__all__ = ["ClusterBase", "Spec"]
 
 _STATUS_CHANGES: Final[Mapping[type[ClusterEvent], tuple[str, NodeStatus]]] = {
     Pause: ("running", "paused"),
@@ -33,9 +33,21 @@ _STATUS_CHANGES: Final[Mapping[type[ClusterEvent], tuple[str, NodeStatus]]] = {
 }
 
 
-class _Spec(Protocol):
-    def create(self, *, number: int = 1) -> Any: ...
-    def find_build(self, name: str) -> Build: ...
+class Spec(Protocol):
+    """The specification of a cluster, as the cluster needs it."""
+
+    @property
+    def build(self) -> str:
+        """The name of the build that all nodes ran at first."""
+        ...
+
+    def create(self, *, number: int = 1) -> Any:
+        """Return the new cluster. ``number`` counts the clusters at the same addresses."""
+        ...
+
+    def find_build(self, name: str) -> Build:
+        """Return the build with this name."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +57,7 @@ class ClusterBase:
     LAGS_WHILE: ClassVar[tuple[NodeStatus, ...]] = ("running", "paused")
     """The statuses in which a node can begin or cease to lag."""
 
-    spec: _Spec
+    spec: Spec
     number: int
     nodes: Mapping[int, SimulatedNode]
     partition: frozenset[int] = frozenset()

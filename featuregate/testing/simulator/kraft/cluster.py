@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from featuregate.roles import Role
     from featuregate.testing.simulator.builds import Build
-    from featuregate.testing.simulator.kraft.spec import KRaft
     from featuregate.testing.simulator.nodes import SimulatedNode
 
 __all__ = ["KRaftCluster", "LevelsChange"]
@@ -40,7 +39,6 @@ class LevelsChange(NamedTuple):
 class KRaftCluster(ClusterBase):
     """A cluster with KRaft at one moment. A value: an event does not change it, but gives another cluster."""
 
-    spec: KRaft
     voters: tuple[int, ...]
     active: int | None
     """The active controller; ``None`` without a quorum."""

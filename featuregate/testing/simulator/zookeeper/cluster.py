@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate.roles import Role
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
-    from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
 
 __all__ = ["FeaturesNode", "ZooKeeperCluster", "first_unsupported"]
 
@@ -35,7 +34,6 @@ class ZooKeeperCluster(ClusterBase):
 
     LAGS_WHILE: ClassVar[tuple[NodeStatus, ...]] = ("running", "paused", "starting")
 
-    spec: ZooKeeper
     controller_id: int | None
     """The broker that is the controller; ``None`` while no broker runs."""
     history: tuple[FeaturesNode, ...]
