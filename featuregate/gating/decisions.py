@@ -7,7 +7,7 @@ There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst cou
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
 from featuregate.gating.level_conditions import judge_level
@@ -104,6 +104,17 @@ class Decision:
             return f"{self.verdict}: {self.requirement}"
         more = f" (and {len(mine) - 1} more)" if len(mine) > 1 else ""
         return f"{self.verdict}: {mine[0].condition}: {mine[0].text}{more}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as plain JSON-able values, with every reason; those that keep it closed come first."""
+        return {
+            "requirement": self.requirement,
+            "verdict": self.verdict,
+            "open": self.open,
+            "cluster_id": self.cluster_id,
+            "epoch": self.epoch,
+            "reasons": [reason._asdict() for reason in self.sorted_reasons],
+        }
 
     def __str__(self) -> str:
         where = f"cluster {self.cluster_id or 'unknown'}, {f'epoch {self.epoch}' if self.epoch >= 0 else 'no epoch'}"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
-from featuregate.gating.decisions import FRESH, evaluate
+from featuregate.gating.decisions import FRESH, Decision, evaluate
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
 from featuregate.requirements import NOTHING_EXCLUDED
@@ -23,11 +23,11 @@ from featuregate.view.changes import differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from featuregate.gating.decisions import Decision, Staleness
+    from featuregate.gating.decisions import Staleness
     from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.requirements import ExcludedApis
+    from featuregate.requirements import ExcludedApis, Requirement
     from featuregate.view.cluster_view import View
 
 __all__ = ["Store"]
@@ -163,6 +163,12 @@ class Store:
                     events = self._update(gate, self._decide(gate, self.view))
         self.notify(*events)
         return gate
+
+    def evaluate(self, requirement: Requirement) -> Decision:
+        """Decide a requirement by the view at hand, without a gate: nothing is latched."""
+        if self.view is None:
+            return Decision.unseen(requirement)
+        return evaluate(self.view, requirement, self._staleness(), exclude_apis=self._exclude_apis)
 
     def pin(self) -> dict[str, Pin]:
         """Return the pins of all gates at one instant, by name."""

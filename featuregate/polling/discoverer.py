@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from featuregate.gating.decisions import Decision
     from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.gates import Pin
     from featuregate.gating.latch_store import LatchStore
@@ -269,6 +270,13 @@ class Discoverer:
             raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
         self.ensure_polling()
         return gate
+
+    def evaluate(self, requirement: Requirement) -> Decision:
+        """Decide a requirement by the view of now, without a gate: nothing is latched, and a stale view opens nothing.
+
+        For one question. Ask a gate for behaviour that must not go back.
+        """
+        return self._store.evaluate(requirement)
 
     def pin(self) -> dict[str, Pin]:
         """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""

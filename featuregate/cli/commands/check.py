@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.cluster import discover_view, excluded_apis
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import printable
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, Reason, evaluate
-from featuregate.requirements import parse, presets
+from featuregate.requirements import presets
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate.gating.decisions import Verdict
     from featuregate.requirements import Requirement
 
-__all__ = ["decide", "exit_code", "requirement_of", "run", "to_json", "to_text"]
+__all__ = ["decide", "exit_code", "run", "to_text"]
 
 RETRY_SECONDS: Final = 1.0
 """Between two decisions, with ``--wait``."""
@@ -31,20 +31,14 @@ _EXITS: Final[Mapping[Verdict, int]] = {"open": OK, "closed": FAILED, "unknown":
 
 def run(args: argparse.Namespace) -> int:
     """Ask until the requirement is met or ``--wait`` is over, and print the last decision."""
-    requirement = requirement_of(args.requirement)
+    requirement = presets.parse(args.requirement)
     deadline = None if args.wait is None else time.monotonic() + args.wait
     decision = decide(args, requirement)
     while not decision.open and deadline is not None and (left := deadline - time.monotonic()) > 0:
         time.sleep(min(RETRY_SECONDS, left))
         decision = decide(args, requirement)
-    print(json.dumps(to_json(decision), indent=2) if args.output == "json" else to_text(decision))
+    print(json.dumps(decision.to_dict(), indent=2) if args.output == "json" else to_text(decision))
     return exit_code(decision)
-
-
-def requirement_of(text: str) -> Requirement:
-    """Return the preset with this name, or parse the text. Raises `RequirementError`."""
-    preset = presets.by_name(text.strip())
-    return parse(text) if preset is None else preset
 
 
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
@@ -68,15 +62,3 @@ def exit_code(decision: Decision) -> int:
 def to_text(decision: Decision) -> str:
     """Return the verdict, and a line for each reason; reasons against it come first."""
     return "\n".join(map(printable, str(decision).splitlines()))
-
-
-def to_json(decision: Decision) -> dict[str, Any]:
-    """Return the decision as plain values, with every reason."""
-    return {
-        "requirement": decision.requirement,
-        "verdict": decision.verdict,
-        "open": decision.open,
-        "cluster_id": decision.cluster_id,
-        "epoch": decision.epoch,
-        "reasons": [reason._asdict() for reason in decision.sorted_reasons],
-    }

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     preset = _named(args.preset)
     decision = check.decide(args, preset) if has_cluster(args) else None
     if args.output == "json":
-        decision_json = {} if decision is None else {"decision": check.to_json(decision)}
+        decision_json = {} if decision is None else {"decision": decision.to_dict()}
         print(json.dumps(to_json(preset) | decision_json, indent=2))
     else:
         print(to_text(preset, decision))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
 from featuregate.cli.cluster import configuration, silence_log
-from featuregate.cli.commands.check import requirement_of
 from featuregate.cli.exit_codes import OK, UNKNOWN, CommandError
 from featuregate.cli.output import print_message, printable
 from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer
+from featuregate.requirements import presets
 
 if TYPE_CHECKING:
     import argparse
@@ -138,7 +138,7 @@ def _requirements(gates: Iterable[tuple[str, str]]) -> dict[str, Requirement]:
     for name, text in gates:
         if name in requirements:
             raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
-        requirements[name] = requirement_of(text)
+        requirements[name] = presets.parse(text)
     return requirements
 
 
