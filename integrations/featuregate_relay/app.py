@@ -2,54 +2,71 @@
 
 from __future__ import annotations
 
-import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from featuregate.errors import RequirementError
+from featuregate.requirements import presets
 from featuregate.sources.http import AGE_HEADER
+from featuregate_relay import ofrep
+from featuregate_relay.entity_tags import entity_tag, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.requests import Request
 
-    from featuregate import Discoverer, View
+    from featuregate import Discoverer, Gate, View
 
-__all__ = ["make_app"]
+__all__ = ["Cluster", "make_app"]
 
 _RETRY_SECONDS: Final = "1"
 
 
-def make_app(clusters: Mapping[str, Discoverer]) -> Starlette:
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that the relay polls, and the gates that it keeps there."""
+
+    features: Discoverer
+    gates: tuple[Gate, ...] = ()
+
+
+def make_app(clusters: Mapping[str, Cluster]) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
 
-    ========================== ==========================================================================
-    path                       answer
-    ========================== ==========================================================================
-    /v1/clusters               names of the clusters, each with what `Discoverer.health` says
-    /v1/clusters/{name}/view   the view as JSON, with ``ETag`` and ``Featuregate-Age``; 304, 404, 503
-    /healthz                   200 while the process serves; no cluster is looked at
-    /readyz                    503 until each cluster has a view, then 200, also while brokers are away
-    ========================== ==========================================================================
+    ================================== ======================================================================
+    path                               answer
+    ================================== ======================================================================
+    /v1/clusters                       names of the clusters, each with what `Discoverer.health` says
+    /v1/clusters/{name}/view           the view as JSON, with ``ETag`` and ``Featuregate-Age``; 304, 404, 503
+    /v1/clusters/{name}/check?require= the decision of a requirement or a preset, with its reasons
+    /ofrep/v1/evaluate/flags           the flags of the cluster, where the relay has a single one
+    /healthz                           200 while the process serves; no cluster is looked at
+    /readyz                            503 until each cluster has a view, then 200, also while brokers are away
+    ================================== ======================================================================
     """
     relay = _Relay(clusters)
-    return Starlette(
-        routes=[
-            Route("/v1/clusters", relay.list_clusters),
-            Route("/v1/clusters/{name}/view", relay.view),
-            Route("/healthz", relay.live),
-            Route("/readyz", relay.ready),
-        ]
-    )
+    paths = [
+        Route("/v1/clusters", relay.list_clusters),
+        Route("/v1/clusters/{name}/view", relay.view),
+        Route("/v1/clusters/{name}/check", relay.check),
+        Route("/healthz", relay.live),
+        Route("/readyz", relay.ready),
+    ]
+    if len(clusters) == 1:  # a flag's key has no room for the name of a cluster
+        (cluster,) = clusters.values()
+        paths += ofrep.routes(cluster.features, cluster.gates)
+    return Starlette(routes=paths)
 
 
 class _Relay:
     """The handlers of the paths, and the clusters that they look at."""
 
-    def __init__(self, clusters: Mapping[str, Discoverer]) -> None:
+    def __init__(self, clusters: Mapping[str, Cluster]) -> None:
         self._clusters = clusters
 
     async def list_clusters(self, _request: Request) -> Response:
@@ -57,44 +74,51 @@ class _Relay:
 
     async def view(self, request: Request) -> Response:
         name = request.path_params["name"]
-        features = self._clusters.get(name)
-        if features is None:
-            known = ", ".join(self._clusters)
-            return _error(404, f"this relay has no cluster {name!r}: it has {known}")
+        cluster = self._clusters.get(name)
+        if cluster is None:
+            return self._unknown(name)
         # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
-        health = features.health()
-        view = features.view
+        health = cluster.features.health()
+        view = cluster.features.view
         if view is None:
             return _error(503, f"no broker of {name} has answered yet: {health['last_error']}", retry=True)
         return _view(view, health["age_seconds"], request.headers.get("If-None-Match"))
+
+    async def check(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        cluster = self._clusters.get(name)
+        if cluster is None:
+            return self._unknown(name)
+        try:
+            decision = cluster.features.evaluate(presets.parse(request.query_params.get("require", "")))
+        except RequirementError as error:
+            return _error(400, f"require: {error}")
+        return JSONResponse(decision.to_dict(), headers={"Cache-Control": "no-store"})
 
     async def live(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def ready(self, _request: Request) -> Response:
         """Say whether each cluster has a view. One that has keeps it, so that no broker's failure takes a relay out."""
-        ready = all(features.view is not None for features in self._clusters.values())
+        ready = all(cluster.features.view is not None for cluster in self._clusters.values())
         status = {"status": "ready" if ready else "waiting for brokers", "clusters": self._health()}
         return JSONResponse(status, status_code=200 if ready else 503)
 
     def _health(self) -> dict[str, dict[str, Any]]:
-        return {name: features.health() for name, features in self._clusters.items()}
+        return {name: cluster.features.health() for name, cluster in self._clusters.items()}
+
+    def _unknown(self, name: str) -> Response:
+        return _error(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
 
 
-def _view(view: View, age: float | None, known: str | None) -> Response:
+def _view(view: View, age: float | None, if_none_match: str | None) -> Response:
     body = view.to_json().encode()
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    tag = entity_tag(body)
     # Only this process knows the age of the view, so no cache may answer without asking it.
-    headers = {"ETag": etag, "Cache-Control": "no-cache", AGE_HEADER: f"{age or 0.0:.3f}"}
-    if known is not None and _names(known, etag):
+    headers = {"ETag": tag, "Cache-Control": "no-cache", AGE_HEADER: f"{age or 0.0:.3f}"}
+    if matches(if_none_match, tag):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type="application/json", headers=headers)
-
-
-def _names(condition: str, etag: str) -> bool:
-    """Say whether ``If-None-Match`` holds this entity tag; weak tags match, too (RFC 9110, 13.1.2)."""
-    tags = [tag.strip().removeprefix("W/") for tag in condition.split(",")]
-    return etag in tags or "*" in tags
 
 
 def _error(status: int, problem: str, *, retry: bool = False) -> Response:

@@ -17,11 +17,16 @@ from featuregate.cli.plugin import (
     positive_seconds,
     print_message,
 )
+from featuregate.errors import RequirementError
 from featuregate.polling.discoverer import Discoverer
+from featuregate.requirements import presets
+from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from socket import socket
+
+    from featuregate.requirements import Requirement
 
 __all__ = ["HELP", "add_options", "run"]
 
@@ -33,12 +38,14 @@ HELP: Final = CommandHelp(
     "serve the view of a cluster by HTTP, to processes that do not ask the brokers themselves",
     """\
 Poll the brokers of a cluster and serve the merged view by HTTP: Discoverer(source=HttpSource(URL)) opens gates from it.
-/readyz answers 200 as soon as there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
+Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and so is the level of each feature, as
+level.FEATURE. /readyz answers 200 as soon as there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
 The relay asks nobody who they are yet, so it listens on loopback addresses only.""",
     (
         "serve --bootstrap-server localhost:9092",
         "serve --bootstrap-server localhost:9092 --name orders --listen 127.0.0.1:9080 --interval 15",
+        "serve --bootstrap-server localhost:9092 --gate new-groups=kip848 --gate 'zstd=Produce>=7 & Fetch>=10'",
         "serve --command-config client.properties --latches /var/lib/featuregate",
     ),
     "0 ended by a signal, 1 the address cannot be used, 64 wrong usage",
@@ -53,6 +60,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--listen", type=_address, default=_LISTEN, metavar="HOST:PORT", help=f"a loopback address ({_LISTEN})"
     )
     parser.add_argument(
+        "--gate",
+        type=_gate,
+        action="append",
+        default=[],
+        metavar="NAME=REQUIREMENT",
+        help="serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable",
+    )
+    parser.add_argument(
         "--interval", type=positive_seconds, default=_INTERVAL, metavar="SECONDS", help="between two polls (60)"
     )
     parser.add_argument("--latches", metavar="DIR", help="a folder that keeps latched levels over restarts")
@@ -60,6 +75,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
+    gates = dict(args.gate)
+    if len(gates) < len(args.gate):
+        raise CommandError("argument --gate: two gates have the same name")
     features = Discoverer(
         configuration(args),
         interval=args.interval,
@@ -75,8 +93,21 @@ def run(args: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print_message(f"serving cluster {args.name} at http://{where}/v1/clusters/{args.name}/view")
-    serve({args.name: features}, listener)
+    serve(args.name, features, gates, listener)
     return OK
+
+
+def _gate(text: str) -> tuple[str, Requirement]:
+    """Read ``NAME=REQUIREMENT``, of which the requirement may be the name of a preset."""
+    name, equals, requirement = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=REQUIREMENT")
+    if name.startswith(LEVEL):
+        raise argparse.ArgumentTypeError(f"{name!r} would hide the level of a feature: choose another name")
+    try:
+        return name, presets.parse(requirement)
+    except RequirementError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from featuregate_relay.app import make_app
+from featuregate_relay.app import Cluster, make_app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate import Discoverer
+    from featuregate.requirements import Requirement
 
 __all__ = ["bind", "serve"]
 
@@ -37,14 +38,15 @@ def _stop(*_: object) -> None:
     raise _Stopped
 
 
-def serve(clusters: Mapping[str, Discoverer], listener: socket.socket) -> None:
-    """Poll these clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
+def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], listener: socket.socket) -> None:
+    """Poll a cluster and serve it until SIGINT or SIGTERM; then finish the requests that are under way.
 
-    The discoverers poll in threads of their own, so that no handshake with a broker delays a response. They are closed
-    at the end; the listener is, too.
+    The discoverer polls in a thread of its own, so that no handshake with a broker delays a response. It is closed at
+    the end; the listener is, too.
     """
+    cluster = Cluster(features, tuple(features.gate(gate, requirement) for gate, requirement in gates.items()))
     config = uvicorn.Config(
-        make_app(clusters),
+        make_app({name: cluster}),
         http="httptools",
         loop="uvloop",
         lifespan="off",
@@ -58,6 +60,5 @@ def serve(clusters: Mapping[str, Discoverer], listener: socket.socket) -> None:
         signal.signal(number, _stop)
     with suppress(_Stopped), ExitStack() as running:
         running.enter_context(listener)
-        for features in clusters.values():
-            running.enter_context(features)
+        running.enter_context(features)
         uvicorn.Server(config).run(sockets=[listener])

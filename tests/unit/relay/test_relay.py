@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.app import make_app
+from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.server import bind
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ HOUR = 3600.0
 
 
 @contextmanager
-def serving(clusters: Mapping[str, fg.Discoverer]) -> Iterator[str]:
+def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate) -> Iterator[str]:
     """Serve the app on a free port, and give its URL."""
     listener = bind("127.0.0.1", 0)
+    clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
     server = uvicorn.Server(uvicorn.Config(make_app(clusters), lifespan="off", log_config=None, http="httptools"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
     thread.start()
@@ -147,3 +149,99 @@ def test_every_python_block_of_the_page_runs(page: Path, capsys: pytest.CaptureF
         for example in parsed(page, "", relay=url.removeprefix("http://")).examples():
             example.evaluate()
     assert capsys.readouterr().out == "use the new group protocol\n"
+
+
+# ---------------------------------------------------------------- checks and flags
+
+FLAGS = "ofrep/v1/evaluate/flags"
+CONTEXT = {"context": {}}
+
+
+def post(url: str, body: object = CONTEXT, **headers: str) -> requests.Response:
+    return requests.post(url, json=body, headers=headers, timeout=BOUND)
+
+
+def test_a_requirement_or_a_preset_is_decided_with_reasons() -> None:
+    """Nothing is latched by it."""
+    features = StaticFeatures(release_view("3.9"))
+    with serving({"default": features}) as url:
+        check = f"{url}/v1/clusters/default/check?require="
+        decision = get(f"{check}kip848").json()
+        assert (decision["open"], decision["verdict"]) == (False, "closed")
+        assert decision["reasons"]
+        assert get(f"{check}release>%3D3.9").json()["open"]
+        assert get(f"{check}nonsense!").status_code == 400
+        assert get(check).status_code == 400
+        assert get(f"{url}/v1/clusters/other/check?require=kip848").status_code == 404
+    assert features.latched == release_view("3.9").finalized
+    with serving({"default": StaticFeatures()}) as url:
+        assert get(f"{url}/v1/clusters/default/check?require=kip848").json()["verdict"] == "unknown"
+
+
+def test_a_flag_is_a_gate_or_a_level() -> None:
+    """With its type, its variant, why, and how old the evidence is."""
+    features = StaticFeatures(release_view("4.2"))
+    with serving({"default": features}, features.gate("groups", fg.presets.kip848)) as url:
+        flag = post(f"{url}/{FLAGS}/groups").json()
+        assert (flag["key"], flag["value"], flag["reason"], flag["variant"]) == ("groups", True, "STATIC", "open")
+        assert flag["metadata"]["stale"] is False
+        assert flag["metadata"]["why"].startswith("open: ")
+        level = post(f"{url}/{FLAGS}/level.group.version").json()
+        assert level["value"] == 1
+        assert type(level["value"]) is int
+        assert level["variant"] == "1"
+
+
+def test_what_nobody_knows_is_closed_or_the_default_of_the_code() -> None:
+    """A gate has a safe value, a level has none."""
+    features = StaticFeatures(release_view("2.6"))
+    with serving({"default": features}, features.gate("groups", "group.version>=1")) as url:
+        flag = post(f"{url}/{FLAGS}/groups").json()
+        assert (flag["value"], flag["variant"]) == (False, "unknown")
+        assert post(f"{url}/{FLAGS}/level.group.version").status_code == 404
+    features = StaticFeatures(replace(release_view("3.9"), epoch=-1, finalized={}))
+    with serving({"default": features}) as url:
+        level = post(f"{url}/{FLAGS}/level.metadata.version").json()
+        assert "value" not in level
+        assert (level["reason"], level["variant"]) == ("UNKNOWN", "unknown")
+
+
+def test_all_flags_come_at_once_and_not_again_while_they_stay() -> None:
+    """The entity tag changes with a value."""
+    features = StaticFeatures(release_view("3.9"))
+    with serving({"default": features}, features.gate("groups", fg.presets.kip848)) as url:
+        first = post(f"{url}/{FLAGS}")
+        values = {flag["key"]: flag["value"] for flag in first.json()["flags"]}
+        assert values["groups"] is False
+        assert values["level.metadata.version"] == features.view.finalized["metadata.version"]
+        again = post(f"{url}/{FLAGS}", **{"If-None-Match": first.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        features.show(replace(release_view("4.2"), cluster_id=features.view.cluster_id, epoch=10_000))
+        changed = post(f"{url}/{FLAGS}", **{"If-None-Match": first.headers["ETag"]})
+        assert {flag["key"]: flag["value"] for flag in changed.json()["flags"]}["groups"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, "PARSE_ERROR"),
+        (b"[" * 60_000, 400, "PARSE_ERROR"),
+        (b"[]", 400, "INVALID_CONTEXT"),
+        (b'{"context": 1}', 400, "INVALID_CONTEXT"),
+        (b'{"context": {"a": "' + b"x" * 70_000 + b'"}}', 413, "PARSE_ERROR"),
+    ],
+)
+@pytest.mark.parametrize("path", [FLAGS, f"{FLAGS}/groups"])
+def test_a_request_that_the_protocol_does_not_allow_says_why(path: str, body: bytes, status: int, code: str) -> None:
+    """A single flag's answer carries the key, too."""
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        answer = requests.post(f"{url}/{path}", data=body, timeout=BOUND)
+        assert (answer.status_code, answer.json()["errorCode"]) == (status, code)
+        assert answer.json().get("key") == ("groups" if path != FLAGS else None)
+
+
+def test_a_flag_that_is_not_there_is_named() -> None:
+    """OFREP knows 404 for one flag."""
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        answer = post(f"{url}/{FLAGS}/a/b")
+        assert (answer.status_code, answer.json()["key"], answer.json()["errorCode"]) == (404, "a/b", "FLAG_NOT_FOUND")

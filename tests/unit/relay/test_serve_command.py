@@ -93,3 +93,16 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
     assert done.stderr.splitlines() == [
         f"featuregate: --listen: 127.0.0.1:{port} cannot be used: Address already in use"
     ]
+
+
+def test_a_gate_is_a_name_and_a_requirement_or_a_preset() -> None:
+    """As for check."""
+    gates = dict(parse("--gate", "groups=kip848", "--gate", "zstd=Produce>=7 & Fetch>=10").gate)
+    assert gates == {"groups": fg.presets.kip848, "zstd": fg.parse("Produce>=7 & Fetch>=10")}
+
+
+@pytest.mark.parametrize("gate", ["groups", "=kip848", "groups=kip 848", "level.group.version=kip848"])
+def test_a_gate_that_cannot_be_served_is_refused(gate: str) -> None:
+    """In one line."""
+    with pytest.raises(argparse.ArgumentError, match="argument --gate: "):
+        parse("--gate", gate)

@@ -1,0 +1,20 @@
+"""Entity tags, by which a client asks whether it has the newest body (RFC 9110, 8.8.3 and 13.1.2)."""
+
+from __future__ import annotations
+
+import hashlib
+
+__all__ = ["entity_tag", "matches"]
+
+
+def entity_tag(content: bytes) -> str:
+    """Return the strong entity tag of these bytes."""
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+def matches(if_none_match: str | None, tag: str) -> bool:
+    """Say whether ``If-None-Match`` holds this entity tag; weak tags match, too."""
+    if if_none_match is None:
+        return False
+    tags = {each.strip().removeprefix("W/") for each in if_none_match.split(",")}
+    return tag in tags or "*" in tags
