@@ -71,14 +71,14 @@ class Driver:
 
 
 def frame() -> Any:
-    """Return the DataFrame of a batch, as far as a pin looks at it."""
+    """Return the DataFrame of a batch, with the methods that the pins call."""
     context = SimpleNamespace(getLocalProperty=lambda _name: "query", pythonExec="python")
     spark = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda _name: "2"))
     return SimpleNamespace(sparkSession=spark)
 
 
 def test_a_pin_is_written_before_the_function_is_called() -> None:
-    """Otherwise a crash in the function would let the replay decide anew (P4)."""
+    """If the function crashed before the pin was written, the replay would decide anew (P4)."""
     files = checkpoint(0)
     driver = Driver(files)
     driver.batches._function = lambda *_: driver.pins.append(BatchPin.from_json(files["featuregate/pin-0"]).snapshot)
@@ -86,7 +86,7 @@ def test_a_pin_is_written_before_the_function_is_called() -> None:
 
 
 def test_a_replay_in_a_new_process_gets_the_pin_of_the_first_run() -> None:
-    """Though the cluster has changed; the event says that it is a replay."""
+    """The cluster has changed meanwhile, and the event says that the batch is a replay."""
     files = checkpoint(0)
     first, replay = Driver(files), Driver(files, LOW)
     assert first.run(0) == replay.run(0)
@@ -94,7 +94,7 @@ def test_a_replay_in_a_new_process_gets_the_pin_of_the_first_run() -> None:
 
 
 def test_a_new_process_starts_with_the_latches_of_the_newest_pin() -> None:
-    """Other files in the folder are ignored."""
+    """The process ignores other files in the folder."""
     files = checkpoint(0, 9, 10)
     Driver(files).run(9)
     files |= {"featuregate/pin-x": "", "featuregate/notes": "", "featuregate/pin-0": "old"}
@@ -114,7 +114,7 @@ def test_a_pin_is_deleted_when_spark_no_longer_retains_its_batch() -> None:
 def test_a_pin_that_cannot_be_deleted_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The batch is done, and continues."""
+    """The function of the batch still runs."""
 
     def delete(_self: Files, _name: str) -> None:
         raise PinError("no rights")
@@ -126,13 +126,13 @@ def test_a_pin_that_cannot_be_deleted_is_logged(
 
 
 def test_another_folder_is_refused() -> None:
-    """Its offsets are not those of the query."""
+    """The offsets in the folder are not those of the running query."""
     with pytest.raises(WrongCheckpoint, match=r"/checkpoint has no offsets of batch 4, which runs now"):
         Driver(checkpoint(3)).run(4)
 
 
 def test_a_corrupt_pin_stops_the_batch() -> None:
-    """The error says which file, and what an operator can do."""
+    """The error names the file, and says what an operator can do."""
     files = checkpoint(3)
     files["featuregate/pin-3"] = "{"
     driver = Driver(files)
@@ -142,7 +142,7 @@ def test_a_corrupt_pin_stops_the_batch() -> None:
 
 
 def test_a_worker_that_cannot_run_featuregate_is_named() -> None:
-    """Spark's error has it in a Java trace; any other error is the app's own."""
+    """Spark's Java trace contains the cause; any other error is the app's own."""
     driver = Driver(checkpoint(0))
     for error, kind in ((RuntimeError(NO_FEATURE), WrongPython), (ZeroDivisionError(), ZeroDivisionError)):
 
@@ -155,7 +155,7 @@ def test_a_worker_that_cannot_run_featuregate_is_named() -> None:
 
 
 def test_batches_travel_without_the_state_of_their_process() -> None:
-    """On Spark Connect another process runs them, and reads the newest pin itself."""
+    """On Spark Connect the batches run in another process, which reads the newest pin itself."""
     driver = Driver(checkpoint(0))
     driver.run(0)
     state = driver.batches.__getstate__()

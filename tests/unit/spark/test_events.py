@@ -22,7 +22,7 @@ def pinned(batch_id: int, query_id: str | None = "q") -> Pinned:
 
 
 def test_an_event_goes_to_the_log_and_to_the_hook(caplog: pytest.LogCaptureFixture) -> None:
-    """In one line, with all its fields."""
+    """The log line has all fields of the event."""
     told: list[Event | SparkEvent] = []
     with caplog.at_level(logging.INFO, logger="featuregate.spark"):
         EventEmitter(told.append)(pinned(3))
@@ -34,7 +34,7 @@ def test_an_event_goes_to_the_log_and_to_the_hook(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_hook_that_raises_is_logged_and_the_query_continues(caplog: pytest.LogCaptureFixture) -> None:
-    """Metrics must not stop a query."""
+    """A metrics library must not stop a query."""
 
     def hook(_event: object) -> None:
         raise RuntimeError("the counter is full")
@@ -45,7 +45,7 @@ def test_a_hook_that_raises_is_logged_and_the_query_continues(caplog: pytest.Log
 
 
 def test_a_pickled_emitter_has_no_hook() -> None:
-    """Its counters cannot be pickled, and belong to the driver."""
+    """The counters of a hook cannot be pickled, and belong to the driver."""
     lock = threading.Lock()
 
     def hook(_event: object) -> None:
@@ -58,7 +58,7 @@ def test_a_pickled_emitter_has_no_hook() -> None:
 
 
 def test_the_newest_pins_are_kept() -> None:
-    """By query and batch, up to a limit, so that nothing grows without a listener."""
+    """The emitter keeps a limited number of pins, so that memory does not grow without a listener."""
     emit = EventEmitter(None)
     for batch_id in range(PINS + 1):
         emit(pinned(batch_id))

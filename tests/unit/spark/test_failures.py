@@ -54,7 +54,7 @@ Traceback (most recent call last):
     ],
 )
 def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: type[FeatureSparkError]) -> None:
-    """With its class; the last one if one causes another."""
+    """The cause has its class; of several errors in the trace, the last one counts."""
     line = f"featuregate_spark.{name}: shard 3 of 4 of query 'copies', batch 7: no answer"
     found = cause_of(RuntimeError(text.format(line=line)), SPARK)
     assert type(found) is kind
@@ -74,7 +74,7 @@ def test_an_error_of_ours_is_found_in_a_java_trace(text: str, name: str, kind: t
     ],
 )
 def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, said: str) -> None:
-    """With the variable that names it, and what to set it to."""
+    """The error names PYSPARK_PYTHON and the value that it needs."""
     found = cause_of(RuntimeError(WORKER.format(line=line)), SPARK)
     assert isinstance(found, WrongPython)
     words = str(found)
@@ -86,11 +86,11 @@ def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, sa
 
 @pytest.mark.parametrize("text", ["", "No module named 'pandas'", WORKER.format(line="ValueError: x")])
 def test_any_other_error_has_no_cause_of_ours(text: str) -> None:
-    """An app's own error, and a module that the driver lacks."""
+    """An app's own error has no such cause, nor has a module that the driver lacks."""
     assert cause_of(ValueError(text), SPARK) is None
 
 
 def test_an_error_of_ours_is_its_own_cause() -> None:
-    """It needs no translation."""
+    """An error that was raised on the driver needs no search in a trace."""
     error = ConfigError("shards", "must be 1 or more")
     assert cause_of(error, SPARK) is error

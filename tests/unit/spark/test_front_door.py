@@ -49,7 +49,7 @@ def modules_after(code: str) -> set[str]:
 
 
 def test_every_public_name_is_that_of_its_room() -> None:
-    """``from featuregate_spark import *`` gives what ``__all__`` says, and dir() shows it."""
+    """``from featuregate_spark import *`` imports the names in ``__all__``, and dir() lists them."""
     for name, room in door._HOMES.items():
         assert getattr(door, name) is getattr(importlib.import_module(f"featuregate_spark.{room}"), name)
     assert {*door._HOMES, *errors.__all__} == set(door.__all__)
@@ -66,13 +66,13 @@ def test_the_door_and_the_pure_rooms_import_no_spark() -> None:
 
 
 def test_an_executor_that_reads_a_snapshot_loads_no_discoverer() -> None:
-    """No poll loop, no sockets, no TLS."""
+    """The executor loads no poll loop, no sockets and no TLS."""
     found = modules_after("from featuregate_spark import Snapshot\nSnapshot.from_json(Snapshot().to_json())")
     assert not found & {*FRAMEWORKS, "featuregate.polling.discoverer", "featuregate.net", "ssl", "asyncio"}
 
 
 def test_without_pyspark_the_extra_is_named() -> None:
-    """Names that do not need it work."""
+    """Names that do not need PySpark still work."""
     code = """
 print(featuregate_spark.Snapshot().epoch)
 try:

@@ -59,7 +59,7 @@ def ended(error: str | None) -> QueryTerminatedEvent:
 
 
 def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | SparkEvent]:
-    """Return the events that a listener emits for these."""
+    """Return the events that a listener emits for these events of Spark."""
     told: list[Event | SparkEvent] = []
     emit = EventEmitter(told.append)
     for pin in pins:
@@ -77,7 +77,7 @@ def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | Spar
 
 
 def test_a_batch_is_reported_with_the_gates_of_its_pin() -> None:
-    """Not with those of now: the cluster may have changed."""
+    """The gates of now may differ, because the cluster may have changed."""
     pin = Pinned(
         query_id=str(ID),
         batch_id=3,
@@ -103,7 +103,7 @@ def test_a_batch_is_reported_with_the_gates_of_its_pin() -> None:
 
 
 def test_a_batch_without_a_pin_is_reported_with_the_gates_of_now() -> None:
-    """With pinned=False: a query without foreach_batch, or on Spark Connect."""
+    """The event has pinned=False, as for a query without foreach_batch or on Spark Connect."""
     (told,) = told_by(progressed(3))
     assert isinstance(told, StreamProgressed)
     assert (told.gates, told.pinned, told.epoch) == ({"tv2": True}, False, NEW.epoch)
@@ -117,7 +117,7 @@ def test_the_end_is_reported_with_the_name_that_spark_omits() -> None:
 
 
 def test_a_closed_session_has_no_gates() -> None:
-    """The progress is still reported."""
+    """The listener still reports the progress."""
 
     def closed() -> Snapshot:
         raise ClosedError("it is over")
@@ -130,7 +130,7 @@ def test_a_closed_session_has_no_gates() -> None:
 
 
 def test_nothing_is_raised_into_spark(caplog: pytest.LogCaptureFixture) -> None:
-    """Errors are logged: other listeners run in the same thread."""
+    """The listener logs errors, because other listeners run in the same thread."""
 
     def broken() -> Snapshot:
         raise RuntimeError("out of order")

@@ -36,12 +36,12 @@ REFUSED = {
 
 
 def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[str, OptionAdvice]:
-    """Return the advice for both roles by its name."""
+    """Return the advice for both roles, by name."""
     return {each.name: each for role in ROLES for each in kafka_options(view, role, options)}
 
 
 def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
-    """Defaults of the Java producer are on; options that Spark does not use have no effect."""
+    """Defaults of the Java producer are on, and options that Spark does not use have no effect."""
     assert {name: each.state for name, each in told(NEW).items()} == {
         "read-committed": OptionState.MAY,
         "group-protocol": OptionState.NO_EFFECT,
@@ -63,7 +63,7 @@ def test_an_option_that_the_cluster_lacks_is_not_yet_possible() -> None:
 
 @pytest.mark.parametrize("view", [None, release_view("4.2", "4.2", silent=(2,)), release_view("4.2", "0.10.0")])
 def test_one_broker_that_is_old_or_does_not_answer_prevents_all(view: View | None) -> None:
-    """So does a cluster of which no broker has answered."""
+    """A cluster of which no broker has answered prevents all options, too."""
     assert not any(each.applies for each in told(view).values())
     assert told(view)["zstd"].state is OptionState.NOT_YET
 
@@ -80,7 +80,7 @@ def test_an_option_without_effect_still_has_the_cluster_s_decision() -> None:
 
 @pytest.mark.parametrize(("role", "option"), [(role, option) for role in ROLES for option in REFUSED[role]])
 def test_a_rejected_option_is_named_with_what_to_remove(role: SparkRole, option: str) -> None:
-    """In any spelling: Spark ignores the case of an option's name."""
+    """Spark ignores the case of an option's name, and so does the advice."""
     (found,) = (each for each in kafka_options(NEW, role, {option.upper(): "x"}) if each.option == option)
     assert (found.state, found.conflicts, found.applies) == (OptionState.FAILS, (option.upper(),), False)
     assert f"(remove {option.upper()})" in str(found)
@@ -98,7 +98,7 @@ def test_a_rejected_option_is_named_with_what_to_remove(role: SparkRole, option:
     ],
 )
 def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> None:
-    """By the app's own option, in each spelling that Kafka's Java client takes."""
+    """The app may set it in each spelling that Kafka's Java client accepts."""
     found = told(NEW, options)[name]
     assert (found.state, found.conflicts, found.applies) == (OptionState.ON, (), False)
 
@@ -117,19 +117,19 @@ def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> N
     ],
 )
 def test_the_app_s_own_value_is_a_conflict(options: dict[str, object], name: str) -> None:
-    """It is named as the app spelled it, and never overridden."""
+    """The advice names the option as the app spelled it, and never overrides it."""
     found = told(NEW, options)[name]
     assert (found.state, found.conflicts, found.applies) == (OptionState.MAY, (*options,), False)
 
 
 def test_idempotence_beside_what_excludes_it_fails() -> None:
-    """Kafka's client does not silently disable what the app has set: the task fails."""
+    """Kafka's client does not silently disable idempotence that the app has set: the task fails."""
     found = told(NEW, {"kafka.enable.idempotence": "true", "kafka.acks": "1"})["idempotence"]
     assert (found.state, found.conflicts) == (OptionState.FAILS, ("kafka.acks",))
 
 
 def test_all_that_may_be_set_is_set() -> None:
-    """In a new dict, with the app's own options."""
+    """The result is a new dict, which also has the app's own options."""
     options = {"subscribe": "t", "kafka.acks": "1"}
     features = StaticFeatures(NEW)
     assert with_kafka_options(options, role="reader", features=features) == {
@@ -144,13 +144,13 @@ def test_all_that_may_be_set_is_set() -> None:
 
 
 def test_nothing_is_set_before_a_broker_has_answered() -> None:
-    """A gate without a view is closed."""
+    """Without a view each gate is closed."""
     for role in ROLES:
         assert with_kafka_options({}, role=role, features=StaticFeatures()) == {}
 
 
 def test_a_reader_keeps_its_options_while_a_broker_does_not_answer() -> None:
-    """An option that was set once stays set, as its gate is sticky; kafka_options() shows the state of now."""
+    """The gate of an option is sticky, so that a set option stays set; kafka_options() shows the state of now."""
     features = StaticFeatures(NEW)
     first = with_kafka_options({}, role="reader", features=features)
     features.show(release_view("4.2", "4.2", silent=(2,), epoch=NEW.epoch + 1))
@@ -161,7 +161,7 @@ def test_a_reader_keeps_its_options_while_a_broker_does_not_answer() -> None:
 
 
 def test_only_what_may_be_set_has_a_gate() -> None:
-    """Pins carry no gates of options without effect; an app can close a gate in its tests."""
+    """Pins hold no gates of options without effect, and an app can close a gate in its tests."""
     features = StaticFeatures(NEW)
     features.force_closed("option-zstd")
     gates = [features.gate(f"option-{each.name}", each.requirement) for each in USABLE_OPTIONS if each.role == "writer"]
@@ -170,7 +170,7 @@ def test_only_what_may_be_set_has_a_gate() -> None:
 
 
 def test_an_option_without_effect_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The other advice is logged as information."""
+    """All other advice is logged as information."""
     with caplog.at_level(logging.INFO, logger="featuregate.spark"):
         with_kafka_options({"kafka.group.protocol": "consumer"}, role="reader", features=StaticFeatures(NEW))
     told = {record.getMessage().partition(":")[0]: record.levelno for record in caplog.records}
@@ -181,7 +181,7 @@ def test_an_option_without_effect_is_a_warning(caplog: pytest.LogCaptureFixture)
 
 
 def test_there_are_two_roles() -> None:
-    """Any other role is an error."""
+    """Any other role raises an error."""
     with pytest.raises(ConfigError, match="role: must be reader or writer, not 'consumer'"):
         kafka_options(NEW, "consumer")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="role"):
@@ -205,7 +205,7 @@ VALUES = st.one_of(
     st.sampled_from([None, ANCIENT, OLD, NEW]),
 )
 def test_the_app_s_own_options_never_change(options: dict[str, Any], role: SparkRole, view: View | None) -> None:
-    """Only options are added that the app has in no spelling; each advice is picklable."""
+    """Only options that the app has in no spelling are added, and each advice can be pickled."""
     features = StaticFeatures() if view is None else StaticFeatures(view)
     found = with_kafka_options(options, role=role, features=features)
     assert {key: found[key] for key in options} == options

@@ -37,7 +37,7 @@ def seen(view: View | None, policy: Policy = "sticky", requirement: str = TV2) -
 
 
 def after(*views: View | None, policy: Policy = "sticky") -> BatchPin:
-    """Return the newest pin of a query that saw these views, one in each batch, with a restart before each."""
+    """Return the newest pin of a query that saw one of these views in each batch, with a restart before each."""
     pin = None
     for batch_id, view in enumerate(views):
         written = next_pin(pin, batch_id, view, seen(view, policy), at=100.0 + batch_id)
@@ -53,7 +53,7 @@ def watching(bootstrap: str, **more: Any) -> Watch:
 
 
 def test_the_first_pin_has_the_decisions_of_now() -> None:
-    """It carries the latch to the next process."""
+    """The pin carries the latch to the next process."""
     pin = after(HIGH)
     assert (pin.batch_id, pin.snapshot.opened, pin.snapshot.held) == (0, {"tv2": True}, ())
     kept = pin.kept[HIGH.cluster_id or ""]
@@ -67,7 +67,7 @@ def test_a_gate_that_was_never_open_is_closed() -> None:
 
 
 def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
-    """Each pin carries the latches of earlier pins, though the process is new; its decision says that it is held."""
+    """Each pin carries the latches of earlier pins, and the decision says that a latch holds the gate."""
     pin = after(HIGH, LOW, LOW)
     assert pin.snapshot.opened == {"tv2": True}
     assert pin.snapshot.held == ("tv2",)
@@ -76,14 +76,14 @@ def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
 
 
 def test_a_live_gate_follows_the_view() -> None:
-    """It is pinned for its batch, and latches nothing."""
+    """A live gate is pinned for its batch, and makes no latch."""
     pin = after(HIGH, LOW, policy="live")
     assert (pin.snapshot.opened, pin.snapshot.held) == ({"tv2": False}, ())
     assert pin.kept[HIGH.cluster_id or ""].gates == {}
 
 
 def test_a_live_gate_of_a_stale_view_stays_closed() -> None:
-    """The process knows the age of its view; the view itself does not."""
+    """The process knows the age of its view, and the view does not."""
     features = StaticFeatures(HIGH)
     gate = features.gate("tv2", TV2, policy="live")
     features.force_closed("tv2")
@@ -99,13 +99,13 @@ def test_another_cluster_begins_afresh_and_the_first_is_not_forgotten() -> None:
 
 
 def test_a_cluster_without_an_id_is_refused() -> None:
-    """Its latch would hold for any cluster; the error names what to pass."""
+    """A latch would hold for any cluster; the error names the parameter to pass."""
     with pytest.raises(ConfigError, match=r"^cluster_id: is missing: .* FeatureSession\(\.\.\., cluster_id=\.\.\.\)"):
         after(release_view("4.2", cluster_id=None))
 
 
 def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
-    """Over a restart and a downgrade, as with a cluster id."""
+    """The latch holds over a restart and a downgrade, as with a cluster id."""
     pin = None
     with FakeCluster() as kafka:
         for batch_id, level in enumerate((2, 1)):
@@ -121,7 +121,7 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
 
 
 def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
-    """The error comes before a query starts."""
+    """The error is raised before a query starts."""
     with pytest.raises(
         ConfigError, match=r"^cluster_id: is missing: brokers of the bootstrap list report no cluster id"
     ):
@@ -144,7 +144,7 @@ def day_old() -> Iterator[Discoverer]:
 
 @pytest.mark.parametrize("policy", ["sticky", "live"])
 def test_an_old_view_opens_no_new_gate(day_old: Discoverer, policy: Policy) -> None:
-    """The app makes a gate when no broker has answered for a day: the view is too old to open it."""
+    """The app makes a gate when no broker has answered for a day, so that the view is too old to open it."""
     view = day_old.view
     assert view is not None
     pin = next_pin(None, 0, view, [day_old.gate("tv2", TV2, policy=policy)], at=1.0)
@@ -154,7 +154,7 @@ def test_an_old_view_opens_no_new_gate(day_old: Discoverer, policy: Policy) -> N
 
 
 def test_an_old_view_holds_a_latch_of_the_query_open(day_old: Discoverer) -> None:
-    """The gate is new in the process, and latched by the query."""
+    """The gate is new in the process, and the query has latched it."""
     view = day_old.view
     before = next_pin(None, 0, view, seen(view), at=1.0)
     pin = next_pin(before, 1, view, [day_old.gate("tv2", TV2)], at=1.0)
@@ -164,7 +164,7 @@ def test_an_old_view_holds_a_latch_of_the_query_open(day_old: Discoverer) -> Non
 
 
 def test_a_batch_of_a_closed_session_is_refused() -> None:
-    """It polls no longer, and its last view may be old."""
+    """A closed session does not poll, and its last view may be old."""
     with FakeCluster() as kafka:
         watch = watching(kafka.bootstrap)
         watch.observe()
@@ -174,13 +174,13 @@ def test_a_batch_of_a_closed_session_is_refused() -> None:
 
 
 def test_a_latch_belongs_to_the_requirement_too() -> None:
-    """A new version of the app requires more."""
+    """A new version of the app has another requirement, so that the latch does not count."""
     more = next_pin(after(HIGH), 1, HIGH, seen(HIGH, requirement="transaction.version>=3"), at=1.0)
     assert more.snapshot.opened == {"tv2": False}
 
 
 def test_before_a_broker_has_answered_gates_stay_as_they_were() -> None:
-    """This holds for a sticky gate of the same requirement, and for no other."""
+    """Only a sticky gate with the same requirement keeps its decision."""
     before = after(HIGH)
     assert next_pin(before, 1, None, seen(None), at=1.0).snapshot["tv2"] == before.snapshot["tv2"]
     assert after(HIGH, None, None).snapshot.opened == {"tv2": True}
@@ -192,20 +192,20 @@ def test_before_a_broker_has_answered_gates_stay_as_they_were() -> None:
 
 
 def test_a_latch_outlives_an_outage_and_a_downgrade() -> None:
-    """In either order."""
+    """The order of outage and downgrade does not matter."""
     assert after(HIGH, None, LOW, None).snapshot.opened == {"tv2": True}
     assert after(None, HIGH, LOW).snapshot.opened == {"tv2": True}
 
 
 def test_a_gate_that_the_app_dropped_is_in_no_later_pin() -> None:
-    """Its latch is kept: the app may make the gate again."""
+    """The latch stays, because the app may make the gate again."""
     without = next_pin(after(HIGH), 1, LOW, [], at=1.0)
     assert without.snapshot.opened == {}
     assert next_pin(without, 2, LOW, seen(LOW), at=1.0).snapshot.opened == {"tv2": True}
 
 
 class Sight(NamedTuple):
-    """What a batch may find."""
+    """What the driver of a batch may find."""
 
     view: View | None
     forgets: bool
@@ -223,7 +223,7 @@ LEVELS = [
 
 @given(st.lists(st.builds(Sight, st.sampled_from([None, *LEVELS]), st.booleans(), st.booleans()), max_size=12))
 def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(sights: list[Sight]) -> None:
-    """For any sequence of levels, outages, restarts, clusters and views too old to open a gate (P5)."""
+    """This holds for any sequence of levels, outages, restarts, clusters and stale views (P5)."""
     pin, opened = None, set()
     features = StaticFeatures()
     for batch_id, sight in zip(count(), sights, strict=False):
@@ -262,21 +262,21 @@ def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(
     ],
 )
 def test_a_pin_that_does_not_parse_is_corrupt(text: str) -> None:
-    """Always with PinCorrupt."""
+    """Each such text raises PinCorrupt."""
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(text)
 
 
 @given(st.data())
 def test_half_a_pin_is_corrupt(data: st.DataObject) -> None:
-    """Wherever it is cut, except for its last newline."""
+    """A pin without any of its last characters is corrupt, except for the newline."""
     whole = after(HIGH).to_json()
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(whole[: data.draw(st.integers(0, len(whole) - 2))])
 
 
 def test_a_latch_without_a_cluster_is_corrupt() -> None:
-    """It would hold for any cluster."""
+    """Such a latch would hold for any cluster."""
     document = json.loads(after(HIGH).to_json())
     document["kept"][0]["cluster_id"] = None
     with pytest.raises(PinCorrupt):
@@ -284,7 +284,7 @@ def test_a_latch_without_a_cluster_is_corrupt() -> None:
 
 
 def test_a_pin_says_what_it_is() -> None:
-    """For an operator who finds the file."""
+    """The file has a text for an operator who finds it."""
     document = json.loads(after(HIGH).to_json())
     assert "delete this file only with the whole checkpoint" in document["about"]
     assert document["snapshot"]["gates"][0]["open"] is True

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def spark() -> Any:
-    """Return a session of classic Spark, as far as a FeatureSession looks at it."""
+    """Return a stand-in for a session of classic Spark."""
     return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object(), broadcast=lambda value: value))
 
 
 def connect() -> Any:
-    """Return a session of Spark Connect."""
+    """Return a stand-in for a session of Spark Connect."""
     return type("SparkSession", (), {"__module__": "pyspark.sql.connect.session", "is_stopped": False})()
 
 
 def test_a_session_gives_the_decisions_of_its_gates(fake_kafka: FakeCluster) -> None:
-    """As a value, which may be a broadcast."""
+    """The decisions are a value, which may be a broadcast."""
     with FeatureSession(spark(), fake_kafka.bootstrap, gates={"old": "Produce>=3"}) as features:
         features.gate("new", "Produce>=99")
         assert features.snapshot().opened == {"old": True, "new": False}
@@ -37,7 +37,7 @@ def test_a_session_gives_the_decisions_of_its_gates(fake_kafka: FakeCluster) -> 
 
 
 def test_a_session_stays_on_the_driver(fake_kafka: FakeCluster) -> None:
-    """The error says what to send instead."""
+    """The error of pickling a session says what to send instead."""
     with (
         FeatureSession(spark(), fake_kafka.bootstrap) as features,
         pytest.raises(NotPicklable, match=r"send features\.snapshot\(\)"),
@@ -46,7 +46,7 @@ def test_a_session_stays_on_the_driver(fake_kafka: FakeCluster) -> None:
 
 
 def test_spark_connect_has_no_broadcasts(fake_kafka: FakeCluster) -> None:
-    """The error says what works there."""
+    """The error says what works on Spark Connect."""
     with (
         FeatureSession(connect(), fake_kafka.bootstrap) as features,
         pytest.raises(WrongSession, match=r"let the function close over features\.snapshot\(\)"),
@@ -55,7 +55,7 @@ def test_spark_connect_has_no_broadcasts(fake_kafka: FakeCluster) -> None:
 
 
 def test_a_closed_session_says_so(fake_kafka: FakeCluster) -> None:
-    """A second close does nothing."""
+    """A second close() does nothing."""
     features = FeatureSession(spark(), fake_kafka.bootstrap)
     features.close()
     features.close()
@@ -64,7 +64,7 @@ def test_a_closed_session_says_so(fake_kafka: FakeCluster) -> None:
 
 
 def test_a_session_closes_when_its_spark_is_stopped(fake_kafka: FakeCluster) -> None:
-    """At the next event of the poll loop, which the hook still gets."""
+    """The session closes at the next event of the poll loop, and passes that event to the hook."""
     stopped, events = spark(), []
     features = FeatureSession(stopped, fake_kafka.bootstrap, metrics=events.append)
     stopped.sparkContext._jsc = None
@@ -75,7 +75,7 @@ def test_a_session_closes_when_its_spark_is_stopped(fake_kafka: FakeCluster) -> 
 
 
 def test_a_sink_writes_to_the_cluster_of_the_session(fake_kafka: FakeCluster) -> None:
-    """Unless it is given brokers; its gates are gates of the session."""
+    """The app may name other brokers; the gates of the sink are gates of the session."""
     with FeatureSession(spark(), fake_kafka.bootstrap) as features:
         sink = features.kafka_sink("copies", "output")
         assert sink._options.connection == {"bootstrap.servers": fake_kafka.bootstrap}
@@ -87,6 +87,6 @@ def test_a_sink_writes_to_the_cluster_of_the_session(fake_kafka: FakeCluster) ->
 
 
 def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeCluster) -> None:
-    """Nor do its snapshots and pins, which hold the gates' decisions."""
+    """Snapshots and pins have the decisions of these gates."""
     with FeatureSession(spark(), fake_kafka.bootstrap, exclude_apis="Produce=9-") as features:
         assert "are excluded by configuration" in features.gate("produce", "Produce>=9").decision.summary

@@ -57,7 +57,7 @@ snapshots = st.builds(
 
 @given(snapshots)
 def test_a_snapshot_survives_json_and_pickle(snapshot: Snapshot) -> None:
-    """In a file, and in a closure."""
+    """Snapshots travel in files and in closures."""
     assert Snapshot.from_json(snapshot.to_json()) == snapshot
     assert pickle.loads(pickle.dumps(snapshot)) == snapshot
     assert "\n" not in snapshot.to_json()
@@ -65,7 +65,7 @@ def test_a_snapshot_survives_json_and_pickle(snapshot: Snapshot) -> None:
 
 @given(snapshots, st.data())
 def test_a_truncated_snapshot_is_corrupt(snapshot: Snapshot, data: st.DataObject) -> None:
-    """Half a file is an error."""
+    """A part of a file is an error."""
     whole = snapshot.to_json()
     with pytest.raises(PinCorrupt):
         Snapshot.from_json(whole[: data.draw(st.integers(0, len(whole) - 1))])
@@ -84,7 +84,7 @@ def test_a_truncated_snapshot_is_corrupt(snapshot: Snapshot, data: st.DataObject
     ],
 )
 def test_a_snapshot_of_another_shape_is_corrupt(key: str, value: object) -> None:
-    """For a newer schema the text says what to do."""
+    """The error for a newer schema says what to do."""
     document = {**json.loads(Snapshot().to_json()), key: value}
     with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "is no snapshot"):
         Snapshot.from_json(json.dumps(document))
@@ -99,7 +99,7 @@ def test_a_level_is_unknown_before_the_first_answer() -> None:
 
 
 def test_an_api_has_a_name_and_a_key() -> None:
-    """As of a view."""
+    """A snapshot takes either, as a view does."""
     seen = Snapshot.of(NEW, {})
     assert seen.api("Fetch") == seen.api(1) == NEW.api_ranges[1]
     assert seen.api("Fetch") is not None
@@ -109,7 +109,7 @@ def test_an_api_has_a_name_and_a_key() -> None:
 
 
 def test_an_unknown_gate_is_named_with_the_known_ones() -> None:
-    """A typing error shows where the plan is built."""
+    """The driver raises the error for a misspelled name, where it builds the plan."""
     snapshot = taken(StaticFeatures(NEW), tv2=TV2, zstd="Produce>=7")
     with pytest.raises(KeyError, match="there is no gate 'tv'; this snapshot has: tv2, zstd"):
         _ = snapshot["tv"]
@@ -118,7 +118,7 @@ def test_an_unknown_gate_is_named_with_the_known_ones() -> None:
 
 
 def test_a_snapshot_shows_open_and_held_gates() -> None:
-    """As the listener and the pin's event do."""
+    """The listener and the event of a pin show the same gates."""
     features = StaticFeatures(NEW)
     gate = features.gate("tv2", TV2)
     features.show(release_view("4.2", finalized={"transaction.version": 1}, epoch=NEW.epoch + 1))
@@ -128,7 +128,7 @@ def test_a_snapshot_shows_open_and_held_gates() -> None:
 
 
 def test_the_most_important_reasons_travel() -> None:
-    """A hundred brokers give a hundred reasons, and a closure stays small."""
+    """A hundred brokers give a hundred reasons, and a closure must stay small."""
     old = release_view(*["2.4"] * 20)
     snapshot = taken(StaticFeatures(old), tv2=TV2, all="TxnOffsetCommit>=4")
     assert len(snapshot["all"].decision.reasons) == REASONS
@@ -144,21 +144,21 @@ def same(number: int) -> int:
 
 
 def test_the_guard_chooses_when_it_decorates() -> None:
-    """The chosen function itself travels, so that a row costs no more."""
+    """The closure contains the chosen function, so that the guard costs nothing for each row."""
     snapshot = taken(StaticFeatures(NEW), tv2=TV2, no="Fetch>=99")
     assert snapshot.guard("tv2", fallback=same)(double) is double
     assert snapshot.guard("no", fallback=same)(double) is same
 
 
 def test_a_guard_without_a_fallback_raises_where_the_plan_is_built() -> None:
-    """Not in a task an hour later."""
+    """No task has to fail for it an hour later."""
     snapshot = taken(StaticFeatures(NEW), no="Fetch>=99")
     with pytest.raises(GateClosed, match="no"):
         snapshot.guard("no")(double)
 
 
 def test_a_snapshot_does_not_change_with_the_cluster() -> None:
-    """A live gate does, and cannot be pickled."""
+    """A live gate changes with the cluster, and cannot be pickled."""
     features = StaticFeatures(NEW)
     gate = features.gate("tv2", TV2, policy="live")
     snapshot = Snapshot.of(features.view, {"tv2": gate.decision})

@@ -13,7 +13,7 @@ from featuregate_spark.stop_signals import _JavaHandler
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_recorded_and_the_process_continues(number: signal.Signals) -> None:
-    """The first one counts; afterwards the former handlers are back."""
+    """The first signal counts, and then the earlier handlers are back."""
     before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
     with StopSignals() as stop:
         assert stop.received is None
@@ -25,7 +25,7 @@ def test_a_signal_is_recorded_and_the_process_continues(number: signal.Signals) 
 
 
 def test_a_signal_of_the_jvm_is_recorded_too() -> None:
-    """Py4J calls the handler in a thread of its own."""
+    """Py4J calls the handler in another thread."""
     with StopSignals() as stop:
         _JavaHandler(stop._receive).handle(SimpleNamespace(getNumber=lambda: 15))
         assert stop.received == signal.SIGTERM

@@ -49,19 +49,19 @@ def sink_on(kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False
 
 
 def test_a_first_batch_has_a_shard_for_each_core(kafka: MockKafka) -> None:
-    """As far as the topic has partitions."""
+    """There are no more shards than partitions of the topic."""
     assert sink_on(kafka).batch(0, cores=3).sharding == Sharding(3)
     assert sink_on(kafka).batch(0, cores=9).sharding == Sharding(4)
 
 
 def test_a_batch_follows_the_gates_of_now(kafka: MockKafka) -> None:
-    """Which are those of the session."""
+    """The gates are those of the session."""
     batch = sink_on(kafka, stable_offsets=False, zstd=True).batch(0, cores=1)
     assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
 
 
 def test_a_batch_that_has_begun_keeps_its_sharding_in_another_process(kafka: MockKafka) -> None:
-    """Its rows are led to the shards of the first run (P8)."""
+    """Its rows go to the shards of the first run (P8)."""
     begun = sink_on(kafka).batch(0, cores=3)
     commit_progress(Shard(begun, 2), 1)
     assert sink_on(kafka).batch(0, cores=1).sharding == Sharding(3)
@@ -75,7 +75,7 @@ def test_a_later_batch_without_progress_is_refused(kafka: MockKafka) -> None:
 
 
 def test_a_sink_travels_without_the_state_of_its_process(kafka: MockKafka) -> None:
-    """On Spark Connect another process writes the batches. Spark pickles with cloudpickle."""
+    """On Spark Connect another process writes the batches. Spark pickles the sink with cloudpickle."""
     sink = sink_on(kafka)
     batch = sink.batch(0, cores=3)
     assert sink.__getstate__()["_partitions"] is None

@@ -29,7 +29,7 @@ COLUMNS = st.lists(st.text(min_size=1), max_size=4).map(tuple)
 
 @given(st.integers(0, 2**40), st.builds(Sharding, st.integers(1, 10**6), COLUMNS))
 def test_progress_is_read_as_it_was_written(next_batch: int, sharding: Sharding) -> None:
-    """Some clients append a NUL; fields that a later version appends are ignored."""
+    """Some clients append a NUL, and fields of later versions are ignored."""
     for tail in ("", "\0", ";more=1"):
         assert Progress.parse(next_batch, sharding.to_metadata() + tail) == Progress(next_batch, sharding)
         assert sharding.to_metadata().isascii()
@@ -52,13 +52,13 @@ def test_no_offset_is_no_progress() -> None:
     ],
 )
 def test_offsets_of_other_apps_are_refused(metadata: str) -> None:
-    """As progress they would make the sink write rows twice, or never; the error says what to do."""
+    """As progress such offsets would make the sink write rows twice, or never; the error says what to do."""
     with pytest.raises(ProgressLost, match="Give the query another name"):
         Progress.parse(5, metadata)
 
 
 def test_an_offset_is_the_number_of_the_next_batch() -> None:
-    """So batch 4 is committed with offset 5, in any sharding."""
+    """Batch 4 is committed with offset 5, in any sharding."""
     assert not is_committed(None, 4)
     assert not is_committed(Progress(4, Sharding(2)), 4)
     assert is_committed(Progress(5, Sharding(2)), 4)
@@ -73,7 +73,7 @@ def test_an_older_checkpoint_is_refused() -> None:
 
 
 def test_the_first_batch_needs_no_progress() -> None:
-    """Nor does the first batch that a query gives to this sink later."""
+    """The first batch that a query gives to a sink later needs no progress either."""
     assert shards_of_batch({0: None, 1: None}, 0, 2, 0) == 2
     assert shards_of_batch({0: None, 1: None}, 57, 2, 57) == 2
 

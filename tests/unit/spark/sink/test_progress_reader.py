@@ -21,14 +21,14 @@ BOUND = 30.0
 
 
 def test_each_shard_has_the_progress_that_it_has_committed(batch: Batch) -> None:
-    """One that has never committed has none."""
+    """A shard that has never committed has no progress."""
     commit_progress(Shard(batch, 1), 7)
     with ProgressReader(batch) as reader:
         assert reader.read([0, 1], BOUND) == {0: None, 1: Progress(7, Sharding(2))}
 
 
 def test_an_offset_of_another_app_is_refused(batch: Batch) -> None:
-    """It commits in the group of the query's name."""
+    """The other app commits in the group with the name of the query."""
     commit_progress(Shard(batch, 0), 7, metadata="")
     with ProgressReader(batch) as reader, pytest.raises(ProgressLost, match="Give the query another name"):
         reader.read([0], BOUND)
@@ -43,7 +43,7 @@ def test_a_read_is_repeated_while_a_transaction_holds_the_progress(kafka: MockKa
 
 
 def test_a_read_without_rights_fails_at_once(kafka: MockKafka, batch: Batch) -> None:
-    """No retry changes that."""
+    """A retry would not change the rights."""
     kafka.answer(OFFSET_FETCH, [KafkaError.GROUP_AUTHORIZATION_FAILED])
     with ProgressReader(batch) as reader, pytest.raises(WriteFailed, match="GROUP_AUTHORIZATION_FAILED"):
         reader.read([0], BOUND)
@@ -83,7 +83,7 @@ def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
 
 
 def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
-    """A topic that does not exist is an error, and is not created."""
+    """A topic that does not exist is an error, and the call does not create it."""
     connection: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
     assert partitions_of(connection, "output", BOUND) == 4
     for _ in range(2):
@@ -92,6 +92,6 @@ def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
 
 
 def test_a_topic_cannot_be_looked_up_without_a_broker() -> None:
-    """The call has a bound, and names the topic."""
+    """The call has a bound, and the error names the topic."""
     with pytest.raises(WriteFailed, match="the number of partitions of topic 'output' cannot be read"):
         partitions_of({"bootstrap.servers": "127.0.0.1:1"}, "output", 0.1)

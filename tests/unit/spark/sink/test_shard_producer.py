@@ -37,7 +37,7 @@ def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: Mo
 
 
 def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKafka, shard: Shard) -> None:
-    """Its last record is still on its way then, and the delivery report runs within the close."""
+    """The last record is still on its way, and its delivery report is called within close()."""
     with ShardProducer(shard) as producer:
         producer.fence_previous()
         producer.begin()

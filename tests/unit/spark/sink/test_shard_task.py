@@ -26,7 +26,7 @@ PRODUCE, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 25, 26, 28
 
 
 def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard) -> None:
-    """Each to its topic and partition; a placeholder row is not written."""
+    """Each row goes to its topic and partition, and the placeholder row is not written."""
     kafka.create_topic("other")
     records = [
         {"value": b"a", "key": b"k", "partition": 0, "headers": [{"key": "h", "value": b"v"}]},
@@ -42,7 +42,7 @@ def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard
 
 
 def test_a_shard_that_has_committed_is_skipped(shard: Shard) -> None:
-    """A replay writes nothing again (P7)."""
+    """A replay does not write the rows again (P7)."""
     commit_progress(shard, 8)
     assert write_shard(shard, iter([rows_of(shard, b"a")])) == Committed()
     assert not values_in(shard.batch.connection, "output")
@@ -113,7 +113,7 @@ class StuckProducer(FullProducer):
 
 @pytest.mark.slow
 def test_a_task_waits_for_room_in_the_queue_of_the_producer() -> None:
-    """And fails where there is none within the timeout."""
+    """The task fails if the queue stays full for the timeout."""
     shard, impatient = Shard(batch_on({}), 0), Shard(batch_on({}, timeout=0.1), 0)
     rows = rows_of(shard, b"a", b"b", b"c")
     done = write_shard(shard, iter([rows]), Clients(FakeConsumer, FullProducer))
@@ -141,14 +141,14 @@ class DisconnectedProducer(FailedProducer):
 
 
 def test_an_abort_that_was_fenced_names_the_cause_of_a_fatal_error() -> None:
-    """The task then waits for the other attempt, and fails only if that never commits."""
+    """The task then waits for the other attempt, and fails only if that attempt never commits."""
     shard = Shard(batch_on({}, timeout=0.1), 0)
     with pytest.raises(WriteFailed, match=r"_FATAL.*: _FENCED.*, and the other attempt has not committed"):
         write_shard(shard, iter([rows_of(shard, b"a")]), Clients(FakeConsumer, FailedProducer))
 
 
 def test_a_transaction_that_cannot_be_aborted_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Kafka aborts it at its timeout; the task fails with the first error."""
+    """Kafka aborts the transaction at its timeout, and the task fails with the first error."""
     shard = Shard(batch_on({}), 0)
     with pytest.raises(WriteFailed, match=r"_FATAL"):
         write_shard(shard, iter([rows_of(shard, b"a")]), Clients(FakeConsumer, DisconnectedProducer))
@@ -156,7 +156,7 @@ def test_a_transaction_that_cannot_be_aborted_is_logged(caplog: pytest.LogCaptur
 
 
 def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> Iterator[pa.RecordBatch]:
-    """Yield a row; then another attempt fences this one, and commits or does not."""
+    """Yield a row; then another attempt fences the task, and commits or does not."""
     yield rows_of(shard, b"a")
     if committed:
         commit_progress(shard, 8)
@@ -164,7 +164,7 @@ def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> It
 
 
 def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: MockKafka, shard: Shard) -> None:
-    """If it failed, Spark would start a third attempt."""
+    """If the task failed, Spark would start a third attempt."""
     assert write_shard(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
 
 
@@ -200,14 +200,14 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
 
 @pytest.mark.parametrize("request_", [TXN_OFFSET_COMMIT, END_TXN])
 def test_a_rejected_commit_fails_the_task(kafka: MockKafka, shard: Shard, request_: int) -> None:
-    """And the transaction is aborted, so that readers need not wait for its timeout."""
+    """The task aborts the transaction, so that readers need not wait for its timeout."""
     kafka.answer(request_, [KafkaError.GROUP_AUTHORIZATION_FAILED])
     with pytest.raises(WriteFailed, match=r"^shard 0 of 2 of query 'output', batch 7: .*GROUP_AUTHORIZATION_FAILED"):
         write_shard(shard, iter([rows_of(shard, b"a")]))
 
 
 def test_the_first_delivery_error_is_in_the_message(kafka: MockKafka, shard: Shard) -> None:
-    """The commit alone says only that some record was not delivered."""
+    """The error of the commit says only that some record was not delivered."""
     kafka.answer(PRODUCE, [KafkaError.TOPIC_AUTHORIZATION_FAILED])
     with pytest.raises(
         WriteFailed, match="the first delivery error was for topic 'output', partition 0: TOPIC_AUTHORIZATION_FAILED"
@@ -216,20 +216,20 @@ def test_the_first_delivery_error_is_in_the_message(kafka: MockKafka, shard: Sha
 
 
 def test_rows_of_another_shard_are_refused(shard: Shard) -> None:
-    """A replay would look for them in their own shard (P8)."""
+    """A replay would look for these rows in their own shard (P8)."""
     with pytest.raises(NotReplayable, match=r"shard 0 of 2 .* was given rows of shard 1"):
         write_shard(shard, iter([rows_of(Shard(shard.batch, 1), b"a")]))
 
 
 def test_a_row_without_a_topic_is_refused(batch: Batch) -> None:
-    """The sink was given none either."""
+    """The sink has no topic of its own."""
     shard = Shard(replace(batch, topic=None), 0)
     with pytest.raises(WriteFailed, match="a row has no topic, and the sink was given none"):
         write_shard(shard, iter([rows_of(shard, b"a")]))
 
 
 def test_an_error_of_the_rows_aborts_the_transaction_and_is_raised(kafka: MockKafka, shard: Shard) -> None:
-    """It is the app's own error, which Spark shows."""
+    """Spark shows the app's own error."""
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield rows_of(shard, b"a")

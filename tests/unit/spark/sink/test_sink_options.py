@@ -41,13 +41,13 @@ def options(**more: Any) -> SinkOptions:
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(name: str, more: dict[str, Any]) -> None:
-    """When the sink is made, before any batch runs."""
+    """The error is raised when the sink is made, before any batch runs."""
     with pytest.raises(ConfigError, match=f"^{name}: "):
         options(**more)
 
 
 def test_there_is_a_shard_for_each_core_but_not_more_than_partitions() -> None:
-    """Each shard keeps its progress on a partition; a number that the user asks for is not reduced silently."""
+    """A shard keeps its progress on a partition; a number of the user is never reduced silently."""
     assert options().shards_of(partitions=8, cores=4) == 4
     assert options().shards_of(partitions=2, cores=4) == 2
     assert options(shards=6).shards_of(partitions=8, cores=4) == 6
@@ -66,7 +66,7 @@ def test_a_batch_has_the_properties_of_the_user_and_its_consumers_only_the_conne
 
 
 def test_a_compression_that_the_user_has_chosen_stays() -> None:
-    """A consumer of the topic may not know zstd."""
+    """A consumer of the topic may not support zstd."""
     assert "compression.type" not in options().batch(7, 3, stable_offsets=True, zstd=False).producer
     chosen = options(producer={"compression.type": "lz4"}).batch(7, 3, stable_offsets=True, zstd=True)
     assert chosen.producer["compression.type"] == "lz4"

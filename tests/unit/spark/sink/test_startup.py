@@ -48,7 +48,7 @@ def test_all_shards_are_fenced_where_the_sharding_changes(
 def test_all_shards_are_fenced_while_a_transaction_holds_the_progress(
     monkeypatch: pytest.MonkeyPatch, kafka: MockKafka, batch: Batch
 ) -> None:
-    """This aborts the transaction now, and not at its timeout."""
+    """Fencing aborts the transaction now, and not at its timeout."""
     monkeypatch.setattr(startup, "QUICK_READ_SECONDS", 0.2)
     commit_progress(Shard(batch, 0), 7)
     kafka.answer(OFFSET_FETCH, [KafkaError.UNSTABLE_OFFSET_COMMIT] * 10, after_ms=50)

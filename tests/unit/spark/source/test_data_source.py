@@ -87,7 +87,7 @@ def levels(rows: list[FeatureRow]) -> list[tuple[int | None, int | None]]:
     ids=str,
 )
 def test_an_option_that_cannot_be_used_is_one_line_that_names_it(options, says):
-    """Before any broker is asked, when Spark asks for the columns."""
+    """The error is raised when Spark asks for the columns, before any broker is asked."""
     with pytest.raises(ConfigError) as raised:
         KafkaFeatures(options).schema()
     assert str(raised.value).startswith(says)
@@ -95,7 +95,7 @@ def test_an_option_that_cannot_be_used_is_one_line_that_names_it(options, says):
 
 
 def test_a_misspelled_secret_is_not_shown():
-    """The error names the option, and never its value."""
+    """The error names the option, and not its value."""
     with pytest.raises(ConfigError) as raised:
         KafkaFeatures({BOOTSTRAP: "b:9092", "sasl.password": "hush"}).schema()
     assert "sasl.password" in str(raised.value)
@@ -103,12 +103,12 @@ def test_a_misspelled_secret_is_not_shown():
 
 
 def test_what_the_options_say_does_not_show_secrets():
-    """Not even in a repr."""
+    """The repr of the options has no secret."""
     assert "hush" not in repr(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
 
 
 def test_a_wrong_property_of_kafka_is_named_as_it_was_spelled():
-    """The core's own error, with Spark's prefix."""
+    """The error of the core has the prefix of Spark's options."""
     reader = FeatureReader(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.security.protocol": "TLS"}))
     with pytest.raises(ConfigError, match=r"^kafka.security.protocol: its value is none of: PLAINTEXT"):
         reader.partitions()
@@ -131,7 +131,7 @@ def test_a_batch_asks_brokers_once_and_may_be_read_again(kafka: FakeCluster):
 
 
 def test_options_narrow_the_rows(kafka: FakeCluster):
-    """Lists, with commas between."""
+    """Options hold lists with commas between."""
     options = {BOOTSTRAP: kafka.bootstrap, "broker": "1, 3", "kind": "api", "feature": "Fetch,Produce"}
     reader = FeatureReader(ReaderOptions.parse(options))
     (part,) = reader.partitions()
@@ -171,7 +171,7 @@ def test_controllers_are_asked_where_they_are_named():
 
 
 def test_only_the_reader_that_was_asked_for_takes_filters_over():
-    """PySpark 4.1 refuses to plan with such a reader while its push-down is switched off, which is its default."""
+    """PySpark 4.1 refuses to plan with such a reader while its push-down is switched off, the default."""
     plain = KafkaFeatures({BOOTSTRAP: "b:9092"}).reader(None)
     assert "pushFilters" not in type(plain).__dict__
     assert isinstance(KafkaFeatures({BOOTSTRAP: "b:9092", "pushdown": "true"}).reader(None), PushedReader)
@@ -202,7 +202,7 @@ def test_levels_are_latched_unless_the_latest_are_wanted(kafka: FakeCluster):
 
 
 def test_a_restart_continues_from_the_offset(kafka: FakeCluster):
-    """No row if nothing changed; the number continues, and levels stay latched."""
+    """An unchanged cluster gives no row, the number of changes continues, and levels stay latched."""
     stream = Stream({BOOTSTRAP: kafka.bootstrap})
     stream.next()
     kafka.finalize({TV: 1})
@@ -239,7 +239,7 @@ def test_brokers_are_asked_once_in_an_interval(kafka: FakeCluster):
 def test_a_cluster_that_does_not_answer_is_logged_and_changes_nothing(
     kafka: FakeCluster, caplog: pytest.LogCaptureFixture
 ):
-    """The stream continues, at its start and later."""
+    """The stream continues, before the first answer and after it."""
     with caplog.at_level(logging.WARNING, "featuregate"):
         stream = Stream(SILENT)
         assert stream.next() == []

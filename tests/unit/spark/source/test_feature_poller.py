@@ -113,7 +113,7 @@ def stream(cluster: Cluster) -> Stream:
     "answers", [[OLDER], [RESTORED], [SWITCHED_OFF], SILENT], ids=["older", "restored", "off", "silent"]
 )
 def test_invariant_10_rows_say_when_levels_are_stale_as_a_live_gate_does(cluster: Cluster, answers) -> None:
-    """Until the brokers report the levels again."""
+    """The levels are known again when brokers report them again."""
     stream = Stream(cluster)
     with fg.Discoverer(source=cluster, interval=1e6, stale_after=STALE_AFTER, clock=cluster.clock) as features:
         gate = features.gate("v2", f"{TV}>=2", policy="live")
@@ -190,7 +190,7 @@ def test_a_broker_that_is_not_listed_any_more_counts_as_known_over_restarts(clus
 
 
 def test_an_error_that_is_no_silence_fails_the_query(cluster: Cluster) -> None:
-    """Such as certificates that cannot be read: nobody reads the log of a stream that never gives a row."""
+    """Certificates that cannot be read, for example, must not only be logged."""
     cluster.show(*SILENT)
     cluster.error = ConfigError("ssl.ca.location", "cannot be read")
     with pytest.raises(ConfigError, match=r"ssl\.ca\.location"):

@@ -49,7 +49,7 @@ def test_a_new_epoch_alone_is_no_change():
     ids=["a level", "a silent broker", "an upgraded broker"],
 )
 def test_a_change_of_content_is_a_change(seen):
-    """A level, a broker that stops answering, a broker that serves more."""
+    """A level changes, a broker stops answering, or a broker serves more."""
     first = next_state(None, view(broker(1, transaction_version=1), broker(2, transaction_version=1)))
     assert next_state(first, seen).number == 2
 
@@ -63,7 +63,7 @@ def test_a_level_that_falls_is_visible_and_stays_latched():
 
 
 def test_a_feature_that_goes_away_stays_latched():
-    """Its rows stay."""
+    """The rows of the feature stay."""
     first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
     gone = next_state(first, view(broker(1, epoch=11)))
     assert latched_levels(gone) == {TV: 2}
@@ -93,7 +93,7 @@ def test_another_cluster_starts_afresh():
 
 @given(st.lists(views(), min_size=1, max_size=4), st.sampled_from([seen_levels, latched_levels]))
 def test_an_offset_always_gives_the_same_rows(several, levels):
-    """For any answers of brokers."""
+    """This holds for any answers of brokers."""
     step = None
     for seen in several:
         step = next_state(step, seen)
@@ -120,7 +120,7 @@ def test_equal_answers_are_stored_once_in_the_offset():
 
 
 def test_an_error_of_any_length_keeps_the_offset_small():
-    """The text is cut, the kind is not."""
+    """The offset has the first characters of the text, and the kind."""
     long = BrokerAnswer(node_id=1, host="b1", port=9092, failure=Failure("TimedOut", "x" * 5_000))
     again = through_json(next_state(None, view(broker(2), long)))
     assert again.view.missing[0].failure == Failure("TimedOut", "x" * 300)
@@ -128,13 +128,13 @@ def test_an_error_of_any_length_keeps_the_offset_small():
 
 @pytest.mark.parametrize("document", [None, {}, [], {"v": 1}, {"v": 1, "answers": 3}], ids=repr)
 def test_an_offset_that_does_not_parse_is_refused(document):
-    """Always with OffsetCorrupt."""
+    """Each such document raises OffsetCorrupt."""
     with pytest.raises(OffsetCorrupt, match="this is not an offset of kafka_features"):
         state_from(document)
 
 
 def test_an_offset_of_a_newer_release_says_what_to_do():
-    """The app was rolled back."""
+    """The app was rolled back to an older release."""
     newer = {**document_of(next_state(None, view(broker(1)))), "v": 2}
     with pytest.raises(OffsetCorrupt, match="version 2 is unknown: upgrade featuregate"):
         state_from(newer)

@@ -52,7 +52,7 @@ def test_an_api_that_one_broker_lacks_is_a_row_without_versions():
 
 
 def test_versions_are_those_that_are_really_served():
-    """A broker of 4.x says that it serves Produce from 0, and rejects what is below 3."""
+    """A broker of 4.x advertises Produce from 0, and rejects versions below 3."""
     found = rows(release_view("4.2"), feature={"Produce"})
     assert [row.min for row in found] == [3, 3]
 
@@ -99,7 +99,7 @@ def test_stale_levels_are_unknown_in_the_cluster_and_say_why():
 
 
 def test_a_stale_view_is_an_error_of_the_cluster():
-    """A query that counts errors finds it beside those of brokers."""
+    """A query that counts errors finds this row beside those of brokers."""
     found = rows(view(broker(1, transaction_version=2)), stale=Staleness(view="no broker has answered"))
     assert [(row.scope, row.error, row.text) for row in found if row.kind == "error"] == [
         ("cluster", "StaleView", "no broker has answered")
@@ -108,7 +108,7 @@ def test_a_stale_view_is_an_error_of_the_cluster():
 
 
 def test_every_row_has_the_cluster_and_the_time():
-    """So that one table can hold rows of several clusters and times."""
+    """One table can hold the rows of several clusters and times."""
     found = rows(view(broker(1), deaf(2)))
     assert {(row.cluster_id, row.role, row.seen_at) for row in found} == {
         ("c", "broker", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
@@ -123,7 +123,7 @@ def test_an_api_that_is_newer_than_the_catalog_has_a_printable_name():
 
 @given(views())
 def test_each_broker_has_an_error_or_as_many_rows_as_the_cluster(seen):
-    """For any answers of brokers."""
+    """This holds for any answers of brokers."""
     found = rows(seen)
     whole = sum(row.scope == "cluster" for row in found)
     for each in seen.brokers:
@@ -182,13 +182,13 @@ def test_filters_narrow_what_the_options_left():
     ids=repr,
 )
 def test_a_filter_that_is_not_handled_is_left_to_spark(each):
-    """It is returned unchanged."""
+    """The filter is returned unchanged."""
     only, rest = pushed({"kind": frozenset({"api"})}, [each])
     assert only == {"kind": {"api"}}
     assert rest[0] is each
 
 
 def test_nothing_equals_null():
-    """As in SQL: ``broker = NULL`` gives no row, not those of the cluster."""
+    """``broker = NULL`` gives no row, as in SQL, and not those of the cluster."""
     only, _ = pushed({}, [EqualTo(("broker",), None)])
     assert rows(view(broker(1)), **only) == []
