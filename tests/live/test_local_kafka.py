@@ -45,7 +45,7 @@ def top_metadata_version(kafka: LocalKafka, node_id: int) -> int:
 
 @pytest.fixture(scope="module")
 def three() -> Iterator[LocalKafka]:
-    """Three brokers of 4.2.0, with all security options at the client listener."""
+    """Start three brokers of 4.2.0, with all security options at the client listener."""
     options = {"security": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-256", "client_auth": True}
     with LocalKafka("4.2.0", nodes=3, **options) as kafka:
         yield kafka
@@ -57,7 +57,7 @@ def test_an_independent_client_reaches_every_broker(three):
 
 
 def test_a_wrong_password_is_refused(three):
-    """The listener requires a certificate."""
+    """The listener requires a certificate, too."""
     errors: list[KafkaError] = []
     wrong = {"sasl.password": "wrong", "log_level": 0, "error_cb": errors.append}
     client = AdminClient(three.client_config(wrong))
@@ -78,7 +78,7 @@ def test_levels_are_finalized_and_lowered_again(three):
 
 
 def test_a_paused_broker_accepts_connections_and_says_nothing(three):
-    """A paused broker does not answer, and a resumed one does."""
+    """A resumed broker answers again."""
     node = three.node(2)
     three.pause(2)
     assert three.node(2).state == "paused"
@@ -146,7 +146,7 @@ def test_a_cluster_with_zookeeper_is_rolled():
 
 @pytest.mark.parametrize("version", ["0.11.0.3", "2.3.1"])
 def test_an_old_release_runs_on_a_java_that_is_newer(version):
-    """Each needs an artifact that is not among its dependencies."""
+    """Each of these releases needs an artifact that its dependencies do not name."""
     with LocalKafka(version) as kafka:
         assert brokers_seen(kafka) == {1}
 
@@ -196,7 +196,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_an_owner_that_is_killed_leaves_nothing_behind(how):
-    """SIGKILL of the owner too ends the brokers."""
+    """The brokers end even if their owner is killed with SIGKILL."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with owner:
         assert owner.stdout is not None
@@ -214,7 +214,7 @@ def test_an_owner_that_is_killed_leaves_nothing_behind(how):
 
 
 def test_a_forked_child_owns_nothing():
-    """Closing in the child leaves the parent's brokers alone."""
+    """close() in the child does not affect the parent's brokers."""
     with LocalKafka("0.10.0.1") as kafka:
         child = os.fork()
         if child == 0:

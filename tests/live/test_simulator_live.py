@@ -227,7 +227,7 @@ def agree(kafka: LocalKafka, cluster: KRaftCluster) -> None:
 
 
 def test_a_real_broker_that_is_too_old_and_a_real_quorum_that_is_lost() -> None:
-    """It is fenced, and its old registration counts until the level is lowered; without a quorum updates wait."""
+    """The fenced broker's registration counts until the level is lowered; without a quorum updates wait."""
     with LocalKafka("4.2.0", nodes=2, controllers=1, release_version="3.9", log_level="INFO") as kafka:
         there = kafka.bootstrap.split(",")[0]
         first = KRaft("4.2", brokers=2, controllers=1, levels={"metadata.version": 21}).create()

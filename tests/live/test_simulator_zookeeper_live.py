@@ -37,7 +37,7 @@ UPDATES = [
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    """One broker of 2.8.2, with ZooKeeper."""
+    """Start one broker of 2.8.2, with ZooKeeper."""
     with LocalKafka("2.8.2", nodes=1) as kafka:
         yield kafka
 
@@ -49,7 +49,7 @@ def request_of(feature: str, level: int, *, allow_downgrade: bool) -> UpdateFeat
 
 
 def asked(kafka: LocalKafka, feature: str, level: int, *, allow_downgrade: bool) -> UpdateFeaturesResponse:
-    """Send v0 with its flag."""
+    """Return the request in v0, with its flag."""
     return ask(kafka.bootstrap, request_of(feature, level, allow_downgrade=allow_downgrade), 0, seconds=BOUND)
 
 
@@ -92,7 +92,7 @@ def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: Local
 
 
 def test_kip_584_a_plan_for_a_real_controller_with_zookeeper_says_what_it_says(kafka: LocalKafka) -> None:
-    """The messages are its own; a downgrade has the flag of v0."""
+    """The messages are those of the controller, and a downgrade has the flag of v0."""
     admin = fg.Admin(kafka.bootstrap)
     for updates in (upgrade({"bogus": 1}), downgrade({"bogus": 2}), disable("bogus"), disable("bogus", unsafe=True)):
         with pytest.raises(UpdateRefused) as caught:

@@ -56,7 +56,7 @@ def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], Non
 
 
 def test_a_snapshot_travels_in_a_closure_and_a_broadcast_does_not(spark: SparkSession) -> None:
-    """The error says what to do instead."""
+    """The error says what to do in place of a broadcast."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
         snapshot = features.snapshot()
 
@@ -72,7 +72,7 @@ def test_a_snapshot_travels_in_a_closure_and_a_broadcast_does_not(spark: SparkSe
 
 
 def test_a_guarded_function_takes_the_same_path_again_after_its_worker_died(spark: SparkSession) -> None:
-    """It was chosen when the plan was built; the task is retried in another worker."""
+    """The guard chose when the plan was built, and another worker retries the task."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
 
         def old_path(_number: int) -> str:
@@ -90,7 +90,7 @@ def test_a_guarded_function_takes_the_same_path_again_after_its_worker_died(spar
 
 
 def test_a_live_session_in_a_closure_fails_with_what_to_send(spark: SparkSession) -> None:
-    """Before any task runs."""
+    """The error is raised before any task runs."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
         live = functions.udf(lambda _number: str(features.snapshot()))
         with pytest.raises(Exception, match=r"send features\.snapshot\(\)"):
@@ -160,7 +160,7 @@ def test_a_pin_that_was_half_written_is_written_again(spark: SparkSession, tmp_p
 
 
 def test_a_session_ends_with_its_spark(spark: SparkSession) -> None:
-    """Within a poll. This is the module's last test: it stops the session that all of them share."""
+    """The session closes within a poll. This test is the module's last, because it stops the shared Spark session."""
     with FakeCluster() as kafka:
         features = FeatureSession(spark, kafka.bootstrap, interval=0.2)
         (thread,) = (each for each in threading.enumerate() if each.name == "featuregate-poll")

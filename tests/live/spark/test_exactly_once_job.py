@@ -60,7 +60,7 @@ def submitted(*arguments: str) -> list[str]:
 
 
 def end_at_once(job: ChildProcess) -> None:
-    """Kill the driver, its JVM and its workers in one moment."""
+    """Kill the driver, its JVM and its workers at the same moment."""
     everybody = psutil.Process(job.pid).children(recursive=True)
     for one in everybody:
         one.kill()
@@ -69,7 +69,7 @@ def end_at_once(job: ChildProcess) -> None:
 
 
 def test_the_job_continues_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, tmp_path: Path) -> None:
-    """Killed in the middle of its work, started again, and stopped: each record is there once, the exit code is 0."""
+    """The job is killed, started again and stopped: each record is there once, and the exit code is 0."""
     pipe = Pipe.on(kafka, "job", partitions=3)
     arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
     arguments += ["--checkpoint", str(tmp_path / "checkpoint"), "--query", pipe.group, "--max-per-batch", "500"]
@@ -91,7 +91,7 @@ def test_the_job_continues_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, 
 
 
 def processes_of(job: ChildProcess, whom: str) -> list[psutil.Process]:
-    """Give the processes of a submitted job that a supervisor may signal."""
+    """Return the processes of a submitted job that a supervisor may signal."""
     jvm = psutil.Process(job.pid)
     alive = [child for child in jvm.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
     (driver,) = (child for child in alive if str(JOB) in child.cmdline())
@@ -126,7 +126,7 @@ def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka
 
 
 def told_in_a_line(job: ChildProcess) -> str:
-    """Wait until a job has failed; return its message."""
+    """Wait until a job has failed, and return its message."""
     assert job.wait(4 * BOUND), job.last_lines(40)
     assert job.exit_code == 1, job.last_lines(40)
     (line,) = (line for line in job.log.read_text().splitlines() if line.startswith("exactly_once: "))
@@ -134,7 +134,7 @@ def told_in_a_line(job: ChildProcess) -> str:
 
 
 def test_an_error_is_one_line(tmp_path: Path, kafka: LocalKafka) -> None:
-    """A topic that does not exist; the exit code is 1."""
+    """The topic does not exist, and the exit code is 1."""
     pipe = Pipe.on(kafka, "nowhere")
     family = ProcessGroup("job")
     try:
@@ -150,7 +150,7 @@ def test_an_error_is_one_line(tmp_path: Path, kafka: LocalKafka) -> None:
 
 @pytest.fixture
 def without_featuregate(tmp_path: Path) -> Path:
-    """Make a Python with all packages of this one but featuregate."""
+    """Make a Python with all packages of this one except featuregate."""
     venv.create(tmp_path / "venv", symlinks=True)
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     for each in Path(sysconfig.get_path("purelib")).iterdir():
@@ -166,7 +166,7 @@ def without_featuregate(tmp_path: Path) -> Path:
 
 
 def test_workers_without_featuregate_are_one_line(tmp_path: Path, kafka: LocalKafka, without_featuregate: Path) -> None:
-    """Which Python they run, what it lacks, and which variable names it."""
+    """The error names the Python of the workers, what it lacks, and the variable that sets it."""
     pipe = Pipe.on(kafka, "other-python")
     family = ProcessGroup("job")
     try:

@@ -38,7 +38,7 @@ QUIET.propagate = False
 
 
 class Submit(NamedTuple):
-    """A Python with all that a Spark job needs but featuregate, and featuregate as a zip."""
+    """A Python with all that a Spark job needs except featuregate, and featuregate as a zip."""
 
     python: Path
     packages: Path
@@ -81,7 +81,7 @@ class Submit(NamedTuple):
 
 @pytest.fixture(scope="module")
 def submit(tmp_path_factory: pytest.TempPathFactory) -> Submit:
-    """Make a virtual environment with links to all packages of this one but featuregate."""
+    """Make a virtual environment with links to all packages of this one except featuregate."""
     pytest.importorskip("hatchling")
     folder = tmp_path_factory.mktemp("submit")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -102,7 +102,7 @@ def submit(tmp_path_factory: pytest.TempPathFactory) -> Submit:
 
 
 class Place(NamedTuple):
-    """A cluster, and where its broker keeps records."""
+    """A cluster, and the folder of its broker's records."""
 
     kafka: LocalKafka
     data: Path
@@ -150,7 +150,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def test_the_gated_stream_keeps_its_format_when_the_level_is_lowered(
     submit: Submit, place: Place, tmp_path: Path
 ) -> None:
-    """Submitted twice with featuregate in a zip: the second run finds the latch of the first in the checkpoint."""
+    """The job runs twice, with featuregate in a zip: the second run finds the latch in the checkpoint."""
     place.topics("orders", "out")
     checkpoint = tmp_path / "checkpoint"
     where = ["--bootstrap", place.kafka.bootstrap, "--input", "orders", "--output", "out", "--once"]
@@ -170,7 +170,7 @@ def test_the_gated_stream_keeps_its_format_when_the_level_is_lowered(
 def test_the_gated_stream_keeps_the_old_format_without_the_new_feature(
     submit: Submit, place: Place, tmp_path: Path
 ) -> None:
-    """By a requirement that no cluster fulfils."""
+    """The job requires a level that no cluster has."""
     place.topics("orders-old", "out-old")
     where = ["--bootstrap", place.kafka.bootstrap, "--input", "orders-old", "--output", "out-old", "--once"]
     place.send("orders-old", "one")
@@ -185,7 +185,7 @@ def test_the_gated_stream_keeps_the_old_format_without_the_new_feature(
 
 @pytest.mark.parametrize(("level", "path"), [(2, "new"), (1, "old")])
 def test_the_guarded_functions_take_one_path(submit: Submit, level: int, path: str) -> None:
-    """In each form."""
+    """The example has a function in each form."""
     with FakeCluster() as kafka:
         kafka.finalize({"transaction.version": level})
         told = submit.run(EXAMPLES / "guarded_functions.py", "--bootstrap", kafka.bootstrap)
@@ -210,7 +210,7 @@ spark.stop()
 
 
 def test_executors_import_featuregate_from_the_zip(submit: Submit, tmp_path: Path) -> None:
-    """An executor with a JVM of its own; without the zip it fails."""
+    """The executor has a JVM of its own, and its task fails without the zip."""
     script = tmp_path / "where.py"
     script.write_text(EXECUTOR)
     cluster = ("--master", "local-cluster[1,1,512]", "--conf", "spark.executor.memory=512m")

@@ -26,7 +26,7 @@ BOUND = 60.0
 
 
 class Told:
-    """Keeps events, and lets a test wait for one."""
+    """Keeps events, and lets a test wait for one of them."""
 
     def __init__(self) -> None:
         self.events: list[object] = []
@@ -58,7 +58,7 @@ def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], Non
 def test_each_batch_is_reported_with_its_own_pin_and_the_end_with_its_error(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The level is lowered during the second batch: its pin, and so its event, has the level of before."""
+    """The level is lowered during the second batch, whose pin and event have the level of before."""
     (tmp_path / "inputs").mkdir()
     for number in range(3):
         (tmp_path / "inputs" / f"{number}.txt").write_text("a\nb\n")

@@ -104,7 +104,7 @@ def abort(place: Place, topic: str) -> None:
 
 
 def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: str) -> None:
-    """The broker's file shows it; acks and idempotence are on by default, as the advice says."""
+    """The broker's log file shows both; acks and idempotence are on by default, as the advice says."""
     options = with_kafka_options({}, role="writer", features=place.features)
     assert options == {"kafka.compression.type": "zstd"}
     place.write(topic, **options)
@@ -113,7 +113,7 @@ def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: 
 
 
 def test_all_advised_options_are_accepted(place: Place, topic: str) -> None:
-    """Also options that are on by default."""
+    """They include options that are on by default."""
     for role in ("reader", "writer"):
         advised = [each for each in kafka_options(place.features.view, role) if each.used_by_spark]
         assert {each.state for each in advised} <= {OptionState.ON, OptionState.MAY}
@@ -146,7 +146,7 @@ def test_options_that_exclude_idempotence_disable_it_or_fail_the_task(
 
 
 def test_a_reader_with_advice_does_not_see_aborted_records(place: Place, topic: str) -> None:
-    """A reader without advice does."""
+    """A reader without advice reads them."""
     place.write(topic, values=5)
     abort(place, topic)
     assert place.read(topic) == 8
@@ -173,7 +173,7 @@ def wrong(role: SparkRole, *, fails: bool) -> list[str]:
 
 @pytest.mark.parametrize("option", wrong("reader", fails=True))
 def test_options_that_fail_a_reader_do_so(place: Place, topic: str, option: str) -> None:
-    """Spark rejects it by name, before it asks any broker."""
+    """Spark names the rejected option before it asks any broker."""
     with pytest.raises(Exception, match=rf"Kafka option '{option.removeprefix('kafka.')}' is not supported"):
         place.read(topic, **as_set(option))
 
@@ -193,7 +193,7 @@ def test_options_that_fail_a_writer_do_so(place: Place, topic: str, option: str)
 
 @pytest.mark.parametrize("option", wrong("reader", fails=False))
 def test_options_without_effect_on_a_reader_have_none(place: Place, topic: str, option: str) -> None:
-    """The same rows are read, and no group is joined, also on a cluster without this protocol."""
+    """The reader reads the same rows and joins no group, also where the cluster lacks the protocol."""
     place.write(topic)
     before = place.groups()
     assert place.read(topic, **as_set(option)) == 5
@@ -202,13 +202,13 @@ def test_options_without_effect_on_a_reader_have_none(place: Place, topic: str, 
 
 @pytest.mark.parametrize("option", wrong("writer", fails=False))
 def test_options_without_effect_on_a_writer_have_none(place: Place, topic: str, option: str) -> None:
-    """The rows are written, outside of any transaction."""
+    """The rows are written outside of any transaction."""
     place.write(topic, **as_set(option))
     assert place.read(topic) == 5
 
 
 def test_the_new_group_protocol_fails_where_the_driver_joins_a_group(place: Place, topic: str) -> None:
-    """With the older way of fetching offsets, on any cluster, as the advice says."""
+    """The driver joins a group with the older way of fetching offsets; the advice says that it fails."""
     place.write(topic)
     place.spark.conf.set(LEGACY, "true")
     try:

@@ -25,7 +25,7 @@ TV2 = "transaction.version>=2"
 
 
 class Crash(Exception):
-    """Raised by an app's function after its side effects."""
+    """The function of an app raises it after its side effects."""
 
 
 class Query:
@@ -71,7 +71,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Query:
 
 
 def test_a_replay_gets_the_same_pin_though_the_cluster_has_changed(spark: SparkSession, query: Query) -> None:
-    """A crash after the side effects, and a feature that an operator lowers meanwhile."""
+    """The query crashes after the side effects, and then an operator lowers a feature."""
     with FakeCluster() as kafka:
         with FeatureSession(spark, kafka.bootstrap) as features:
             features.gate("tv2", TV2, policy="live")
@@ -90,7 +90,7 @@ def test_a_replay_gets_the_same_pin_though_the_cluster_has_changed(spark: SparkS
 
 
 def test_the_latch_is_there_after_a_restart(spark: SparkSession, query: Query) -> None:
-    """A sticky gate that opened in one batch is open in all later ones; the pin says what holds it."""
+    """A sticky gate that opened in one batch is open in all later ones, and the pin says what holds it."""
     pins: list[Snapshot] = []
 
     def function(df: DataFrame, batch_id: int, pin: Snapshot) -> None:
@@ -109,7 +109,7 @@ def test_the_latch_is_there_after_a_restart(spark: SparkSession, query: Query) -
 
 
 def test_pins_are_deleted_with_sparks_own_retention(spark: SparkSession, query: Query) -> None:
-    """The newest stay, and hold the latches of those that are deleted."""
+    """The newest pins stay, and hold the latches of the deleted ones."""
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
     try:
         with FakeCluster() as kafka:
@@ -125,7 +125,7 @@ def test_pins_are_deleted_with_sparks_own_retention(spark: SparkSession, query: 
 
 
 def test_a_corrupt_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, query: Query) -> None:
-    """Nothing is processed by a guess."""
+    """The query processes no batch by a guess."""
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
         query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
         pin = query.pins / "pin-0"

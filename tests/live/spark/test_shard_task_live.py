@@ -40,7 +40,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 def batch_of(kafka: LocalKafka, name: str, **more: Any) -> Batch:
-    """Return the first batch of a query of its own."""
+    """Return the first batch of a new query."""
     topic = Pipe.on(kafka, name, partitions=2 * SHARDS).sink
     more = {"progress_topic": topic, "topic": topic, **more}
     return batch_on(kafka.client_config(), name, batch_id=0, **more)
@@ -75,7 +75,7 @@ def beside() -> Iterator[Callable[..., Any]]:
 def test_an_attempt_that_continues_after_the_other_has_committed_writes_nothing(
     kafka: LocalKafka, beside: Callable[..., Any]
 ) -> None:
-    """Spark gave it up while it was paused; its rows never count, and it succeeds without having written."""
+    """Spark gave the attempt up while it was paused: readers never see its rows, and the attempt succeeds."""
     shard = Shard(batch_of(kafka, "twins"), 1)
     rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
     late = beside(write_shard, shard, iter(rows))
@@ -88,7 +88,7 @@ def test_an_attempt_that_continues_after_the_other_has_committed_writes_nothing(
 
 
 def test_a_fenced_attempt_waits_until_the_other_has_committed(kafka: LocalKafka, beside: Callable[..., Any]) -> None:
-    """If it failed at once, Spark would start a third attempt, which would fence the second."""
+    """If the attempt failed at once, Spark would start a third one, which would fence the second."""
     shard = Shard(batch_of(kafka, "waiting"), 0)
     first, second = (Halting(rows_of(shard, b"a"), rows_of(shard, b"b")) for _ in range(2))
     fenced = beside(write_shard, shard, iter(first))
@@ -120,7 +120,7 @@ def test_an_attempt_fenced_by_one_that_never_commits_fails(kafka: LocalKafka, be
 
 
 def dying(batch: Batch, number: int, *, with_progress: bool) -> Producer:
-    """Return what a driver leaves that dies during a batch: an open transaction, with or without its progress."""
+    """Return the batch of a driver that died in it: its transaction is open, with or without its progress."""
     shard = Shard(batch, number)
     producer = Producer({**batch.producer, "transactional.id": shard.transactional_id})
     producer.init_transactions(BOUND)
@@ -138,7 +138,7 @@ def dying(batch: Batch, number: int, *, with_progress: bool) -> Producer:
 def test_the_transaction_of_a_dead_driver_is_aborted_before_a_sharding_is_chosen(
     kafka: LocalKafka, wide: Sharding
 ) -> None:
-    """It began the batch in another sharding: if it could still commit, rows would be duplicated or lost."""
+    """If the transaction could still commit in its other sharding, rows would be duplicated or lost."""
     batch = batch_of(kafka, f"dead-{wide.shards}-{len(wide.shard_by)}")
     left = dying(replace(batch, sharding=wide), wide.shards - 1, with_progress=True)
     progress = progress_at_start(batch, range(2 * SHARDS))
@@ -149,7 +149,7 @@ def test_the_transaction_of_a_dead_driver_is_aborted_before_a_sharding_is_chosen
 
 
 def test_shards_that_the_new_sharding_lacks_are_fenced_too(kafka: LocalKafka) -> None:
-    """A task of the dead driver has not sent its progress yet, so that only its sharding, which others noted, tells."""
+    """The dead driver's task has sent no progress, so that only the progress of other shards shows its sharding."""
     batch = batch_of(kafka, "surplus")
     wide = replace(batch, sharding=Sharding(2 * SHARDS))
     assert write_shard(Shard(wide, 0), iter([rows_of(Shard(wide, 0), b"a")])) == Committed(1, 1, skipped=False)
@@ -189,7 +189,7 @@ class Slow:
 
 @pytest.mark.parametrize("rest", [0, 1], ids=["no_more_rows", "more_rows"])
 def test_a_shard_that_outlives_its_transaction_says_which_property_to_raise(kafka: LocalKafka, rest: int) -> None:
-    """At once, and with the seconds that it took: there is no other attempt to wait for."""
+    """The task fails at once and names the seconds, because there is no other attempt to wait for."""
     batch = batch_of(kafka, f"slow-{rest}")
     batch = replace(batch, producer={**batch.producer, "transaction.timeout.ms": 1500, "linger.ms": 0})
     shard = Shard(batch, 0)

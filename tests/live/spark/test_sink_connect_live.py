@@ -71,7 +71,7 @@ def values_in(kafka: LocalKafka, topic: str) -> list[str]:
 
 
 def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
-    """The driver died between the sink's commit and Spark's own; the replay runs in another process."""
+    """The driver died between the sink's commit and Spark's own, and the replay runs in another process."""
     with LocalKafka("4.2.0") as kafka, FeatureSession(spark, kafka.bootstrap) as features:
         topic = Pipe.on(kafka, "connected", partitions=PARTITIONS).sink
         copying = Copying(spark, tmp_path, features, topic)

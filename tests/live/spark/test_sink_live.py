@@ -67,7 +67,7 @@ def compression(kafka: LocalKafka, topic: str) -> bytes:
 def test_the_sink_takes_the_columns_of_sparks_own_sink(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """Text or bytes; optionally topic, partition and headers; the option topic wins over the column."""
+    """Columns are text or bytes; topic, partition and headers are optional; the option topic wins over the column."""
     here, there = Pipe.on(kafka, "columns", partitions=2), Pipe.on(kafka, "columns-else", partitions=2)
     rows = spark.createDataFrame(
         [("k", "a", here.sink, 1, [("h", bytearray(b"1")), ("h", None)]), (None, "b", there.sink, None, None)],
@@ -106,7 +106,7 @@ def test_wrong_columns_are_an_error_before_anything_is_written(
 def test_a_replay_writes_nothing_twice_and_an_empty_batch_makes_progress(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
 ) -> None:
-    """Each shard commits each batch, also without rows: otherwise the next batch would find lost progress."""
+    """Each shard commits each batch, because otherwise the next batch would find lost progress."""
     pipe = Pipe.on(kafka, "replays", partitions=3)
     rows = spark.range(100).select(f.col("id").cast("string").alias("value"))
     empty = rows.where("value = 'none'")
@@ -122,7 +122,7 @@ def test_a_replay_writes_nothing_twice_and_an_empty_batch_makes_progress(
 def test_a_replay_has_the_shards_of_the_first_run(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any]
 ) -> None:
-    """One of three shards failed; the query restarts with two shards, and uses them from the next batch on."""
+    """One of three shards failed; the query restarts with two shards, which it uses from the next batch on."""
     pipe = Pipe.on(kafka, "other-shards", partitions=3)
     values = spark.range(90).select(f.col("id").cast("string").alias("value"))
     shard = f.pmod(f.hash(f.col("value").cast("binary")), f.lit(3))
@@ -149,7 +149,7 @@ def test_a_replay_has_the_shards_of_the_first_run(
 def test_lost_progress_and_older_checkpoints_are_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """Nothing is written; the error says what to do."""
+    """The sink writes nothing, and the error says what to do."""
     pipe = Pipe.on(kafka, "progress", partitions=2)
     rows = spark.createDataFrame([("a",)], "value string")
     features.kafka_sink("progress", pipe.sink, first_batch=5)(rows, 5)
@@ -194,7 +194,7 @@ def test_a_query_that_is_not_deterministic_is_refused(
 def test_zstd_is_used_once_every_broker_knows_it(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """Unless the app has set a compression; the log on the broker's disk shows it."""
+    """The log on the broker's disk shows the compression, which the app may set itself."""
     zstd, plain = Pipe.on(kafka, "zstd"), Pipe.on(kafka, "plain")
     rows = spark.createDataFrame([("abcdefgh" * 1000,)], "value string")
     features.kafka_sink("zstd", zstd.sink)(rows, 0)
@@ -207,7 +207,7 @@ def test_zstd_is_used_once_every_broker_knows_it(
 def test_an_error_of_a_task_reaches_the_driver(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """With its own class, and nothing is written."""
+    """The error has its own class, and nothing is written."""
     pipe = Pipe.on(kafka, "mistakes", partitions=2)
     large = spark.createDataFrame([("x" * 2_000_000,)], "value string")
     with pytest.raises(WriteFailed, match=r"a record of 2,000,000 bytes .* was not accepted: MSG_SIZE_TOO_LARGE"):
@@ -233,7 +233,7 @@ def test_rows_of_a_key_keep_their_order(spark: SparkSession, kafka: LocalKafka, 
 
 @pytest.mark.parametrize("version", ["2.4.1", "3.9.2"])
 def test_the_sink_writes_to_older_brokers(spark: SparkSession, tmp_path: Path, version: str) -> None:
-    """Also brokers without stable offsets: there the progress is read until two reads agree."""
+    """Brokers without stable offsets are among them: there the sink reads the progress until two reads agree."""
     told: list[Any] = []
     with LocalKafka(version) as kafka, FeatureSession(spark, kafka.bootstrap, metrics=told.append) as features:
         pipe = Pipe.on(kafka, "older", partitions=2)

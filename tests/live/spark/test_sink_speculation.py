@@ -63,7 +63,7 @@ def hosts() -> Iterator[Hosts]:
 
 
 def until(job: Driving, done: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, while the driver must not end."""
+    """Wait for a condition, while the driver must keep running."""
     end = time.monotonic() + 5 * BOUND
     while not done():
         assert job.alive, "the driver has ended by itself"
@@ -104,7 +104,7 @@ def test_a_task_and_its_copy_write_each_row_once(kafka: LocalKafka, hosts: Hosts
 
 
 def test_sparks_own_sink_doubles_the_rows_of_a_task_with_a_copy(kafka: LocalKafka, hosts: Hosts) -> None:
-    """So that the test above can fail: the paused task has sent half of its rows."""
+    """The test above can fail: the paused task has sent half of its rows."""
     pipe = Pipe.on(kafka, "speculative-built-in", partitions=4)
     with (
         Ledger(pipe) as ledger,

@@ -30,7 +30,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 def test_a_table_and_its_plan_are_as_without_connect(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """Levels arrive, and secrets are not shown."""
+    """The table has the levels, and the plan has no secrets."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         options = {"kafka.bootstrap.servers": cluster.bootstrap, "kafka.sasl.password": "hush"}
         table = spark.read.format("kafka_features").options(**options).load()
@@ -42,7 +42,7 @@ def test_a_table_and_its_plan_are_as_without_connect(spark: SparkSession, capsys
 
 
 def test_a_stream_stays_latched(spark: SparkSession, tmp_path: Path) -> None:
-    """Over restarts too: its latch is in Spark's offset log."""
+    """The latch is in Spark's offset log, and so holds over restarts."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         for level in (2, 1, 1):
             cluster.finalize({TV: level})

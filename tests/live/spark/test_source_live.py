@@ -114,7 +114,7 @@ def levels(rows: list[Row]) -> list[tuple[int | None, int | None]]:
 
 
 def test_a_table_shows_what_every_real_broker_can_do(spark: SparkSession, kafka: LocalKafka) -> None:
-    """Served ranges and finalized levels, one row for the cluster and one for each broker."""
+    """The table has served ranges and finalized levels, one row for the cluster and one for each broker."""
     found = features(spark, kafka.bootstrap, feature=f"Produce,{TV}").collect()
     assert {row.cluster_id for row in found} == {kafka.cluster_id}
     assert {(row.scope, row.broker) for row in found} == {
@@ -130,7 +130,7 @@ def test_a_table_shows_what_every_real_broker_can_do(spark: SparkSession, kafka:
 
 
 def test_every_statement_of_the_page_runs(spark: SparkSession, kafka: LocalKafka) -> None:
-    """In the order of the page."""
+    """The statements run in the order of the page."""
     statements = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(statements) >= 4
     for statement in statements:
@@ -141,7 +141,7 @@ def test_every_statement_of_the_page_runs(spark: SparkSession, kafka: LocalKafka
 def test_apps_that_may_switch_are_a_join_with_a_topic(
     spark: SparkSession, kafka: LocalKafka, example: Callable[[str], Any]
 ) -> None:
-    """The example: enough, too low, and a feature that no broker knows."""
+    """The levels are enough, too low, and those of a feature that no broker knows."""
     needs = [("a", TV, 2), ("b", TV, 3), ("c", "brand.new.version", 1)]
     records = [(app, json.dumps({"feature": feature, "level": level})) for app, feature, level in needs]
     writing = spark.createDataFrame(records, "key STRING, value STRING").write.format("kafka")
@@ -199,7 +199,7 @@ def test_brokers_are_asked_once_when_a_query_is_planned(spark: SparkSession) -> 
 def test_a_wrong_option_is_one_clear_line_when_the_table_is_loaded(
     spark: SparkSession, options: dict[str, str], says: str
 ) -> None:
-    """Before any query runs, for streams too."""
+    """The error is raised before any query runs, for streams too."""
     for read in (spark.read, spark.readStream):
         with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
             read.format("kafka_features").options(**options).load()
@@ -207,7 +207,7 @@ def test_a_wrong_option_is_one_clear_line_when_the_table_is_loaded(
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_that_names_each_broker(spark: SparkSession) -> None:
-    """Once, while the query is planned: no task is retried for it."""
+    """The query fails once, while it is planned: no task is retried."""
     with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
         features(spark, "127.0.0.1:1,127.0.0.1:2", timeout="3").collect()
     says = "DiscoveryError: no broker answered: 127.0.0.1:1, 127.0.0.1:2: failed while connecting"
@@ -215,7 +215,7 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_names_each_broker(spark
 
 
 def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_path: Path) -> None:
-    """With a right and with a wrong password. The user has no rights but to log in."""
+    """The password is right, then wrong. The user has no rights but to log in."""
     authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
@@ -251,7 +251,7 @@ def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_pat
 def test_a_real_downgrade_is_seen_and_levels_stay(
     spark: SparkSession, kafka: LocalKafka, tmp_path: Path, example: Callable[[str], Any]
 ) -> None:
-    """While the stream runs, and after a restart; the audit trail of the example starts with the first state."""
+    """The stream runs, and then restarts; the audit trail of the example starts with the first state."""
     query = Query(spark, kafka.bootstrap, tmp_path)
     running = query.start(interval="0.5")
     try:
@@ -291,7 +291,7 @@ def test_a_restart_gives_no_row_and_keeps_the_latch(spark: SparkSession, tmp_pat
 
 
 def test_a_replay_after_a_crash_gives_exactly_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """Though the cluster has changed meanwhile; the change is the next batch."""
+    """The cluster has changed meanwhile, and the change is the next batch."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         query = Query(spark, cluster.bootstrap, tmp_path)
         query.run()
@@ -311,7 +311,7 @@ def test_a_replay_after_a_crash_gives_exactly_the_same_rows(spark: SparkSession,
 
 
 def test_a_stream_outlives_an_outage(spark: SparkSession, tmp_path: Path) -> None:
-    """No row and no failure while no broker answers; changes follow when one does."""
+    """The stream gives no row and does not fail while no broker answers; then it shows the changes."""
     with FakeCluster(finalized={TV: 2}) as cluster:
         query = Query(spark, cluster.bootstrap, tmp_path)
         running = query.start(interval="0.1", timeout="1")
@@ -331,7 +331,7 @@ def test_a_stream_outlives_an_outage(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_a_stopped_broker_is_a_row_with_its_error(spark: SparkSession, kafka: LocalKafka) -> None:
-    """The cluster still lists it, as fenced; the rows of the others are there."""
+    """The cluster lists the broker as fenced, and the other brokers have their rows."""
     kafka.kill(3)
     try:
         found = features(spark, kafka.bootstrap, feature="Fetch").collect()

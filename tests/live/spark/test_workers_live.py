@@ -168,7 +168,7 @@ def test_a_flag_that_a_worker_caches_is_stale_while_the_worker_is_reused(
 def test_a_live_object_in_a_closure_fails_with_what_to_send(
     spark: SparkSession, features: FeatureSession, what: str, instead: str
 ) -> None:
-    """At once, on the driver: no task has run."""
+    """The error is raised on the driver at once: no task has run."""
     gate = features.gate("tv2", TV2, policy="live")
     live = {"session": features, "gate": gate, "discoverer": features._watch.features}[what]
     with pytest.raises(Exception, match=instead):
@@ -176,7 +176,7 @@ def test_a_live_object_in_a_closure_fails_with_what_to_send(
 
 
 def test_a_session_is_refused_in_a_task(spark: SparkSession, kafka: FakeCluster) -> None:
-    """Tasks that ask brokers themselves disagree; the error says where to make it."""
+    """Tasks that ask brokers themselves disagree; the error says where to make the session."""
     bootstrap = kafka.bootstrap
 
     def path(_number: int) -> str:
@@ -238,7 +238,7 @@ def test_all_tasks_agree_though_the_level_is_lowered_meanwhile(
 def test_a_broadcast_is_the_same_in_all_tasks(
     spark: SparkSession, kafka: FakeCluster, features: FeatureSession
 ) -> None:
-    """A later change is in a later broadcast."""
+    """A later change of the cluster is in a later broadcast."""
 
     def opened(sent: object) -> set[str]:
         return {*run(spark, "udf", lambda _number: str(sent.value["tv2"].open))}  # type: ignore[attr-defined]
@@ -279,7 +279,7 @@ def test_a_task_whose_worker_died_decides_the_same_again(
 
 
 def test_a_session_ends_with_its_spark(spark: SparkSession, kafka: FakeCluster) -> None:
-    """Within a poll. This is the module's last test: it stops the session that all of them share."""
+    """The session closes within a poll. This test is the module's last, because it stops the shared Spark session."""
     features = FeatureSession(spark, kafka.bootstrap, interval=0.2)
     (thread,) = (each for each in threading.enumerate() if each.name == "featuregate-poll")
     spark.stop()

@@ -97,7 +97,7 @@ def kinds(loaded: LoadResult) -> list[tuple[int, str]]:
 
 
 def test_before_kip_915_an_unknown_record_type_ends_a_group_coordinators_load() -> None:
-    """It then serves the partition as if it were empty, although it had read a record."""
+    """The coordinator then serves the partition as if it were empty, although it had read a record."""
     by = newest()
     log = [by.write(GROUP, GENERATION), by.write(PATTERN, TOPICS), by.write(OTHER_COMMIT, OFFSET)]
     loaded = SimulatedCoordinator("3.4.0").load(log)
@@ -115,7 +115,7 @@ def test_before_kip_915_a_newer_version_of_a_known_record_ends_the_load() -> Non
 
 
 def test_before_kip_915_a_transaction_coordinator_keeps_what_it_had_read() -> None:
-    """It does not know the records after the one at which it stopped."""
+    """The coordinator does not know the records after the one at which it stopped."""
     old, new = SimulatedCoordinator("3.4.0", TRANSACTION_STATE.topic), newest(TRANSACTION_STATE)
     said = transaction()
     log = [old.write(OTHER_PRODUCER, said), new.write(PRODUCER, said), old.write(OTHER_PRODUCER)]
@@ -136,7 +136,7 @@ def test_even_a_tombstone_of_an_unknown_type_ends_the_load_before_kip_915_until_
 
 @pytest.mark.parametrize("release", ["3.4.1", "3.5.0", "3.9.2"])
 def test_unknown_record_types_are_skipped_and_the_rest_of_the_partition_is_loaded(release: str) -> None:
-    """Since 3.5, and in the backport."""
+    """Coordinators skip them from 3.5 on, and in the backport."""
     by = newest()
     loaded = SimulatedCoordinator(release).load([by.write(PATTERN, TOPICS), by.write(GROUP, GENERATION)])
     assert (loaded.state, kinds(loaded), loaded.stopped) == ({GROUP: GENERATION}, [(0, "skips")], None)
@@ -181,7 +181,7 @@ def test_a_compatible_change_is_a_tagged_field_that_the_older_coordinator_ignore
 
 
 def test_an_ignored_field_is_lost_for_good_once_the_older_coordinator_writes_its_record_again() -> None:
-    """Until then the field is in the log, and the next upgrade finds it."""
+    """Until then the field is in the log, and a newer coordinator finds it."""
     by, older = newest(), SimulatedCoordinator("4.0.1")
     log = [by.write(COMMIT, OFFSET_WITH_ID)]
     assert by.load(log).state == {COMMIT: OFFSET_WITH_ID}
@@ -254,7 +254,7 @@ def test_versions_by_release(release: str, offset: int, group: int) -> None:
 
 
 def test_an_expiry_is_written_in_the_only_version_that_can_say_it() -> None:
-    """Commits of old clients have an expiry time."""
+    """Only commits of old clients have an expiry time."""
     said = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, expire_timestamp=99)
     record = newest().write(COMMIT, said)
     assert version(record) == 1
@@ -281,7 +281,7 @@ def test_a_level_decides_what_is_written_and_not_what_is_read() -> None:
     ],
 )
 def test_new_kinds_of_groups_are_written_while_their_feature_is_on(feature: str, types: set[int]) -> None:
-    """KIP-848, KIP-932 and KIP-1071."""
+    """The features are those of KIP-848, KIP-932 and KIP-1071."""
     assert set(SimulatedCoordinator("4.2.0", levels={feature: 1}).writes) == types | {1, 2}
     assert set(SimulatedCoordinator("4.2.0", SHARE_GROUP_STATE.topic, {feature: 1}).writes) == (
         {0, 1} if feature == "share.version" else set()
@@ -289,7 +289,7 @@ def test_new_kinds_of_groups_are_written_while_their_feature_is_on(feature: str,
 
 
 def test_the_metadata_of_topics_is_written_up_to_4_0_and_deleted_after_it() -> None:
-    """From 4.1 a hash replaces it."""
+    """From 4.1 on a hash replaces the metadata."""
     key = ConsumerGroupPartitionMetadataKey(group_id="g")
     value = ConsumerGroupPartitionMetadataValue(topics=())
     older, newer = (SimulatedCoordinator(release, levels=ALL_ON) for release in ("4.0.1", "4.1.0"))
@@ -309,7 +309,7 @@ def test_a_layout_of_an_early_access_is_not_written() -> None:
 
 
 def test_nor_is_it_read() -> None:
-    """4.0 reads a share group of 4.1 in another layout, even if the bytes fit."""
+    """A coordinator of 4.0 reads a share group of 4.1 in another layout, even if the bytes fit."""
     key, value = ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2)
     log = [SimulatedCoordinator("4.1.0", levels=ALL_ON).write(key, value)]
     loaded = SimulatedCoordinator("4.0.1", levels=ALL_ON).load(log)
@@ -324,7 +324,7 @@ def test_a_release_without_such_a_coordinator_is_refused(release: str, log: Coor
 
 
 def test_a_coordinator_is_a_value_that_prints_as_code() -> None:
-    """A coordinator is a value."""
+    """Evaluating the repr gives an equal coordinator."""
     by = SimulatedCoordinator("3.9.2", levels={"group.version": 1}, consumer_protocol=True)
     assert repr(by) == "SimulatedCoordinator('3.9.2', levels={'group.version': 1}, consumer_protocol=True)"
     assert eval(repr(by)) == by
@@ -335,7 +335,7 @@ def test_a_coordinator_is_a_value_that_prints_as_code() -> None:
 
 
 def test_records_that_are_not_understood_are_given_one_by_one_as_they_are_read() -> None:
-    """They come from a topic of any length, even after a record that stops the coordinator."""
+    """A topic may have any length, and records may follow one that stops the coordinator."""
     by = newest()
     epoch = ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=4, metadata_hash=77)
     target = ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
@@ -377,7 +377,7 @@ def test_bytes_that_are_no_record_are_found_by_their_place() -> None:
 
 
 def test_compaction_keeps_the_last_of_each_key_in_the_order_of_the_log() -> None:
-    """Tombstones and deleted records are removed."""
+    """Compaction removes tombstones and deleted records."""
     log = [(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"a", b"2"), (b"b", None)]
     assert compact(log) == ((b"c", b"1"), (b"a", b"2"))
     assert compact(compact(log)) == compact(log)
@@ -424,7 +424,7 @@ def last_of_each(log: CoordinatorTopic, records: Sequence[LogRecord]) -> dict[Ke
 
 @given(by=every, data=st.data())
 def test_a_coordinator_loses_exactly_what_it_says(by: SimulatedCoordinator, data: st.DataObject) -> None:
-    """State and losses together are the log."""
+    """The loaded state and the losses together are the log."""
     log, encoded = drawn_log(data, by)
     loaded = by.load(encoded)
     assert list(loaded.losses) == [
@@ -448,7 +448,7 @@ def test_a_coordinator_loses_exactly_what_it_says(by: SimulatedCoordinator, data
 def test_compaction_changes_nothing_for_a_coordinator_that_reads_to_the_end(
     by: SimulatedCoordinator, data: st.DataObject
 ) -> None:
-    """The state is the last value of each key."""
+    """The coordinator keeps the last value of each key."""
     _, encoded = drawn_log(data, by)
     loaded = by.load(encoded)
     assume(loaded.stopped is None)

@@ -102,14 +102,14 @@ STARTS = [
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
 def test_the_invariants_hold_in_random_scripts(start: KRaft | ZooKeeper) -> None:
-    """The invariants hold in random scripts; an error contains the seed."""
+    """An error contains the seed of the script."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS, ids=repr)
 def test_the_invariants_hold_in_many_random_scripts(start: KRaft | ZooKeeper) -> None:
-    """More and longer random scripts."""
+    """These scripts are more and longer than those of the test above."""
     explore(start, seed=random.SystemRandom().getrandbits(32), scripts=40, length=40)
 
 
@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_scripts() -> None:
 
 
 def test_the_invariants_hold_in_an_upgrade_and_a_downgrade() -> None:
-    """The script leads through closed, open and held gates."""
+    """The script has closed, open and held gates."""
     check_invariants(Script(STARTS[0], UPGRADE))
 
 
@@ -146,7 +146,7 @@ class HastyApp(App):
 
 
 class BackwardApp(App):
-    """Believes each poll, whatever it saw before."""
+    """Accepts the view of each poll, whatever its epoch."""
 
     def poll(self, cluster, *, cut=None):
         self._store._last.clear()
@@ -154,7 +154,7 @@ class BackwardApp(App):
 
 
 class ChattyApp(App):
-    """Reports the last change again."""
+    """Reports the last change again when nothing has changed."""
 
     def poll(self, cluster, *, cut=None):
         before = len(self.events)
@@ -201,7 +201,7 @@ class ThreadedApp(App):
 
 
 class BlindApp(App):
-    """Believes that every level is 1."""
+    """Reads every level as 1."""
 
     def poll(self, cluster, *, cut=None):
         assert not cut
@@ -211,7 +211,7 @@ class BlindApp(App):
 
 
 class PassingApp(App):
-    """Lets closed gates pass."""
+    """Lets calls pass closed gates."""
 
     def poll(self, cluster, *, cut=None):
         for gate in self.sticky.values():
@@ -265,7 +265,7 @@ class ForgetsEarlyApp(PolledApp):
 
 
 class AgelessApp(PolledApp):
-    """Believes a view of any age."""
+    """Accepts a view of any age."""
 
     class Memory(PollState):
         def staleness(self, now):
@@ -274,7 +274,7 @@ class AgelessApp(PolledApp):
 
 
 class AgelessLevelsApp(PolledApp):
-    """Believes the levels of a view while any broker answers."""
+    """Accepts the levels of a view while any broker answers."""
 
     class Memory(PollState):
         def staleness(self, now):
@@ -313,7 +313,7 @@ BROKEN = [
 
 
 def survived_by(app: type[App]) -> Callable[[Script], None]:
-    """Return a check of the invariants with such an app."""
+    """Return a check of the invariants with an app of this class."""
 
     def survives(script: Script) -> None:
         check_with(InvariantChecker(script.spec.app_requirements, app), script)
@@ -325,7 +325,7 @@ def survived_by(app: type[App]) -> Callable[[Script], None]:
     ("app", "number", "events"), BROKEN, ids=[f"{app.__name__}-{number}" for app, number, _ in BROKEN]
 )
 def test_the_checker_finds_each_broken_invariant(app: type[App], number: int, events: tuple) -> None:
-    """The checker finds an app that breaks an invariant, with the number of the invariant."""
+    """The error has the number of the invariant that the app breaks."""
 
     with pytest.raises(InvariantBroken) as broken:
         survived_by(app)(Script(STARTS[0], events))
@@ -352,7 +352,7 @@ def test_invariant_9_a_secret_that_is_shown_is_found() -> None:
 
 
 def test_a_truncated_answer_is_a_failure_of_one_broker() -> None:
-    """An answer truncated at any byte is complete or a failure."""
+    """An answer that is truncated at any byte is complete or a failure."""
     cluster = STARTS[0].create()
     whole = probe(cluster, 1)
     answers = [probe(cluster, 1, cut_after=after) for after in range(0, 2000, 7)]
@@ -363,13 +363,13 @@ def test_a_truncated_answer_is_a_failure_of_one_broker() -> None:
 
 
 def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
-    """3.3 serves ApiVersions up to v3 and refuses v5 with error 35."""
+    """A broker of 3.3 serves ApiVersions up to v3, and refuses v5 with error 35."""
     assert probe(KRaft("3.3").create(), 1).asked_version == 3
     assert probe(KRaft("4.2").create(), 1).asked_version == 4
 
 
 def one_broker_is_rolled_twice(script: Script) -> None:
-    """Fail for such a script only."""
+    """Fail for a script that rolls one broker twice."""
     rolled = [event.node_id for event in script.events if isinstance(event, Roll)]
     if len(rolled) != len(set(rolled)):
         raise ValueError("a broker was rolled twice")
@@ -430,7 +430,7 @@ def test_the_printed_code_of_the_invariants_runs() -> None:
 
 
 def test_truncating_an_answer_of_an_unknown_node_is_an_error() -> None:
-    """A typing error in a script raises an error."""
+    """A script with a misspelled node would test nothing."""
     with pytest.raises(ScriptError, match="there is no node 77"):
         check_invariants(Script(STARTS[0], (TruncateAnswer(77, 1),)))
 

@@ -90,7 +90,7 @@ def test_a_metadata_version_without_empty_records_has_a_quiet_epoch() -> None:
 
 
 def test_a_lagging_broker_reports_what_it_has_read() -> None:
-    """It reports old levels at an old epoch until it catches up."""
+    """The broker reports old levels at an old epoch until it catches up."""
     lagging = after(START, Lag(2), downgrade({"metadata.version": 19}), Tick(3))
     assert lagging.node_state(2).finalized == {"metadata.version": 21}
     assert lagging.node_state(1).finalized == {"metadata.version": 19}
@@ -126,7 +126,7 @@ def test_another_controller_is_elected_and_the_others_name_it() -> None:
 
 
 def test_a_controller_without_a_quorum_reports_a_level_that_is_not_finalized() -> None:
-    """It reports its lowest level without an epoch; 4.4 reports none (KAFKA-19964)."""
+    """The controller reports its lowest level without an epoch; 4.4 reports none (KAFKA-19964)."""
     for build, told in (("4.2", {"metadata.version": 7}), ("4.4", {})):
         alone = after(KRaft(build), Kill(3000), Kill(3001), Kill(3002), Start(3002))
         assert (alone.node_state(3002, "controller").finalized, alone.node_state(3002, "controller").epoch) == (
@@ -153,7 +153,7 @@ def test_a_partition_leaves_the_minority_behind() -> None:
 
 @pytest.mark.parametrize(("event", "at_once"), [(Stop(2), True), (Kill(2), False), (Pause(2), False)])
 def test_a_broker_that_is_gone_is_fenced(event, at_once) -> None:
-    """At once after a clean stop, otherwise after its session of nine seconds, and until it is back."""
+    """The controller fences it at once after a clean stop, otherwise after nine seconds, until the broker is back."""
     gone = after(START, event)
     assert gone.listed_brokers == {1: False, 2: at_once, 3: False}
     assert after(gone, Tick(17)).listed_brokers[2] is at_once
@@ -163,7 +163,7 @@ def test_a_broker_that_is_gone_is_fenced(event, at_once) -> None:
 
 
 def test_a_broker_without_a_controller_starts_when_it_reaches_one() -> None:
-    """Until then it accepts no connections."""
+    """Until then the broker accepts no connections."""
     waiting = after(START, Stop(1), Kill(3000), Kill(3001), Start(1))
     assert (waiting.nodes[1].status, waiting.nodes[1].accepts_connections("broker")) == ("starting", False)
     assert after(waiting, Start(3000)).nodes[1].status == "running"
@@ -176,7 +176,7 @@ def test_a_broker_without_a_controller_starts_when_it_reaches_one() -> None:
 
 
 def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
-    """It accepts no connections, is fenced, and keeps its registration; with the newer build it is back."""
+    """The broker accepts no connections, is fenced and stays registered; with the newer build it starts."""
     new = after(rolled(START.create(), "4.2"), upgrade({"transaction.version": 2}))
     narrow = replace(release_build("4.2"), supported={**release_build("4.2").supported, "transaction.version": (0, 1)})
     refused = after(replace(new, spec=replace(START, builds={"narrow": narrow})), Roll(1, "narrow"))
@@ -192,7 +192,7 @@ def test_a_broker_that_does_not_support_a_level_is_not_let_in() -> None:
 
 
 def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the_level_goes_back() -> None:
-    """Its build does not know the feature; its process runs, and repeats the registration."""
+    """The process of the broker runs, and repeats the registration."""
     new = after(rolled(START.create(), "4.2"), upgrade({"group.version": 1}))
     assert new.levels == {"metadata.version": 21, "group.version": 1}
     refused = after(new, Roll(1, "3.9"))
@@ -203,7 +203,7 @@ def test_a_broker_that_does_not_know_a_finalized_feature_is_not_let_in_until_the
 
 
 def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
-    """Reading the log ends its process; it is fenced, and keeps its registration."""
+    """The broker ends when it reads the log; it is fenced, and stays registered."""
     new = after(rolled(START.create(), "4.2"), upgrade({"metadata.version": 29}))
     dead = after(new, Roll(1, "3.9"))
     assert (dead.nodes[1].status, dead.nodes[1].reason) == ("died", "No MetadataVersion with feature level 29")
@@ -213,7 +213,7 @@ def test_a_broker_that_does_not_know_the_metadata_version_dies() -> None:
 
 
 def test_a_controller_that_cannot_read_the_log_dies() -> None:
-    """When it starts, and when it reads a level after a partition."""
+    """The controller ends at its start, or when it reads a level after a partition."""
     new = after(rolled(START.create(), "4.2"), upgrade({"metadata.version": 29}))
     dead = after(new, Roll(3002, "3.9"))
     assert (dead.nodes[3002].status, dead.active) == ("died", 3000)
@@ -226,7 +226,7 @@ def test_a_controller_that_cannot_read_the_log_dies() -> None:
 
 
 def test_a_roll_back_before_the_upgrade_is_finalized_is_free() -> None:
-    """No level is finalized that the old build does not know."""
+    """The old build supports every finalized level."""
     there = rolled(START.create(), "4.2")
     back = rolled(there, "3.9")
     assert all(node.status == "running" for node in back.nodes.values())
@@ -234,7 +234,7 @@ def test_a_roll_back_before_the_upgrade_is_finalized_is_free() -> None:
 
 
 def test_apis_that_are_forwarded_are_those_of_the_controller_too() -> None:
-    """Forwarded APIs are limited by old controllers, other APIs are not; without a controller none is."""
+    """Old controllers limit forwarded APIs and no other APIs; without a controller no API is limited."""
     mixed = after(START, Roll(1, "4.2"))
     own = mixed.build(1).broker_apis
     assert own[UPDATE_FEATURES] == (0, 2)
@@ -256,7 +256,7 @@ def test_brokers_join_and_leave() -> None:
 
 
 def test_a_rebuilt_cluster_is_another_one() -> None:
-    """It has another id, and the first levels and epochs."""
+    """The cluster has another id, and the first levels and epochs."""
     there = after(START, Tick(500), downgrade({"metadata.version": 19}), Roll(1, "4.2"))
     rebuilt = after(there, Rebuild())
     assert rebuilt.cluster_id != there.cluster_id
@@ -284,7 +284,7 @@ def test_a_thousand_brokers_are_rolled() -> None:
 @pytest.mark.parametrize("node_id", [9, 2999])
 @pytest.mark.parametrize("event", [Stop, Kill, Start, Pause, Resume, Lag, CatchUp, Leave])
 def test_an_unknown_node_is_an_error(event, node_id: int) -> None:
-    """A script with such a node would test nothing."""
+    """A script with a misspelled node would test nothing."""
     with pytest.raises(ScriptError, match=f"there is no node {node_id}, only"):
         apply(START.create(), event(node_id))
 
@@ -308,7 +308,7 @@ def test_events_that_change_nothing_are_no_error() -> None:
 
 
 def test_the_same_script_gives_the_same() -> None:
-    """Steps are equal, and later events do not change earlier clusters."""
+    """The steps of two runs are equal, and later events do not change earlier clusters."""
     script = Script(START, (Roll(1, "4.2"), Poll(), upgrade({"metadata.version": 25}), Kill(3000), Tick(30)))
     first, second = run(script), run(script)
     assert first == second

@@ -33,7 +33,7 @@ def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
 
 
 def told(start: KRaft | KRaftCluster, event: UpdateFeatures) -> str | None:
-    """Return the error message of an update of one feature; None if it was made."""
+    """Return the error message of an update of one feature; None if the update was made."""
     happened = apply(after(start), event)
     response = happened.response
     if response.results:
@@ -148,7 +148,7 @@ def test_what_is_told_of_success_depends_on_the_version(version: int) -> None:
 
 
 def test_a_dry_run_changes_nothing() -> None:
-    """A dry run has the usual answer, and changes neither levels nor the log."""
+    """The answer is the usual one, and neither the levels nor the log change."""
     cluster = NEW.create()
     assert apply(cluster, downgrade({"group.version": 0}, dry_run=True)).cluster == cluster
     assert told(cluster, upgrade({"group.version": 2}, dry_run=True)) is not None
@@ -170,13 +170,13 @@ def test_of_a_feature_that_is_named_twice_the_last_update_counts() -> None:
 
 
 def test_an_empty_request_succeeds() -> None:
-    """An empty request succeeds."""
+    """The response has no error."""
     for start in (OLD, NEW):
         assert update_features(start.create(), UpdateFeaturesRequest(updates=()), 1).response.error_code == 0
 
 
 def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
-    """It only rises, and has no record, so the epoch of controllers does not change."""
+    """The level only rises, and has no record, so that the epoch of controllers does not change."""
     before = NEW.create()
     raised = apply(before, upgrade({"kraft.version": 1})).cluster
     assert (
@@ -204,7 +204,7 @@ def test_a_refusal_does_not_stop_the_quorum_from_4_1_on() -> None:
 
 
 def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
-    """Controllers do not register before 3.7-IV0, so only the quorum checks them."""
+    """Controllers do not register before 3.7-IV0, so that only the quorum checks them."""
     mixed = after(KRaft("3.8", levels={"metadata.version": 14}), *(Roll(node, "4.2") for node in (3000, 3001, 1, 2, 3)))
     assert mixed.active == 3000
     assert told(mixed, upgrade({"kraft.version": 1})) == (
@@ -214,7 +214,7 @@ def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
 
 
 def test_4_0_takes_kraft_version_for_a_feature_like_others_and_for_0() -> None:
-    """It depends on metadata.version 3.9-IV0; its record has no effect (seen: 4.0.0)."""
+    """The level depends on metadata.version 3.9-IV0, and its record has no effect (seen: 4.0.0)."""
     cluster = KRaft("4.0", brokers=2, controllers=0, levels={"metadata.version": 20}).create()
     assert told(cluster, upgrade({"kraft.version": 1})) == (
         "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "

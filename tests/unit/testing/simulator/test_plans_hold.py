@@ -225,7 +225,7 @@ def zookeeper_clusters(draw: st.DrawFn) -> ZooKeeperCluster:
 def test_kip_584_a_plan_says_what_a_controller_with_zookeeper_says(
     cluster: ZooKeeperCluster, names: list[str], data: st.DataObject
 ) -> None:
-    """With v0 and its flag, and down to the finalized minimum."""
+    """The updates have v0 and its flag, and levels down to the finalized minimum."""
     levels = seen(cluster, "broker").finalized
     updates = tuple(data.draw(updates_of(name, levels.get(name, 0))) for name in names)
     made = plan(seen(cluster, "broker"), updates)

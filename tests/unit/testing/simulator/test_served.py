@@ -58,7 +58,7 @@ def wants(levels: dict[str, int], upgrade_type: int = 1) -> UpdateFeaturesReques
 
 
 def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Levels, epoch and ranges change with each event; a lagging broker reports what it had read."""
+    """Levels, epoch and ranges change with each event; a lagging broker reports what it has read."""
     cluster = simulated_kafka(KRaft("3.9"))
     cluster.apply(Lag(2), downgrade({"metadata.version": 19}), Roll(1, "4.2"), Tick(5))
     view = fg.discover(cluster.bootstrap)
@@ -88,7 +88,7 @@ def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: 
 
 
 def test_connections_end_with_the_process(simulated_kafka: MakeSimulatedCluster) -> None:
-    """A roll of a broker and a rebuild of the cluster reset them."""
+    """A roll of a broker and a rebuild of the cluster reset its connections."""
     cluster = simulated_kafka(KRaft("4.2", brokers=1))
     with fg.Discoverer(cluster.bootstrap) as features:
         gate = features.gate("new", "group.version>=1")
@@ -225,7 +225,7 @@ def test_answers_come_in_the_order_of_the_requests(simulated_kafka: MakeSimulate
 
 
 def test_a_controller_that_an_update_kills_stops_to_listen(simulated_kafka: MakeSimulatedCluster) -> None:
-    """An update through one socket shuts the listener of another node."""
+    """An update through one socket closes the listener of another node."""
     cluster = simulated_kafka(KRaft("3.3"))
     cluster.apply(Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)), Heal())
     assert ask(cluster.broker(1).address, wants({"metadata.version": 8})).results[0].error_code == 0
@@ -239,7 +239,7 @@ def _shuts(cluster: SimulatedCluster, node_id: int) -> bool:
 
 
 def test_an_event_that_cannot_happen_changes_nothing(simulated_kafka: MakeSimulatedCluster) -> None:
-    """The events before it have happened."""
+    """The events before it stay."""
     cluster = simulated_kafka(KRaft("4.2"))
     with pytest.raises(ScriptError):
         cluster.apply(Tick(5), Stop(77), Tick(5))
@@ -301,15 +301,15 @@ def test_the_last_answer_to_an_operator_is_returned(simulated_kafka: MakeSimulat
 
 
 def test_faults_of_single_answers_work_as_on_any_fake_broker(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Fake faults work in a simulated cluster."""
+    """The next answer has the fault, and later answers have none."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.broker(3).error_once(7)
     assert [broker.failure.kind for broker in fg.discover(cluster.bootstrap).missing] == ["REQUEST_TIMED_OUT"]
     assert not fg.discover(cluster.bootstrap).missing
 
 
-def test_passwords_are_required(simulated_kafka: MakeSimulatedCluster) -> None:
-    """Passwords work as in a fake cluster."""
+def test_the_right_password_is_accepted(simulated_kafka: MakeSimulatedCluster) -> None:
+    """A simulated cluster takes passwords as a fake cluster does."""
     cluster = simulated_kafka(KRaft("4.2", brokers=1), passwords={"ann": "secret"})
     config = {
         "bootstrap.servers": cluster.bootstrap,
@@ -322,7 +322,7 @@ def test_passwords_are_required(simulated_kafka: MakeSimulatedCluster) -> None:
 
 
 def test_kafka_python_describes_and_updates_the_features(simulated_kafka: MakeSimulatedCluster) -> None:
-    """A whole upgrade by a client that shares no code with featuregate."""
+    """A client that shares no code with featuregate makes a whole upgrade."""
     cluster = simulated_kafka(KRaft("3.9"))
     cluster.apply(*(Roll(node, "4.2") for node in EVERYBODY))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)

@@ -55,7 +55,7 @@ def rolled(start: ZooKeeper | ZooKeeperCluster, build: str) -> ZooKeeperCluster:
 
 
 def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
-    """Return the error message of an update of one feature; None if it was made."""
+    """Return the error message of an update of one feature; None if the update was made."""
     response = apply(cluster, event).response
     assert response.error_code == 0
     (result,) = response.results
@@ -82,7 +82,7 @@ def test_kip_584_status_case_2_cluster_upgrade() -> None:
 
 
 def test_kip_584_status_case_3_cluster_downgrade() -> None:
-    """With an old protocol again, the node is disabled, and its levels are gone; its version still rises."""
+    """With an old protocol the node is disabled and has no levels, and its version still rises."""
     cluster = after(NEW)
     down = rolled(cluster, "old-protocol")
     assert down.features == FeaturesNode(1, enabled=False, levels={})
@@ -98,7 +98,7 @@ def test_the_status_follows_the_controller_alone() -> None:
 
 
 def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
-    """Brokers whose protocol is too old to read it report none either."""
+    """Brokers whose protocol is too old to read the node report no epoch either."""
     assert ZooKeeper("old-protocol").create().node_state(1).epoch == -1
     assert ZooKeeper("old-protocol").create().node_state(1).supported == {}
     mixed = after(NEW, Roll(3, "old-protocol"))
@@ -107,7 +107,7 @@ def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
 
 
 def test_an_operator_is_refused_where_versioning_is_disabled() -> None:
-    """The controller refuses the whole request, by its own protocol."""
+    """The controller refuses the whole request, because of its own protocol."""
     response = apply(ZooKeeper("old-protocol").create(), upgrade({GROUP: 1})).response
     assert (response.error_code, response.error_message) == (INVALID_REQUEST, "Feature versioning system is disabled.")
 
@@ -181,7 +181,7 @@ VALIDATIONS = [
 
 @pytest.mark.parametrize(("cluster", "event", "message"), VALIDATIONS)
 def test_kip_584_validations(cluster: ZooKeeperCluster, event: UpdateFeatures, message: str | None) -> None:
-    """The three allowed cases, and each refusal, in order."""
+    """The three allowed cases and each refusal come in the order of the KIP."""
     assert told(cluster, event) == message
 
 
@@ -334,7 +334,7 @@ def test_time_alone_moves_no_epoch() -> None:
 
 @pytest.mark.parametrize("event", [Kill(2), Pause(2), Partition((2,))])
 def test_a_session_outlives_its_broker_for_a_while(event) -> None:
-    """It stays listed for eighteen seconds, and again after it is back."""
+    """The broker stays listed for eighteen seconds, and is listed again after its return."""
     gone = after(NEW, event)
     assert 2 in after(gone, Tick(35)).listed_brokers
     assert 2 not in after(gone, Tick(36)).listed_brokers
@@ -361,7 +361,7 @@ def test_brokers_join_and_leave_and_clusters_are_rebuilt() -> None:
 
 
 def test_builds_and_releases_have_names() -> None:
-    """Builds of the test, those of the KIP, and releases of the catalog."""
+    """A name is that of a build of the test, of the KIP, or of a release of the catalog."""
     own = Build(
         release="2.8", broker_apis=release_build("2.8").broker_apis, controller_apis={}, supported={"txn": (1, 4)}
     )
