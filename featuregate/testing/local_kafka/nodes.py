@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
 import subprocess
 import time
@@ -10,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
-from featuregate.testing.local_kafka import zookeeper
+from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.local_kafka.certificates import issue_certificates
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.config import jaas, node_properties, properties_text
 from featuregate.testing.local_kafka.probe import cluster_id, membership, serves
-from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState
+from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState, wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
+from featuregate.testing.local_kafka.zookeeper import ZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -34,9 +36,6 @@ STOP_TIMEOUT = 30.0
 
 TOOL_TIMEOUT = 120.0
 """Seconds that a tool of Kafka may take."""
-
-ZOOKEEPER_TIMEOUT = 60.0
-"""Seconds for ZooKeeper to start, and for the session of a killed broker to expire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,9 @@ class KafkaNodes:
         self.properties: dict[str, object] = {}
         self._start_timeout = start_timeout
         self._processes = ProcessGroup("kafka")
-        self._zookeeper: ChildProcess | None = None
+        self._zookeeper: ZooKeeper | None = None
+        if config.zookeeper_port is not None:
+            self._zookeeper = ZooKeeper(config.zookeeper_port, self._processes)
         try:
             self._prepare(log_level, log_levels)
         except BaseException:
@@ -146,56 +147,51 @@ class KafkaNodes:
             log=self.log(node),
         )
 
-    def fetch_cluster_id(self) -> str | None:
-        """Ask the first broker for the cluster id; None for releases without one (before KIP-78)."""
-        first = self.config.brokers[0]
-        known = recipe_for(self.by_id[first.node_id].version).cluster_id
-        return cluster_id(HOST, first.internal_port) if known else None
-
     def close(self) -> None:
         """Kill all processes and delete the folder. A second call does nothing."""
         self._processes.close()
 
     # ------------------------------------------------------------ start
 
-    def start_zookeeper(self) -> None:
-        """Start ZooKeeper with its data, and wait until it serves."""
-        assert self.config.zookeeper_port is not None
-        port, folder = self.config.zookeeper_port, self.folder / "zookeeper"
-        folder.mkdir(exist_ok=True)
-        properties = self.folder / "zookeeper.properties"
-        properties.write_text(properties_text(zookeeper.zookeeper_properties(port, folder)))
-        command = Installation.of(zookeeper.RELEASE, self.folder).zookeeper(properties)
-        self._zookeeper = self._processes.start(command, log=self.folder / "zookeeper.log")
-        watched = {"ZooKeeper": self._zookeeper}
-        self._wait_until(lambda: zookeeper.is_ready(port), "ZooKeeper serves", watched, ZOOKEEPER_TIMEOUT)
+    def create(self, release_version: str | None, features: Mapping[str, int]) -> str | None:
+        """Start a new cluster on nodes without data. Return its id; None for releases without one."""
+        cluster_id = None
+        if self._zookeeper is not None:
+            self._zookeeper.start()
+            self._add_scram_users(self._zookeeper)
+        else:
+            cluster_id = random_cluster_id()
+            formatting = [self._format(node, cluster_id, release_version, features) for node in self.by_id.values()]
+            for formatted in formatting:
+                formatted()
+        for node in self.by_id.values():
+            self.launch(node)
+        self.wait_until_ready()
+        return cluster_id or self._fetch_cluster_id()  # with ZooKeeper, the first broker has chosen it
 
-    def kill_zookeeper(self) -> None:
-        """Kill ZooKeeper. Its data stays."""
-        if self._zookeeper:
-            self._zookeeper.kill()
+    def delete(self) -> None:
+        """Kill all processes of the cluster, and delete its data."""
+        for node in self.by_id.values():
+            if node.child:
+                node.child.kill()
+            shutil.rmtree(self.home(node), ignore_errors=True)
+        if self._zookeeper is not None:
+            self._zookeeper.delete()
 
-    def add_scram_users(self) -> None:
+    def _add_scram_users(self, zookeeper: ZooKeeper) -> None:
         """Write SCRAM users to ZooKeeper before a broker runs."""
         mechanism = self.config.sasl_mechanism
         if not mechanism or not mechanism.startswith("SCRAM"):
             return
         version = next(iter(self.by_id.values())).version
         for name, password in self.config.users.items():
-            where = (
-                "--zookeeper",
-                f"{HOST}:{self.config.zookeeper_port}",
-                "--entity-type",
-                "users",
-                "--entity-name",
-                name,
-            )
+            where = ("--zookeeper", zookeeper.address, "--entity-type", "users", "--entity-name", name)
             what = ("--alter", "--add-config", f"{mechanism}=[password={password}]")
             done = self.run_tool(version, "kafka.admin.ConfigCommand", (*where, *what))
             if done.returncode != 0:
                 raise LocalKafkaError(f"the {mechanism} user {name} was not added", done.stdout + done.stderr)
 
-    def format(
+    def _format(
         self, node: KafkaNode, cluster_id: str, release_version: str | None, features: Mapping[str, int]
     ) -> Callable[[], None]:
         """Start to format the storage of one KRaft node. The returned function waits for the end."""
@@ -226,10 +222,16 @@ class KafkaNodes:
             raise LocalKafkaError(f"node {node.config.node_id} is running already")
         installed = Installation.of(node.version, self.folder)
         properties = self._write_properties(node, installed)
-        if self.config.zookeeper_port is not None:
-            self._wait_for_session_end(node, self.config.zookeeper_port)
+        if self._zookeeper is not None:
+            self._zookeeper.wait_for_session_end(node.config.node_id)
         command = installed.broker(properties, self._jaas if self.config.sasl else None)
         node.child = self._processes.start(command, log=self.log(node))
+
+    def _fetch_cluster_id(self) -> str | None:
+        """Ask the first broker for the cluster id; None for releases without one (before KIP-78)."""
+        first = self.config.brokers[0]
+        known = recipe_for(self.by_id[first.node_id].version).cluster_id
+        return cluster_id(HOST, first.internal_port) if known else None
 
     def _write_properties(self, node: KafkaNode, installed: Installation) -> Path:
         home = self.home(node)
@@ -239,12 +241,6 @@ class KafkaNodes:
         path = home / "server.properties"
         path.write_text(properties_text(properties))
         return path
-
-    def _wait_for_session_end(self, node: KafkaNode, port: int) -> None:
-        """Wait until the session of a killed broker expires. Until then it is registered, and cannot register again."""
-        node_id = node.config.node_id
-        what = f"the session of broker {node_id} has expired"
-        self._wait_until(lambda: node_id not in zookeeper.registered_brokers(port), what, {}, ZOOKEEPER_TIMEOUT)
 
     # ------------------------------------------------------------ wait
 
@@ -258,36 +254,18 @@ class KafkaNodes:
         tls = self._client_tls() if self.config.tls else None
         for node in running:
             what = f"node {node.config.node_id} (Kafka {node.version}) serves"
-            self._wait_until(partial(_serves, node.config, tls), what, watched)
+            wait_until(partial(_serves, node.config, tls), what, watched, timeout=self._start_timeout)
         brokers = [node.config for node in running if node.config.is_broker]
         ids = frozenset(broker.node_id for broker in brokers)
         for broker in brokers:
             what = f"broker {broker.node_id} sees brokers {sorted(ids)} up and in sync"
-            self._wait_until(partial(_sees, broker, ids), what, watched)
+            wait_until(partial(_sees, broker, ids), what, watched, timeout=self._start_timeout)
 
     def _client_tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.folder / "ca.pem")
         if self.config.client_auth:
             context.load_cert_chain(self.folder / "client.crt", self.folder / "client.key")
         return context
-
-    def _wait_until(
-        self,
-        condition: Callable[[], bool],
-        what: str,
-        watched: Mapping[str, ChildProcess],
-        timeout: float | None = None,
-    ) -> None:
-        bound = timeout or self._start_timeout
-        until = time.monotonic() + bound
-        while not condition():
-            for name, child in watched.items():
-                if child.state == "exited":
-                    raise LocalKafkaError(f"{name} ended with {child.exit_code}", child.last_lines(50))
-            if time.monotonic() > until:
-                logs = "\n".join(f"--- {name}\n{child.last_lines(20)}" for name, child in watched.items())
-                raise LocalKafkaError(f"after {bound:.0f} s it is not so that {what}", logs)
-            time.sleep(0.05)
 
     # ------------------------------------------------------------ stop, and tools
 

@@ -9,16 +9,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from featuregate.errors import LocalKafkaError
 from featuregate.testing.local_kafka import watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["HOST", "ChildProcess", "ProcessGroup", "ProcessState", "ReservedPorts"]
+__all__ = ["HOST", "ChildProcess", "ProcessGroup", "ProcessState", "ReservedPorts", "wait_until"]
 
 HOST = "127.0.0.1"
 """The address of every listener: no name to resolve, and one address family."""
@@ -151,6 +153,25 @@ def _end(owner: int, children: list[ChildProcess], watchdog_process: subprocess.
     except BrokenPipeError:  # the watchdog was killed
         pass
     watchdog_process.wait()
+
+
+def wait_until(
+    condition: Callable[[], bool], what: str, watched: Mapping[str, ChildProcess], *, timeout: float
+) -> None:
+    """Block until a condition holds. ``what`` names it, and ``watched`` the processes that it depends on.
+
+    Raises `LocalKafkaError` with the end of a log if a process ends, or if the wait takes longer than ``timeout``
+    seconds.
+    """
+    until = time.monotonic() + timeout
+    while not condition():
+        for name, child in watched.items():
+            if child.state == "exited":
+                raise LocalKafkaError(f"{name} ended with {child.exit_code}", child.last_lines(50))
+        if time.monotonic() > until:
+            logs = "\n".join(f"--- {name}\n{child.last_lines(20)}" for name, child in watched.items())
+            raise LocalKafkaError(f"after {timeout:.0f} s it is not so that {what}", logs)
+        time.sleep(0.05)
 
 
 class ReservedPorts:
