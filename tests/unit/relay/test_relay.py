@@ -11,6 +11,8 @@ import pytest
 import requests
 import uvicorn
 from doc_pages import RELAY, ROOT, parsed
+from openfeature import api
+from openfeature.contrib.provider.ofrep import OFREPProvider
 from waiting import eventually
 
 import featuregate as fg
@@ -245,3 +247,20 @@ def test_a_flag_that_is_not_there_is_named() -> None:
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
         answer = post(f"{url}/{FLAGS}/a/b")
         assert (answer.status_code, answer.json()["key"], answer.json()["errorCode"]) == (404, "a/b", "FLAG_NOT_FOUND")
+
+
+def test_a_client_that_others_wrote_evaluates_gates_and_levels() -> None:
+    """OpenFeature's own OFREP provider for Python."""
+    features = StaticFeatures(release_view("4.2"))
+    with serving({"default": features}, features.gate("groups", fg.presets.kip848)) as url:
+        api.set_provider(OFREPProvider(base_url=url))
+        try:
+            client = api.get_client()
+            gate = client.get_boolean_details("groups", flag_default := False)
+            assert (gate.value, gate.variant, gate.reason) == (True, "open", "STATIC")
+            assert client.get_integer_value("level.group.version", -1) == 1
+            assert client.get_boolean_details("other", flag_default).error_code == "FLAG_NOT_FOUND"
+            assert client.get_string_details("groups", "a").error_code == "TYPE_MISMATCH"
+        finally:
+            api.shutdown()
+            api.clear_providers()
