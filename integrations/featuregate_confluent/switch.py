@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +22,21 @@ from featuregate_confluent.config.properties import last, text
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.latch.models import Model, parse_model
-from featuregate_confluent.member.assigned_partitions import AssignedPartitions, by_partition, ends_of
 from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
-from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, FailureLimits
-from featuregate_confluent.member.group_state import GroupState
+from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
+from featuregate_confluent.member.group_observer import GroupObserver
+from featuregate_confluent.member.positions import (
+    by_partition,
+    ends_of,
+    next_offsets,
+    offsets_to_commit,
+    places,
+    rewind,
+    take_back,
+)
 from featuregate_confluent.member.process_name import claim_process_name
+from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.offsets import identity
 from featuregate_confluent.producing.producers import Producers
@@ -113,7 +123,9 @@ class ProducerSwitch:
         """Logs an event, and hands it to ``metrics``."""
         self.rounds = Rounds(limits, self.emit)
         """Measures how long the app's code takes, for the processor."""
-        self._group_state = GroupState(
+        self._state = MemberState()
+        self._observer = GroupObserver(
+            self._state,
             pinned=pinned,
             gate=self._gate,
             reader=self._reader,
@@ -122,20 +134,16 @@ class ProducerSwitch:
             emit=self.emit,
             every=given["group_interval"],
         )
-        self._assigned = AssignedPartitions()
-        self._failure_limits = FailureLimits()
         self._takeover = Takeover(
-            assigned=self._assigned,
+            self._state,
             producers=self._producers,
-            group_state=self._group_state,
+            observer=self._observer,
             emit=self.emit,
             transaction_seconds=transaction_seconds,
         )
         self._conclusions = Conclusions(
-            assigned=self._assigned,
+            self._state,
             producers=self._producers,
-            group_state=self._group_state,
-            failure_limits=self._failure_limits,
             emit=self.emit,
             process=self.process.name,
             rounds=self.rounds,
@@ -156,8 +164,8 @@ class ProducerSwitch:
         self._features.wait(FIRST_VIEW_SECONDS)
         self._consumer = consumer
         self.rounds.end(self.aborted)
-        self._assigned.clear()
-        self._group_state.join()
+        self._state.clear()
+        self._state.group = replace(self._state.group, generation=-1)
         self._failure = None
         consumer.subscribe(self.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke)
         self.rounds.polled(self.aborted)
@@ -181,23 +189,23 @@ class ProducerSwitch:
         try:
             return self._consume(consumer, max_messages, timeout)
         except MustRejoin as why:
-            self._assigned.lose(str(why))
+            self._state.lose(str(why))
             raise
         finally:
             self.rounds.polled(self.aborted)
 
     def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
-        assigned = self._assigned
+        state = self._state
         self._producers.poll()
-        assigned.take_back(consumer)
-        if len(assigned) and self._group_state.needs_group_state:
+        take_back(consumer, state)
+        if state.partitions and self._observer.needs_group_state:
             generation = identity(consumer.consumer_group_metadata()).generation
-            if self._group_state.first_v2_generation not in {None, generation}:
+            if state.group.first_v2_generation not in {None, generation}:
                 # The group moved on before the first commit in v2: decide again (R5).
                 self._takeover.take(consumer, [], generation)
             self._takeover.look(consumer, generation)
-        waiting = self._group_state.commit_blocker() is not None
-        assignment = assigned.assignment
+        waiting = self._observer.commit_blocker() is not None
+        assignment = state.assignment
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -206,7 +214,7 @@ class ProducerSwitch:
         if len(messages) != len(found):
             self._raise_for_consumer_errors(error for message in found if (error := message.error()) is not None)
         if waiting or not assignment.current:
-            assigned.rewind(consumer, messages)
+            rewind(consumer, state.partitions, messages)
             return []
         return messages
 
@@ -214,34 +222,34 @@ class ProducerSwitch:
         """Yield the transactions for messages of :meth:`consume`. Run each one before the next is taken."""
         if not messages:
             return
-        consumer, group_state = self._subscribed(), self._group_state
-        if self._conclusions.under_way:
+        consumer, state = self._subscribed(), self._state
+        if state.under_way:
             raise SwitchFatal("commits of another round are under way: end the block of its Pipeline first")
-        self._assigned.begin(messages)
-        assignment = self._assigned.assignment  # of now, also for the transactions that come later
-        model, first_v2_generation = group_state.model, group_state.first_v2_generation
+        state.begin(messages)
+        assignment = state.assignment  # of now, also for the transactions that come later
+        model, first_v2_generation = state.group.model, state.group.first_v2_generation
         make = partial(Transaction, keeper=self._conclusions, consumer=consumer, model=model, assignment=assignment)
         if model.per_partition:
             for key, some in by_partition(messages).items():
                 if not assignment.current:
                     return  # the rest comes again, to the new owner (R9)
-                offsets = self._assigned.offsets(ends_of(some[-1:]), model)
+                offsets = offsets_to_commit(state.partitions, ends_of(some[-1:]), model)
                 yield make(producer=self._producers.for_partition(key), messages=some, offsets=offsets)
             return
         ends = ends_of(messages)
         if first_v2_generation is not None:  # the first commit in v2 marks all partitions of this member
-            ends = self._assigned.positions() | ends
+            ends = next_offsets(state.partitions) | ends
         yield make(
             producer=self._producers.for_process,
             messages=messages,
-            offsets=self._assigned.offsets(ends, model),
+            offsets=offsets_to_commit(state.partitions, ends, model),
             first_v2_generation=first_v2_generation,
             latch_record=self._latch_record(),
         )
 
     def _latch_record(self) -> Record | None:
         """Return what the next commit in v2 writes to the latch topic as well (R11)."""
-        if self._latch_topic is None or self._group_state.latch_in_topic is Model.V2:
+        if self._latch_topic is None or self._state.group.latch_in_topic is Model.V2:
             return None
         return self._latch_topic.record(Model.V2)
 
@@ -300,27 +308,27 @@ class ProducerSwitch:
     @property
     def model(self) -> Model:
         """The model of the next transaction."""
-        return self._group_state.model
+        return self._state.group.model
 
     @property
     def latch(self) -> Model | None:
         """The highest model that the group is known to have committed in."""
-        return self._group_state.latch
+        return self._state.group.latch
 
     @property
     def generation(self) -> int:
         """The generation of the group that this member was last seen in; -1 before the first."""
-        return self._group_state.generation
+        return self._state.group.generation
 
     @property
     def committed(self) -> int:
         """Transactions that were committed."""
-        return self._conclusions.committed
+        return self._state.committed
 
     @property
     def aborted(self) -> int:
         """Transactions that were aborted, or lost with their producer."""
-        return self._conclusions.aborted
+        return self._state.aborted
 
     def health(self) -> dict[str, Any]:
         """Return the state of this member for a periodic health check, as plain JSON-able values.
@@ -329,16 +337,16 @@ class ProducerSwitch:
         called), ``round_cut`` whether that is less than what was asked for because messages take long, and
         ``message_seconds`` the seconds that a message is expected to take.
         """
-        group_state = self._group_state
+        group = self._state.group  # one value: it does not change while it is read
         return {
-            "model": group_state.model.label,
-            "why": group_state.why,
-            "waiting": group_state.waiting,
+            "model": group.model.label,
+            "why": group.why,
+            "waiting": group.commit_blocker is not None,
             "gate": self._gate.open,
             "gate_why": self._gate.decision.summary,
-            "latch": None if group_state.latch is None else group_state.latch.label,
-            "generation": group_state.generation,
-            "partitions": len(self._assigned),
+            "latch": None if group.latch is None else group.latch.label,
+            "generation": group.generation,
+            "partitions": len(self._state.partitions),
             "producers": len(self._producers),
             "process": self.process.name,
             "process_is_stable": self.process.stable,
@@ -354,14 +362,14 @@ class ProducerSwitch:
         if self._consumer is None:
             return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
         self._conclusions.leave_behind()
-        if self._assigned.lost is not None:
+        if self._state.lost is not None:
             return  # another consumer has to be subscribed
         new = _places(partitions)
         try:
             self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
-            self._failure_limits.assigned()
+            self._state.failures = self._state.failures.assigned()
             assign = consumer.incremental_assign if self._incremental else consumer.assign
-            assign(self._assigned.places(new))
+            assign(places(self._state.partitions, new))
         except Exception as error:  # noqa: BLE001 - consume() raises it, once the callback has returned
             self._failure = error
 
@@ -373,7 +381,9 @@ class ProducerSwitch:
         try:
             raise_for_consumer_errors(errors)
         except InstanceTaken as taken:
-            if self._failure_limits.unreleased(time.monotonic()):
+            now = time.monotonic()
+            self._state.failures = self._state.failures.unreleased(now)
+            if self._state.failures.unreleased_for_too_long(now):
                 raise SwitchFatal(f"{taken}; it has had it for {UNRELEASED_SECONDS:g} s") from taken
             raise
 
@@ -382,8 +392,8 @@ class ProducerSwitch:
             raise ClosedError("this ProducerSwitch is closed")
         if self._consumer is None:
             raise SwitchFatal("there is no consumer yet: call subscribe() first")
-        if self._assigned.lost is not None:
-            raise MustRejoin(f"another consumer has to be subscribed: {self._assigned.lost}")
+        if self._state.lost is not None:
+            raise MustRejoin(f"another consumer has to be subscribed: {self._state.lost}")
         return self._consumer
 
 

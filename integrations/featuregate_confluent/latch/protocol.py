@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.marks import Mark
     from featuregate_confluent.latch.models import PinnedModel
 
-__all__ = ["Member", "ModelChoice", "Observation", "Partition", "decide", "ids_to_take", "latch", "partitions_to_read"]
+__all__ = [
+    "LATCHED",
+    "Member",
+    "ModelChoice",
+    "Observation",
+    "Partition",
+    "decide",
+    "ids_to_take",
+    "latch",
+    "partitions_to_read",
+]
 
 Partition = tuple[str, int]
 """A topic and the number of its partition."""
@@ -75,6 +85,10 @@ class ModelChoice:
 
     model: Model
     why: str
+
+
+LATCHED: Final = ModelChoice(Model.V2, "the group is latched at v2, and never goes back by itself")
+"""Of every member, once a v2 commit was made."""
 
 
 def latch(
@@ -151,7 +165,7 @@ def _stay(pinned: PinnedModel, seen: Observation) -> ModelChoice:
     latched = seen.latch is Model.V2
     what = "the group is latched at v2" if latched else "this process has committed in v2"
     if pinned in (None, Model.V2):
-        return ModelChoice(Model.V2, f"{what}, and never goes back by itself")
+        return LATCHED if latched else ModelChoice(Model.V2, f"{what}, and never goes back by itself")
     raise ModelRefused(
         pinned,
         f"{what}: set model to auto or v2. To go back, stop every member and wait until no transaction is open, then "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
 from featuregate_confluent.events import Fenced, TransactionAborted, TransactionCommitted
 from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
+from featuregate_confluent.member.positions import rewind
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack
 from featuregate_librdkafka.calls import Callers
 
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.errors import SwitchError
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.member.assigned_partitions import AssignedPartitions
-    from featuregate_confluent.member.failure_limits import FailureLimits
-    from featuregate_confluent.member.group_state import GroupState
+    from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.producing.outcome import Outcome
     from featuregate_confluent.producing.producers import Producers
     from featuregate_confluent.producing.rounds import Rounds
@@ -34,19 +33,15 @@ class Conclusions:
 
     def __init__(
         self,
+        state: MemberState,
         *,
-        assigned: AssignedPartitions,
         producers: Producers,
-        group_state: GroupState,
-        failure_limits: FailureLimits,
         emit: Callable[[SwitchEvent], None],
         process: str,
         rounds: Rounds,
     ) -> None:
-        self._assigned = assigned
+        self._state = state
         self._producers = producers
-        self._group_state = group_state
-        self._failure_limits = failure_limits
         self._emit = emit
         self._process = process
         self.rounds = rounds
@@ -55,12 +50,11 @@ class Conclusions:
         """After so long brokers abort a transaction (``transaction.timeout.ms``)."""
         self.callers = Callers()
         """Threads for calls with a bound, which run beside the app's code."""
-        self.under_way: set[Transaction] = set()
+
+    @property
+    def under_way(self) -> set[Transaction]:
         """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
-        self.committed = 0
-        """Transactions that were committed."""
-        self.aborted = 0
-        """Transactions that were aborted, or lost with their producer."""
+        return self._state.under_way
 
     def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
         """Apply the outcome of a transaction to the member, and return the error for the app; None after a commit."""
@@ -75,20 +69,23 @@ class Conclusions:
 
     def leave_behind(self) -> None:
         """Abandon the transactions under way, with their producers. The member then needs another consumer."""
-        if self.under_way:
-            self._assigned.lose(UNHEARD)  # first: a signal may come here, too
-        for transaction in tuple(self.under_way):
+        under_way = self._state.under_way
+        if under_way:
+            self._state.lose(UNHEARD)  # first: a signal may come here, too
+        for transaction in tuple(under_way):
             transaction.leave_behind()
             self._producers.abandon(transaction.producer)
-            self.under_way.discard(transaction)
+            under_way.discard(transaction)
 
     def _committed(self, transaction: Transaction, outcome: Committed) -> None:
-        self.committed += 1
-        self._failure_limits.committed()
+        state = self._state
+        state.committed += 1
+        state.failures = state.failures.committed()
         if transaction.assignment.current:  # else the partitions were revoked, or read again
-            self._assigned.advance(transaction.offsets)
-            self._assigned.end(transaction.messages)
-        self._group_state.committed(transaction.model, outcome.generation)
+            state.advance(transaction.offsets)
+            state.end(transaction.messages)
+        for event in state.update(state.group.committed(transaction.model, outcome.generation)):
+            self._emit(event)
         self._emit(
             TransactionCommitted(
                 model=transaction.model,
@@ -100,10 +97,12 @@ class Conclusions:
 
     def _rolled_back(self, transaction: Transaction, outcome: RolledBack) -> SwitchError:
         """Let the messages of the transaction come again."""
-        self.aborted += 1
+        state = self._state
+        state.aborted += 1
         self._emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
-        if self._failure_limits.aborted():
-            self._assigned.lose(outcome.why)
+        state.failures = state.failures.after_abort()
+        if state.failures.too_many_aborted:
+            state.lose(outcome.why)
             error: SwitchError = MustRejoin(
                 f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {outcome.why}"
             )
@@ -115,10 +114,10 @@ class Conclusions:
         if not transaction.assignment.current:  # the messages are taken back, or another member's
             return None
         try:
-            self._assigned.rewind(transaction.consumer, transaction.messages)
+            rewind(transaction.consumer, self._state.partitions, transaction.messages)
         except MustRejoin as failed:  # a consumer that is fenced cannot be rewound, for one
             return failed
-        self._assigned.end(transaction.messages)
+        self._state.end(transaction.messages)
         return None
 
     def _lost(self, transaction: Transaction, outcome: Lost) -> SwitchError:
@@ -126,24 +125,28 @@ class Conclusions:
 
         Of transactions that run side by side, only the first loss counts: the others fail for the same reason.
         """
-        self.aborted += 1
+        state = self._state
+        state.aborted += 1
         in_time = transaction.seconds < self.transaction_seconds
         why = outcome.why if in_time or not outcome.fenced else self._timed_out(transaction, outcome)
         in_use = transaction.in_use or any(
-            other is not transaction and other.producer is transaction.producer for other in self.under_way
+            other is not transaction and other.producer is transaction.producer for other in state.under_way
         )
         (self._producers.abandon if in_use else self._producers.discard)(transaction.producer)
         error = (SwitchFatal if outcome.fatal else MustRejoin)(why)
-        if self._assigned.lost is not None:
+        if state.lost is not None:
             return error
-        self._assigned.lose(why)
+        state.lose(why)
         self._emit(Fenced(why=why))
-        if outcome.fenced and in_time and self._failure_limits.taken(time.monotonic()):
-            return SwitchFatal(
-                f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s. "
-                f"Another process has its name {self._process!r}, or another group its app_id: {why}"
-            )
-        if self._failure_limits.lost():
+        state.failures = state.failures.after_loss()
+        if outcome.fenced and in_time:
+            state.failures = state.failures.after_taken(time.monotonic())
+            if state.failures.too_many_taken:
+                return SwitchFatal(
+                    f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s. "
+                    f"Another process has its name {self._process!r}, or another group its app_id: {why}"
+                )
+        if state.failures.too_many_lost:
             return SwitchFatal(f"{LOST_AT_MOST} transactions in a row were lost, the last one so: {why}")
         return error
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass, replace
 from typing import Final
 
-__all__ = ["ABORTED_AT_MOST", "LOST_AT_MOST", "TAKEN_AT_MOST", "TAKEN_SECONDS", "UNRELEASED_SECONDS", "FailureLimits"]
+__all__ = ["ABORTED_AT_MOST", "LOST_AT_MOST", "TAKEN_AT_MOST", "TAKEN_SECONDS", "UNRELEASED_SECONDS", "Failures"]
 
 LOST_AT_MOST: Final = 10
 """Producers that were lost in a row, with no commit in between."""
@@ -20,40 +20,58 @@ UNRELEASED_SECONDS: Final = 120.0
 45 s by default; a running process keeps it for good."""
 
 
-class FailureLimits:
-    """Counts failures, and says when a limit is reached."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """The failures of a member so far, and whether a limit is reached."""
 
-    def __init__(self) -> None:
-        self._lost = 0
-        self._aborted = 0
-        self._taken: deque[float] = deque(maxlen=TAKEN_AT_MOST)
-        self._unreleased_since: float | None = None
+    lost: int = 0
+    """Producers that were lost since the last commit."""
+    aborted: int = 0
+    """Transactions that were aborted since the last commit, or since the limit was reached."""
+    taken: tuple[float, ...] = ()
+    """When another process took a transactional id: the last times, oldest first."""
+    unreleased_since: float | None = None
+    """When another member was first found to have the instance id; None while this member is in its group."""
 
-    def committed(self) -> None:
+    def committed(self) -> Failures:
         """Reset the counts of failures in a row."""
-        self._lost = self._aborted = 0
+        return replace(self, lost=0, aborted=0)
 
-    def assigned(self) -> None:
+    def assigned(self) -> Failures:
         """Reset the time limit for joining: the member is in its group."""
-        self._unreleased_since = None
+        return replace(self, unreleased_since=None)
 
-    def aborted(self) -> bool:
-        """Count an aborted transaction; return whether the limit is reached, and reset the count then."""
-        self._aborted = (self._aborted + 1) % ABORTED_AT_MOST
-        return self._aborted == 0
+    def after_abort(self) -> Failures:
+        """Count an aborted transaction; the count begins anew after the limit."""
+        return replace(self, aborted=self.aborted % ABORTED_AT_MOST + 1)
 
-    def lost(self) -> bool:
-        """Count a lost producer; return whether the limit is reached."""
-        self._lost += 1
-        return self._lost >= LOST_AT_MOST
+    def after_loss(self) -> Failures:
+        """Count a lost producer."""
+        return replace(self, lost=self.lost + 1)
 
-    def taken(self, now: float) -> bool:
-        """Count a transactional id that another process has taken; return whether the limit is reached."""
-        self._taken.append(now)
-        return len(self._taken) == TAKEN_AT_MOST and now - self._taken[0] <= TAKEN_SECONDS
+    def after_taken(self, now: float) -> Failures:
+        """Count a transactional id that another process has taken."""
+        return replace(self, taken=(*self.taken, now)[-TAKEN_AT_MOST:])
 
-    def unreleased(self, now: float) -> bool:
-        """Note that another member has the instance id; return whether the time limit is over."""
-        if self._unreleased_since is None:
-            self._unreleased_since = now
-        return now - self._unreleased_since > UNRELEASED_SECONDS
+    def unreleased(self, now: float) -> Failures:
+        """Note that another member has the instance id."""
+        return self if self.unreleased_since is not None else replace(self, unreleased_since=now)
+
+    @property
+    def too_many_aborted(self) -> bool:
+        """Whether the last abort was one too many."""
+        return self.aborted == ABORTED_AT_MOST
+
+    @property
+    def too_many_lost(self) -> bool:
+        """Whether the last loss was one too many."""
+        return self.lost >= LOST_AT_MOST
+
+    @property
+    def too_many_taken(self) -> bool:
+        """Whether the last id that was taken was one too many within the time limit."""
+        return len(self.taken) == TAKEN_AT_MOST and self.taken[-1] - self.taken[0] <= TAKEN_SECONDS
+
+    def unreleased_for_too_long(self, now: float) -> bool:
+        """Whether another member has the instance id for longer than a killed process keeps it."""
+        return self.unreleased_since is not None and now - self.unreleased_since > UNRELEASED_SECONDS

@@ -12,6 +12,7 @@ from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, Switc
 from featuregate_confluent.events import PartitionsTakenOver
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import ids_to_take, partitions_to_read
+from featuregate_confluent.member.positions import move
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Partition
-    from featuregate_confluent.member.assigned_partitions import AssignedPartitions
-    from featuregate_confluent.member.group_state import GroupState
+    from featuregate_confluent.member.group_observer import GroupObserver
+    from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.producing.producers import Producers
 
 __all__ = ["Takeover"]
@@ -39,16 +40,16 @@ class Takeover:
 
     def __init__(
         self,
+        state: MemberState,
         *,
-        assigned: AssignedPartitions,
         producers: Producers,
-        group_state: GroupState,
+        observer: GroupObserver,
         emit: Callable[[SwitchEvent], None],
         transaction_seconds: float,
     ) -> None:
-        self._assigned = assigned
+        self._state = state
         self._producers = producers
-        self._group_state = group_state
+        self._observer = observer
         self._emit = emit
         self._wait_seconds = transaction_seconds + SLACK_SECONDS
 
@@ -62,11 +63,11 @@ class Takeover:
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
         """
-        began, before = time.monotonic(), self._group_state.model
+        began, before = time.monotonic(), self._state.group.model
         try:
-            all_marks = self._group_state.assigned(generation)
+            all_marks = self._observer.assigned(generation)
             self._take_producers(new, {key: all_marks.get(key, Mark(None)) for key in new})
-            self._read(consumer, before, new, generation)
+            self._read(consumer, before, new)
         except GroupUnreadable as unread:
             raise _unread(unread) from unread
         except LatchTopicUnreadable as unread:
@@ -81,25 +82,25 @@ class Takeover:
         MustRejoin, UnknownMark, SwitchFatal
             As :meth:`take`.
         """
-        before = self._group_state.model
-        self._group_state.look(generation)
-        if self._group_state.model.per_partition is before.per_partition:
+        before = self._state.group.model
+        self._observer.look(generation)
+        if self._state.group.model.per_partition is before.per_partition:
             return
         self._have_producers()
         try:
-            self._read(consumer, before, (), generation)
+            self._read(consumer, before, ())
         except GroupUnreadable as unread:
             raise _unread(unread) from unread
 
     def give_back(self, partitions: Sequence[Partition]) -> None:
         """Release partitions early, so that their next owner need not wait for the producers."""
-        self._assigned.drop(partitions)
+        self._state.drop(partitions)
         self._producers.close_for(partitions)
 
     def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
         """Open the producers that fence the previous owners of these partitions (R6, R8)."""
-        ids = ids_to_take(self._group_state.model, marks)
-        if self._group_state.model.per_partition:
+        ids = ids_to_take(self._state.group.model, marks)
+        if self._state.group.model.per_partition:
             self._producers.open(ids)
             self._have_producers()
         else:
@@ -109,13 +110,13 @@ class Takeover:
 
     def _have_producers(self) -> None:
         """Open the producers of the model for the partitions that are owned already."""
-        if self._group_state.model.per_partition:
+        if self._state.group.model.per_partition:
             # Kept partitions have producers, unless a v2 without any commit had closed them.
-            self._producers.open([key for key in self._assigned if key not in self._producers])
+            self._producers.open([key for key in self._state.partitions if key not in self._producers])
         else:
             self._producers.open_for_process()
 
-    def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition], generation: int) -> None:
+    def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition]) -> None:
         """Read the offsets after the producers are open (R8), and move up if the marks say that the group is in v2.
 
         Where the producers change, that is all partitions (R12). Another may have had the id of one meanwhile, and
@@ -123,12 +124,12 @@ class Takeover:
         the process nothing tells it but the offset.
         """
         while True:
-            model = self._group_state.model
-            wanted = partitions_to_read(before, model, {*self._assigned, *new}, new)
+            model = self._state.group.model
+            wanted = partitions_to_read(before, model, {*self._state.partitions, *new}, new)
             found = stable_read(consumer, wanted, self._wait_seconds)
-            self._assigned.take(consumer, found)
-            self._group_state.read({key: mark for key, (_, mark) in found.items()}, generation)
-            if self._group_state.model.per_partition is model.per_partition:
+            move(consumer, self._state.take(found))
+            self._observer.read({key: mark for key, (_, mark) in found.items()})
+            if self._state.group.model.per_partition is model.per_partition:
                 return
             self._producers.open_for_process()
             before, new = model, ()  # at most once: a model never goes down here

@@ -52,8 +52,11 @@ class Keeper(Protocol):
     """Measures how long the app's code takes."""
     callers: Callers
     """Threads for calls with a bound, which run beside the app's code."""
-    under_way: set[Transaction]
-    """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
+
+    @property
+    def under_way(self) -> set[Transaction]:
+        """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
+        ...
 
     def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
         """Apply an outcome to the member, and return the error for the app; None after a commit."""

@@ -529,13 +529,13 @@ def test_a_mirror_that_cannot_be_read_now_is_read_at_the_next_joining(kafka: Loc
     made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
     made[topic].result(BOUND)
     with Ledger(pipe) as ledger, GatedApp("unread", pipe, consumer=PATIENT, latch_topic=topic) as app:
-        group_state = app.switch._group_state
-        there, away = group_state._latch_topic, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
-        group_state._latch_topic = LatchTopic(topic, away, group=pipe.group, gate="kip447")
+        observer = app.switch._observer
+        there, away = observer._latch_topic, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
+        observer._latch_topic = LatchTopic(topic, away, group=pipe.group, gate="kip447")
         ledger.feed_now(10)
         with pytest.raises(MustRejoin, match="Try again"):
             eventually(lambda: app.switch.consume(100, 0.2), "it has tried")
-        group_state._latch_topic = there
+        observer._latch_topic = there
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 10)
         balance = ledger.settled()

@@ -11,57 +11,60 @@ from featuregate_confluent.member.failure_limits import (
     TAKEN_AT_MOST,
     TAKEN_SECONDS,
     UNRELEASED_SECONDS,
-    FailureLimits,
+    Failures,
 )
 
 
-def test_producers_lost_in_a_row_end_it() -> None:
-    """The last one of them, and not where a commit came in between."""
-    patience = FailureLimits()
-    assert [patience.lost() for _ in range(LOST_AT_MOST)] == [False] * (LOST_AT_MOST - 1) + [True]
-    patience = FailureLimits()
+def test_too_many_losses_in_a_row_reach_the_limit() -> None:
+    """A commit resets the count."""
+    failures, answers = Failures(), []
+    for _ in range(LOST_AT_MOST):
+        failures = failures.after_loss()
+        answers.append(failures.too_many_lost)
+    assert answers == [False] * (LOST_AT_MOST - 1) + [True]
     for _ in range(3 * LOST_AT_MOST):
-        assert not patience.lost()
-        patience.committed()
+        failures = failures.committed().after_loss()
+        assert not failures.too_many_lost
 
 
-def test_aborts_in_a_row_are_counted_anew_after_it() -> None:
-    """The member joins again then, and may abort as often once more."""
-    patience = FailureLimits()
-    once = [False] * (ABORTED_AT_MOST - 1) + [True]
-    assert [patience.aborted() for _ in range(2 * ABORTED_AT_MOST)] == once + once
+def test_the_count_of_aborts_begins_anew_after_the_limit() -> None:
+    """The member joins again at the limit, and may abort as often once more. A commit resets the count, too."""
+    failures, answers = Failures(), []
+    for _ in range(2 * ABORTED_AT_MOST):
+        failures = failures.after_abort()
+        answers.append(failures.too_many_aborted)
+    assert answers == ([False] * (ABORTED_AT_MOST - 1) + [True]) * 2
     for _ in range(3 * ABORTED_AT_MOST):
-        patience.committed()
-        assert not patience.aborted()
+        failures = failures.committed().after_abort()
+        assert not failures.too_many_aborted
 
 
 def test_commits_do_not_excuse_ids_that_were_taken() -> None:
-    """Two processes of one name each commit when it is their turn, and fence each other for ever."""
-    patience = FailureLimits()
-    answers = []
+    """Two processes with one name each commit when it is their turn, and fence each other for ever."""
+    failures, answers = Failures(), []
     for number in range(TAKEN_AT_MOST):
-        patience.committed()
-        patience.assigned()
-        answers.append(patience.taken(number * 5.0))
+        failures = failures.committed().assigned().after_taken(number * 5.0)
+        answers.append(failures.too_many_taken)
     assert answers == [False] * (TAKEN_AT_MOST - 1) + [True]
 
 
 @given(st.lists(st.floats(0.1, 1000.0), max_size=40))
 def test_ids_that_were_taken_long_ago_do_not_count(gaps: list[float]) -> None:
-    """It is enough where so many fell into the window that ends now, and only then."""
-    patience, now, times = FailureLimits(), 0.0, []
+    """The limit is reached exactly where enough of them fall into the window that ends now."""
+    failures, now, times = Failures(), 0.0, []
     for gap in gaps:
         now += gap
         times.append(now)
         recent = [then for then in times if now - then <= TAKEN_SECONDS]
-        assert patience.taken(now) == (len(recent) >= TAKEN_AT_MOST)
+        failures = failures.after_taken(now)
+        assert failures.too_many_taken == (len(recent) >= TAKEN_AT_MOST)
 
 
-def test_an_instance_id_may_be_anothers_for_a_while() -> None:
-    """From the first refusal on; being assigned anything begins anew."""
-    patience = FailureLimits()
-    assert not patience.unreleased(1000.0)
-    assert not patience.unreleased(1000.0 + UNRELEASED_SECONDS)
-    assert patience.unreleased(1000.1 + UNRELEASED_SECONDS)
-    patience.assigned()
-    assert not patience.unreleased(2000.0)
+def test_another_member_may_have_the_instance_id_for_a_while() -> None:
+    """The time counts from the first refusal; an assignment resets it."""
+    failures = Failures().unreleased(1000.0)
+    assert not failures.unreleased_for_too_long(1000.0)
+    failures = failures.unreleased(1000.0 + UNRELEASED_SECONDS)
+    assert not failures.unreleased_for_too_long(1000.0 + UNRELEASED_SECONDS)
+    assert failures.unreleased_for_too_long(1000.1 + UNRELEASED_SECONDS)
+    assert not failures.assigned().unreleased(2000.0).unreleased_for_too_long(2000.0)

@@ -13,8 +13,9 @@ from featuregate_confluent import Model, MustRejoin, SwitchFatal
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.member.assigned_partitions import AssignedPartitions
-from featuregate_confluent.member.group_state import GroupState
+from featuregate_confluent.member.group_observer import GroupObserver
+from featuregate_confluent.member.positions import next_offsets
+from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ class Member:
     def __init__(self, group: Group, release: str = "2.4", latch_topic: Any = None) -> None:
         self.events: list[Any] = []
         features = StaticFeatures(release_view(release))
-        self.state = GroupState(
+        self.state = MemberState()
+        observer = GroupObserver(
+            self.state,
             pinned=None,
             gate=features.gate("kip447", presets.kip447),
             reader=group,  # type: ignore[arg-type]
@@ -100,11 +103,10 @@ class Member:
             emit=self.events.append,
             every=1.0,
         )
-        self.assigned = AssignedPartitions()
         self.takeover = Takeover(
-            assigned=self.assigned,
+            self.state,
             producers=group,  # type: ignore[arg-type]
-            group_state=self.state,
+            observer=observer,
             emit=self.events.append,
             transaction_seconds=1.0,
         )
@@ -116,8 +118,8 @@ def test_ids_are_taken_before_offsets_are_read() -> None:
     member = Member(group)
     member.takeover.take(group, [A, B], 3)  # type: ignore[arg-type]
     assert group.calls == ["open [0, 1]", "read [0, 1]"]
-    assert (member.state.model, member.state.generation) == (Model.LEGACY, 3)
-    assert member.assigned.positions() == {A: 5, B: 5}
+    assert (member.state.group.model, member.state.group.generation) == (Model.LEGACY, 3)
+    assert next_offsets(member.state.partitions) == {A: 5, B: 5}
 
 
 def test_in_v2_only_ids_that_no_commit_in_v2_has_marked_are_fenced() -> None:
@@ -126,7 +128,7 @@ def test_in_v2_only_ids_that_no_commit_in_v2_has_marked_are_fenced() -> None:
     member = Member(group, "4.2")
     member.takeover.take(group, [A, B], 3)  # type: ignore[arg-type]
     assert group.calls == ["fence [0]", "open for process", "read [0, 1]"]
-    assert member.state.model is Model.V2
+    assert member.state.group.model is Model.V2
 
 
 def test_a_mark_that_only_a_stable_read_shows_moves_the_member_up_and_all_is_read_again() -> None:
@@ -135,7 +137,7 @@ def test_a_mark_that_only_a_stable_read_shows_moves_the_member_up_and_all_is_rea
     member = Member(group)
     member.takeover.take(group, [A, B], 3)  # type: ignore[arg-type]
     assert group.calls == ["open [0, 1]", "read [0, 1]", "open for process", "read [0, 1]"]
-    assert member.state.model is Model.V2
+    assert member.state.group.model is Model.V2
 
 
 def test_partitions_that_stay_are_not_read_again() -> None:
@@ -146,7 +148,7 @@ def test_partitions_that_stay_are_not_read_again() -> None:
     member.takeover.take(group, [B], 4)  # type: ignore[arg-type]
     assert group.calls == ["open [0]", "read [0]", "open [1]", "read [1]"]
     member.takeover.give_back([A])
-    assert (group.calls[-1], list(member.assigned)) == ("close [0]", [B])
+    assert (group.calls[-1], list(member.state.partitions)) == ("close [0]", [B])
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_a_group_that_cannot_be_read_is_a_reason_to_join_again_or_to_stop(
     member = Member(group)
     with pytest.raises(kind, match="the group"):
         member.takeover.take(group, [A], 3)  # type: ignore[arg-type]
-    assert (group.calls, len(member.assigned)) == ([], 0)
+    assert (group.calls, len(member.state.partitions)) == ([], 0)
 
 
 def test_a_latch_topic_that_cannot_be_read_now_is_a_reason_to_join_again() -> None:
@@ -182,11 +184,11 @@ def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> 
     group = Group({A: LEGACY, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A], 3)  # type: ignore[arg-type]
-    member.assigned.advance([TopicPartition(*A, 3, LEGACY)])
+    member.state.advance([TopicPartition(*A, 3, LEGACY)])
     group.stable = {A: V2, B: V2}
     member.takeover.take(group, [B], 4)  # type: ignore[arg-type]
     assert group.calls[-3:] == ["open for process", "read [0, 1]", "seek 0"]
-    assert member.assigned.positions() == {A: 5, B: 5}
+    assert next_offsets(member.state.partitions) == {A: 5, B: 5}
 
 
 def test_a_consumer_that_cannot_be_moved_is_replaced() -> None:
@@ -194,7 +196,7 @@ def test_a_consumer_that_cannot_be_moved_is_replaced() -> None:
     group = Group({A: LEGACY, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A], 3)  # type: ignore[arg-type]
-    member.assigned.advance([TopicPartition(*A, 3, LEGACY)])
+    member.state.advance([TopicPartition(*A, 3, LEGACY)])
     group.stable = {A: V2, B: V2}
 
     def refuse(_place: TopicPartition) -> None:

@@ -15,9 +15,10 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, SwitchFatal
 from featuregate_confluent.events import Fenced
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.member.assigned_partitions import AssignedPartitions
 from featuregate_confluent.member.conclusions import Conclusions
-from featuregate_confluent.member.failure_limits import LOST_AT_MOST, FailureLimits
+from featuregate_confluent.member.failure_limits import LOST_AT_MOST
+from featuregate_confluent.member.positions import next_offsets, offsets_to_commit
+from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
 
@@ -88,16 +89,6 @@ class Held:
         self.left_behind.append(client)
 
 
-class Bridge:
-    """Where the member stands: at bridge, and it stays there."""
-
-    model = latch = Model.BRIDGE
-    latch_in_topic = None
-
-    def committed(self, _model: Model, _generation: int) -> None:
-        """Nothing new."""
-
-
 class Desk:
     """A member that owns partitions, each from offset 0 on."""
 
@@ -105,13 +96,11 @@ class Desk:
         self.reader = Reader()
         self.held = Held()
         self.events: list[object] = []
-        self.assigned = AssignedPartitions()
+        self.state = MemberState()
         self.own(partitions, 0)
         self.conclusions = Conclusions(
-            assigned=self.assigned,
+            self.state,
             producers=self.held,
-            group_state=Bridge(),
-            failure_limits=FailureLimits(),
             emit=self.events.append,
             process="one",
             rounds=Rounds(Limits(transaction=10.0, poll=300.0), self.events.append),
@@ -119,12 +108,12 @@ class Desk:
 
     def own(self, partitions: int, position: int) -> None:
         """Take over."""
-        self.assigned.take(self.reader, {(TOPIC, number): (position, Mark(None)) for number in range(partitions)})
+        self.state.take({(TOPIC, number): (position, Mark(None)) for number in range(partitions)})
 
     def transaction(self, client: Client, partition: int = 0, count: int = 10) -> Transaction:
         """Begin a round of one partition."""
         messages = [Message(topic=TOPIC, partition=partition, offset=offset, value=b"") for offset in range(count)]
-        self.assigned.begin(messages)
+        self.state.begin(messages)
         return self.another(client, partition, messages)
 
     def another(self, client: Client, partition: int, messages: list[Message]) -> Transaction:
@@ -135,8 +124,8 @@ class Desk:
             producer=client,
             model=Model.BRIDGE,
             messages=messages,
-            offsets=self.assigned.offsets({(TOPIC, partition): len(messages)}, Model.BRIDGE),
-            assignment=self.assigned.assignment,
+            offsets=offsets_to_commit(self.state.partitions, {(TOPIC, partition): len(messages)}, Model.BRIDGE),
+            assignment=self.state.assignment,
         )
 
 
@@ -150,7 +139,7 @@ def desk() -> Iterator[Desk]:
 def left_behind(desk: Desk) -> bool:
     """Do as whoever consumes next: whether something was under way, so that another consumer is needed."""
     desk.conclusions.leave_behind()
-    return desk.assigned.lost is not None
+    return desk.state.lost is not None
 
 
 def raising(failure: BaseException) -> Callable[[], None]:
@@ -183,7 +172,7 @@ def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> N
     with pytest.raises(Aborted):
         transaction.finish_commit()
     assert (desk.reader.seeks, client.asked) == ([0], ["begin", "send", "abort"])
-    assert not desk.conclusions.under_way
+    assert not desk.state.under_way
 
 
 @pytest.mark.parametrize("ends", [{"commit": FENCED}, {"send": REFUSED, "abort": FENCED}, {"send": FENCED}])
@@ -194,8 +183,8 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
     with pytest.raises(MustRejoin), transaction:
         pass
     assert (desk.held.dropped, desk.reader.seeks) == ([client], [])
-    assert desk.assigned.lost is not None
-    assert not desk.conclusions.under_way
+    assert desk.state.lost is not None
+    assert not desk.state.under_way
 
 
 def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
@@ -204,7 +193,7 @@ def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk)
     taken = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
     with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
         pass
-    assert not desk.conclusions.under_way
+    assert not desk.state.under_way
 
 
 def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:
@@ -223,7 +212,7 @@ def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Des
     with pytest.raises(MustRejoin):
         run()
     assert len([event for event in desk.events if isinstance(event, Fenced)]) == 1
-    assert (desk.held.dropped, desk.conclusions.committed, desk.assigned.positions()) == (clients, 1, {})
+    assert (desk.held.dropped, desk.state.committed, next_offsets(desk.state.partitions)) == (clients, 1, {})
 
 
 class Unsettled(set):
@@ -240,13 +229,13 @@ def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
     """The commit went through, and nothing here knows: rewound, its messages would be there twice."""
     client = Client()
     if isinstance(failure, KeyboardInterrupt):
-        desk.conclusions.under_way = Unsettled()
+        desk.state.under_way = Unsettled()
     else:
         client.does["commit"] = raising(failure)
     transaction = desk.transaction(client)
     with pytest.raises(type(failure)), transaction:
         pass
-    desk.conclusions.under_way = set(desk.conclusions.under_way)
+    desk.state.under_way = set(desk.state.under_way)
     assert left_behind(desk)
     assert (desk.held.left_behind, desk.held.dropped) == ([client], [])
 
@@ -273,13 +262,13 @@ def test_nothing_takes_the_place_of_an_interrupt(desk: Desk, failure: Callable[[
 
 def test_a_commit_that_was_heard_of_by_nobody_is_not_finished_later(desk: Desk) -> None:
     """Its answer is gone with the signal: trying again must not make it forgotten that another consumer is needed."""
-    desk.conclusions.under_way = Unsettled()
+    desk.state.under_way = Unsettled()
     transaction = desk.transaction(Client())
     transaction.begin()
     transaction.start_commit()
     with pytest.raises(KeyboardInterrupt):
         transaction.finish_commit()
-    desk.conclusions.under_way = set(desk.conclusions.under_way)
+    desk.state.under_way = set(desk.state.under_way)
     with pytest.raises(SwitchFatal, match="finished once"):
         transaction.finish_commit()
     assert left_behind(desk)
@@ -318,7 +307,7 @@ def test_a_transaction_is_left_alone_while_it_is_committed(desk: Desk) -> None:
     transaction.finish_commit()
     with pytest.raises(SwitchFatal, match="finished once"):
         transaction.finish_commit()
-    assert (desk.conclusions.committed, desk.held.dropped) == (1, [])
+    assert (desk.state.committed, desk.held.dropped) == (1, [])
 
 
 def test_what_is_produced_too_late_closes_no_producer_in_use(desk: Desk) -> None:
@@ -348,7 +337,7 @@ def test_a_pipeline_in_a_generator_waits_where_its_loop_is_left(desk: Desk) -> N
     for _ in rounds():
         break
     gc.collect()
-    assert (desk.conclusions.committed, desk.conclusions.under_way) == (1, set())
+    assert (desk.state.committed, desk.state.under_way) == (1, set())
 
 
 def test_a_producer_that_another_commit_uses_is_not_closed(desk: Desk) -> None:
@@ -372,11 +361,11 @@ def test_a_commit_that_is_heard_of_late_moves_nothing_back(desk: Desk) -> None:
     transaction = desk.transaction(Client())
     transaction.begin()
     transaction.start_commit()
-    desk.assigned.lose("it was left behind")
-    desk.assigned.clear()
+    desk.state.lose("it was left behind")
+    desk.state.clear()
     desk.own(1, 50)
     transaction.finish_commit()
-    assert desk.assigned.positions() == {(TOPIC, 0): 50}
+    assert next_offsets(desk.state.partitions) == {(TOPIC, 0): 50}
 
 
 def test_messages_and_producers_are_freed_without_the_collector(desk: Desk) -> None:
@@ -388,7 +377,7 @@ def test_messages_and_producers_are_freed_without_the_collector(desk: Desk) -> N
         with transaction:
             pass
         seen = weakref.ref(client)
-        desk.assigned.begin([])
+        desk.state.begin([])
         del client, transaction
         until = time.monotonic() + BOUND
         while seen() is not None and time.monotonic() < until:

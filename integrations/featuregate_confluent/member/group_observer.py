@@ -1,0 +1,173 @@
+"""Asks the group and the gate, and updates what the member knows of its group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.latch.models import Model
+from featuregate_confluent.latch.protocol import latch
+from featuregate_confluent.producing.offsets import uncontradicted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from featuregate import Gate
+    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.client.group import GroupDescription, GroupReader
+    from featuregate_confluent.client.latch_topic import LatchTopic
+    from featuregate_confluent.client.pending import PendingAnswer
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.latch.marks import Mark
+    from featuregate_confluent.latch.models import PinnedModel
+    from featuregate_confluent.latch.protocol import Member, Partition
+    from featuregate_confluent.member.group_state import GroupState
+    from featuregate_confluent.member.state import MemberState
+
+__all__ = ["GroupObserver"]
+
+logger = logging.getLogger("featuregate.confluent")
+
+ASK_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A request to the group that is not answered yet."""
+
+    generation: int
+    members: PendingAnswer[GroupDescription]
+    all_marks: PendingAnswer[dict[Partition, CommittedOffset]]
+
+    @property
+    def done(self) -> bool:
+        return self.members.done and self.all_marks.done
+
+
+class GroupObserver:
+    """Reads the marks, the members and the latch topic of the group."""
+
+    def __init__(
+        self,
+        state: MemberState,
+        *,
+        pinned: PinnedModel,
+        gate: Gate,
+        reader: GroupReader,
+        latch_topic: LatchTopic | None,
+        topics: Sequence[str],
+        emit: Callable[[SwitchEvent], None],
+        every: float,
+    ) -> None:
+        self._state = state
+        self._pinned = pinned
+        self._gate = gate
+        self._reader = reader
+        self._latch_topic = latch_topic
+        self._topics = topics
+        self._emit = emit
+        self._every = every
+        self._looking: _Look | None = None
+        self._ask_at = 0.0
+
+    # ------------------------------------------------------------------ on an assignment
+
+    def assigned(self, generation: int) -> dict[Partition, Mark]:
+        """Choose the model for a new generation by the marks of all input partitions (R3), and return these.
+
+        A v2 without any commit falls back here: the members of the new generation are not known yet (R5).
+
+        Raises
+        ------
+        ModelRefused, UnknownMark
+            This member must not take part as it is.
+        GroupUnreadable
+            The committed offsets of the group cannot be read.
+        LatchTopicError
+            The latch topic cannot be read: now, or at all.
+        """
+        self._looking, self._ask_at = None, 0.0
+        self._update(replace(self._state.group, generation=generation))
+        partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
+        self._update(replace(self._state.group, input_partitions=partitions))
+        all_marks = _marks(self._reader.offsets(partitions, ASK_SECONDS))
+        self._update(self._state.group.latched(latch({}, all_marks, None), "all marks"))
+        if self._latch_topic is not None and self._state.group.latch is not Model.V2:
+            found = self._latch_topic.read(ASK_SECONDS)
+            self._update(replace(self._state.group, latch_in_topic=found).latched(found, "latch topic"))
+        pinned_up = self._pinned is Model.V2 and self._state.group.latch is not Model.V2 and self._gate.open
+        self._choose(self._reader.members(ASK_SECONDS).members if pinned_up else None)
+        return all_marks
+
+    def read(self, own: Mapping[Partition, Mark]) -> None:
+        """Apply the marks of the new partitions, which were read stably (R1)."""
+        found = latch(own, {}, None)
+        self._update(self._state.group.latched(found, "own marks"))
+        if found is not None and found > self._state.group.model:
+            self._choose()
+
+    # ------------------------------------------------------------------ between transactions
+
+    @property
+    def needs_group_state(self) -> bool:
+        """Whether :meth:`look` would ask anything, or the next commit is bound to one generation.
+
+        Only then is the generation read: the client takes as long for that as for the records of a short transaction.
+        """
+        return self._state.group.first_v2_generation is not None or self._looks()
+
+    def look(self, generation: int) -> None:
+        """Check the group without blocking, and move up if everything allows it.
+
+        Raises
+        ------
+        UnknownMark
+            Newer software has committed in this group.
+        """
+        self._update(replace(self._state.group, generation=generation))
+        if not self._looks():
+            return
+        if self._state.group.model is Model.LEGACY:
+            self._choose()  # the gate has opened: bridge needs no more than that
+        if self._looking is None:
+            if time.monotonic() >= self._ask_at:
+                self._ask_at = time.monotonic() + self._every
+                partitions = self._state.group.input_partitions
+                self._looking = _Look(generation, self._reader.ask(), self._reader.ask_offsets(partitions))
+        elif self._looking.done:
+            look, self._looking = self._looking, None
+            self._hear(look)
+
+    def commit_blocker(self) -> str | None:
+        """Return why nothing may be committed now, by the gate's decision of now; None: commits are safe."""
+        self._update(self._state.group.checked(self._gate.decision))
+        return self._state.group.commit_blocker
+
+    def _looks(self) -> bool:
+        if self._state.group.model is Model.V2:
+            return self._gate.decision.verdict == "closed"
+        return self._pinned is None and self._gate.open
+
+    def _hear(self, look: _Look) -> None:
+        try:
+            seen, all_marks = look.members.result(), look.all_marks.result()
+        except GroupUnreadable as unread:
+            logger.info("%s; asking again in %g s", unread, self._every)  # a broker is on its way down or up
+            return
+        found = replace(self._state.group, coordinator=seen.coordinator.node_id)
+        self._update(found.latched(latch({}, _marks(all_marks), None), "all marks"))
+        self._choose(seen.members if look.generation == found.generation else None)
+
+    def _choose(self, members: tuple[Member, ...] | None = None) -> None:
+        self._update(self._state.group.choose(self._pinned, uncontradicted(self._gate), members))
+
+    def _update(self, group: GroupState) -> None:
+        for event in self._state.update(group):
+            self._emit(event)
+
+
+def _marks(offsets: Mapping[Partition, CommittedOffset]) -> dict[Partition, Mark]:
+    return {key: mark for key, (_, mark) in offsets.items()}

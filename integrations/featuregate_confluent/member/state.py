@@ -1,0 +1,119 @@
+"""Everything that a member knows, in one box.
+
+Only the thread of the loop changes it. Other threads may read single fields, whose values do not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from featuregate_confluent.latch import marks
+from featuregate_confluent.member.failure_limits import Failures
+from featuregate_confluent.member.group_state import GroupState, events_between
+from featuregate_confluent.producing.assignment import Assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from confluent_kafka import Message, TopicPartition
+
+    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.latch.protocol import Partition
+    from featuregate_confluent.producing.transaction import Transaction
+
+__all__ = ["MemberState"]
+
+
+@dataclass(slots=True)
+class MemberState:
+    """What a member knows of its group, its partitions, its transactions and its failures. It calls no client."""
+
+    group: GroupState = field(default_factory=GroupState)
+    """Change it with :meth:`update`."""
+    partitions: Mapping[Partition, CommittedOffset] = field(default_factory=dict)
+    """The partitions that are this member's: of each the next offset to process, None where nothing was ever committed,
+    and the mark beside it."""
+    assignment: Assignment = field(default_factory=Assignment)
+    """Of now: anything taken, dropped or taken back begins another one."""
+    lost: str | None = None
+    """Why nothing is this member's any more, before it joins again."""
+    in_hand: Sequence[Message] = ()
+    """The messages of the round that the app has begun."""
+    ended: int = 0
+    """How many of them are in transactions that have ended, in whatever way."""
+    under_way: set[Transaction] = field(default_factory=set)
+    """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
+    committed: int = 0
+    """Transactions that were committed."""
+    aborted: int = 0
+    """Transactions that were aborted, or lost with their producer."""
+    failures: Failures = field(default_factory=Failures)
+
+    # ------------------------------------------------------------------ the group
+
+    def update(self, group: GroupState) -> tuple[SwitchEvent, ...]:
+        """Replace what is known of the group, and return the events of that."""
+        before, self.group = self.group, group
+        return tuple(events_between(before, group))
+
+    # ------------------------------------------------------------------ partitions
+
+    def begin_assignment(self) -> None:
+        """End the assignment: no transaction of it may commit any more."""
+        self.assignment.current = False
+        self.assignment = Assignment()
+
+    def take(self, found: Mapping[Partition, CommittedOffset]) -> dict[Partition, int]:
+        """Own partitions from their committed offsets on.
+
+        Returns
+        -------
+        Where the consumer must be moved to: another has moved on in partitions that were owned before.
+        """
+        self.begin_assignment()
+        before = self.partitions
+        self.partitions = {**before, **found}
+        return {
+            key: position
+            for key, (position, _) in found.items()
+            if key in before and position is not None and position != before[key][0]
+        }
+
+    def drop(self, partitions: Iterable[Partition]) -> None:
+        """Own these partitions no more."""
+        self.begin_assignment()
+        dropped = set(partitions)
+        self.partitions = {key: owned for key, owned in self.partitions.items() if key not in dropped}
+
+    def clear(self) -> None:
+        """Own nothing yet: the consumer is another one."""
+        self.drop(self.partitions)
+        self.in_hand = ()
+        self.lost = None
+
+    def lose(self, why: str) -> None:
+        """Own nothing any more, before another consumer is there (R10)."""
+        self.clear()
+        self.lost = why
+
+    def advance(self, committed: Iterable[TopicPartition]) -> None:
+        """Go on behind offsets that were committed."""
+        ends = {(each.topic, each.partition): (each.offset, marks.read(each.metadata)) for each in committed}
+        self.partitions = {**self.partitions, **ends}
+
+    # ------------------------------------------------------------------ the round in hand
+
+    def begin(self, messages: Sequence[Message]) -> None:
+        """Note that a round of these messages begins."""
+        self.in_hand, self.ended = messages, 0
+
+    def end(self, messages: Sequence[Message]) -> None:
+        """Note that a transaction of these messages has ended, in whatever way."""
+        self.ended += len(messages)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the app has left out messages of its round, which the next commit would skip (R9)."""
+        return self.ended < len(self.in_hand)
