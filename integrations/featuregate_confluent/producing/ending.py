@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import CommitRefused
-from featuregate_confluent.producing.offsets import GRACE_SECONDS, send_offsets, words
+from featuregate_confluent.producing.offsets import GRACE_SECONDS, STOOD_STILL, send_offsets, words
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by, was_fenced
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     from featuregate_confluent.producing.outcome import Outcome
-    from featuregate_librdkafka.calls import Within
+    from featuregate_librdkafka.calls import Call, Within
 
-__all__ = ["END_SECONDS", "roll_back", "send_and_commit"]
+__all__ = ["outcome_of", "roll_back", "send_and_commit"]
 
 END_SECONDS: Final = 60.0
 
@@ -61,6 +61,16 @@ def roll_back(producer: Producer, outcome: RolledBack, within: Within) -> Outcom
     except KafkaException as failure:
         return lost_by(failure, fatal=outcome.fatal)
     return outcome
+
+
+def outcome_of(call: Call[Outcome]) -> Outcome:
+    """Wait for the outcome; the producer is lost where the call that uses it does not return."""
+    try:
+        return call.result()
+    except TimeoutError as timeout:
+        if not call.given_up:
+            raise
+        return Lost(why=f"{timeout}: {STOOD_STILL}", cause=timeout)
 
 
 def _commit(producer: Producer, within: Within) -> None:

@@ -12,22 +12,29 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate_confluent.errors import RoundTooLong
 from featuregate_confluent.events import RoundExceededLimit, RoundResized
 from featuregate_confluent.producing.pace import MARGIN, Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from confluent_kafka import Message
 
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.producing.transaction import Transaction
 
-__all__ = ["ALONE_AT_MOST", "Limits", "Rounds"]
+__all__ = ["ALONE_AT_MOST", "Batch", "Limits", "Rounds"]
 
 ALONE_AT_MOST: Final = 3
 """Rounds of one message that outlived a limit and were lost, in a row. One alone may be a process that was stopped."""
+
+
+class Batch(Protocol):
+    """Messages that are processed as one: a transaction."""
+
+    messages: Sequence[Message]
 
 
 class Limits(NamedTuple):
@@ -77,8 +84,8 @@ class Rounds:
         self._of_round = Pace(min(limits.poll / MARGIN, limits.transaction / 4))
         self._of_open = Pace(limits.transaction / MARGIN)
         self._polled_at = clock()
-        self._given: dict[Transaction, float] = {}
-        self._begun: dict[Transaction, float] = {}
+        self._given: dict[Batch, float] = {}
+        self._begun: dict[Batch, float] = {}
         self._measured = _Measured()
         self._aborted = 0
         self._asked: tuple[int, int] | None = None
@@ -123,15 +130,15 @@ class Rounds:
         self._given.clear()
         self._begun.clear()
 
-    def given(self, transaction: Transaction) -> None:
+    def given(self, transaction: Batch) -> None:
         """Note that the app is given a transaction."""
         self._given[transaction] = self._clock()
 
-    def begun(self, transaction: Transaction) -> None:
+    def begun(self, transaction: Batch) -> None:
         """Note that a transaction begins."""
         self._begun[transaction] = self._clock()
 
-    def ran(self, transaction: Transaction) -> None:
+    def ran(self, transaction: Batch) -> None:
         """Note that the app's code has come to the end of a transaction; its commit or abort follows."""
         now, found = self._clock(), self._measured
         open_seconds = now - self._begun.pop(transaction, now)

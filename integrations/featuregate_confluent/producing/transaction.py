@@ -5,42 +5,37 @@ A transaction never spans a poll of the consumer, so that no rebalance callback 
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException
 
-from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import Aborted, MustRejoin, SwitchError, SwitchFatal
-from featuregate_confluent.producing.ending import END_SECONDS, roll_back, send_and_commit
-from featuregate_confluent.producing.offsets import SEND_SECONDS, STOOD_STILL, words
-from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by, was_fenced
+from featuregate_confluent.producing.ending import outcome_of, roll_back, send_and_commit
+from featuregate_confluent.producing.offsets import SEND_SECONDS
+from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by
+from featuregate_confluent.producing.sending import logging_errors, refused, send_when_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Self
 
-    from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+    from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from featuregate_confluent.client.latch_topic import Record
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.producing.assignment import Assignment
     from featuregate_confluent.producing.outcome import Outcome
     from featuregate_confluent.producing.rounds import Rounds
+    from featuregate_confluent.producing.sending import Delivery
     from featuregate_librdkafka.calls import Call, Callers, Within
 
 __all__ = ["Data", "Keeper", "Transaction"]
 
 Data: TypeAlias = bytes | str | None
-Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
-
-logger = logging.getLogger("featuregate.confluent")
-
-_ROOM_SECONDS: Final = 0.05
 
 
 class Keeper(Protocol):
@@ -203,38 +198,24 @@ class Transaction:
         more: dict[str, Any] = {}
         if on_delivery is not None or timestamp or headers is not None:
             more = {
-                "on_delivery": on_delivery and _logging_errors(on_delivery),
+                "on_delivery": on_delivery and logging_errors(on_delivery),
                 "timestamp": timestamp,
                 "headers": headers,
             }
-        deadline: float | None = None
-        while True:
-            try:
-                self.producer.produce(topic, value, key, partition, **more)
-            except BufferError as full:
-                now = time.monotonic()
-                deadline = deadline or now + END_SECONDS
-                if now > deadline:
-                    self._abort(RolledBack(why=f"the producer's queue stayed full for {END_SECONDS:g} s", cause=full))
-                self._make_room(topic)
-            except KafkaException as failure:
-                self._refused(topic, failure)
-            else:
-                return
-
-    def _make_room(self, topic: str) -> None:
-        """Wait for the queue, and for the errors that confluent-kafka raises from its callbacks."""
+        send = self.producer.produce
         try:
-            self.producer.poll(_ROOM_SECONDS)
+            send(topic, value, key, partition, **more)
+        except BufferError:
+            outcome = send_when_room(self.producer, topic, partial(send, topic, value, key, partition, **more))
         except KafkaException as failure:
-            self._refused(topic, failure)
-
-    def _refused(self, topic: str, failure: KafkaException) -> NoReturn:
-        action = action_for(failure.args[0])
-        why = f"a record for topic {topic!r} was not taken: {words(failure.args[0])}"
-        if action is ErrorAction.REJOIN:
-            self._raise(Lost(why=why, cause=failure, fenced=was_fenced(failure)))
-        self._abort(RolledBack(why=why, cause=failure, fatal=action is ErrorAction.FATAL))
+            outcome = refused(topic, failure)
+        else:
+            return
+        match outcome:
+            case Lost():
+                self._raise(outcome)
+            case RolledBack():
+                self._abort(outcome)
 
     def commit(self) -> None:
         """Send the offsets with the group's metadata of now, and commit.
@@ -320,25 +301,17 @@ class Transaction:
         self._call = self._keeper.callers.start(work)
         return self._call
 
-    def _result(self, call: Call[Outcome]) -> Outcome:
-        """Wait for the outcome."""
-        try:
-            return call.result()
-        except TimeoutError as timeout:
-            if not call.given_up:
-                raise
-            return Lost(why=f"{timeout}: {STOOD_STILL}", cause=timeout)
-        finally:
-            if not call.given_up:
-                self._call = None
-
     def _conclude(self, call: Call[Outcome]) -> None:
         """Wait for the outcome, and apply it.
 
         The transaction stays under way if anything else ends this, such as a signal. Its end is unknown then, and
         the member needs another consumer.
         """
-        outcome = self._result(call)
+        try:
+            outcome = outcome_of(call)
+        finally:
+            if not call.given_up:
+                self._call = None
         error = self._keeper.conclude(self, outcome)
         self._keeper.under_way.discard(self)
         if error is not None:
@@ -362,15 +335,3 @@ class Transaction:
 
 def _cause(outcome: Outcome) -> BaseException | None:
     return None if isinstance(outcome, Committed) else outcome.cause
-
-
-def _logging_errors(on_delivery: Delivery) -> Delivery:
-    """Log the errors of a callback: the client would raise them from an unrelated call, or drop them."""
-
-    def report(error: KafkaError | None, message: Message) -> None:
-        try:
-            on_delivery(error, message)
-        except Exception:
-            logger.exception("the delivery callback failed; the transaction goes on")
-
-    return report

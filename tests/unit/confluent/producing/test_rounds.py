@@ -34,13 +34,13 @@ class Member:
 
     def process(self, batch: Batch, seconds: float, *, inside: bool) -> None:
         """Run the app's code for a transaction: within it, or before it begins."""
-        self.rounds.given(batch)  # type: ignore[arg-type]
+        self.rounds.given(batch)
         if not inside:
             self.now += seconds
-        self.rounds.begun(batch)  # type: ignore[arg-type]
+        self.rounds.begun(batch)
         if inside:
             self.now += seconds
-        self.rounds.ran(batch)  # type: ignore[arg-type]
+        self.rounds.ran(batch)
 
     def round(
         self, each: float, *, lost: bool = False, inside: bool = False, partitions: int = 1, there: int = 10_000
@@ -207,13 +207,13 @@ def test_the_time_left_is_that_of_the_first_limit() -> None:
     member.rounds.polled(0)
     member.now += 1.0
     assert member.rounds.time_left() == 5.0
-    member.rounds.begun(batch)  # type: ignore[arg-type]
+    member.rounds.begun(batch)
     assert member.rounds.time_left() == 2.0
     member.now += 2.5
     assert member.rounds.time_left() == -0.5
     assert member.size() == 1, "asked in the middle of a transaction"
     assert member.rounds.time_left() == -0.5
-    member.rounds.ran(batch)  # type: ignore[arg-type]
+    member.rounds.ran(batch)
     assert member.rounds.time_left() == 2.5
     member.rounds.polled(0)
     assert member.rounds.time_left() == 6.0
@@ -232,7 +232,7 @@ def test_a_round_is_late_once_half_of_the_poll_interval_is_over() -> None:
 def test_nothing_is_learned_from_a_round_without_messages() -> None:
     """Nor from one whose transactions were never begun."""
     member = Member()
-    member.rounds.given(Batch(5))  # type: ignore[arg-type]
+    member.rounds.given(Batch(5))
     member.now += 100.0
     member.rounds.polled(0)
     assert member.size() == 1
