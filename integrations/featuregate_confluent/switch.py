@@ -5,9 +5,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,43 +13,30 @@ from featuregate import Discoverer, presets
 from featuregate.errors import ClosedError
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
-from featuregate_confluent.client.leaving import close_static_member, leave_group
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.options import complete
-from featuregate_confluent.config.properties import last, text
-from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
+from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.latch.models import Model, parse_model
 from featuregate_confluent.member.conclusions import Conclusions
-from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
-from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
 from featuregate_confluent.member.group_observer import GroupObserver
-from featuregate_confluent.member.positions import (
-    by_partition,
-    ends_of,
-    next_offsets,
-    offsets_to_commit,
-    places,
-    rewind,
-    take_back,
-)
+from featuregate_confluent.member.membership import Membership
+from featuregate_confluent.member.positions import by_partition, ends_of, next_offsets, offsets_to_commit
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
-from featuregate_confluent.producing.offsets import identity
 from featuregate_confluent.producing.producers import Producers
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
-    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+    from confluent_kafka import Consumer, Message
 
     from featuregate_confluent.client.latch_topic import Record
     from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.latch.protocol import Partition
 
 __all__ = ["ProducerSwitch"]
 
@@ -101,7 +86,6 @@ class ProducerSwitch:
         settings.require_one_cluster(consumer, producer)
         transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
         limits = Limits(transaction=transaction_seconds, poll=settings.poll_seconds(self.consumer_config))
-        self._incremental = _is_incremental(self.consumer_config)
         self._own_features = given["features"] is None
         self._features = given["features"] or Discoverer(
             dict(consumer),
@@ -134,7 +118,7 @@ class ProducerSwitch:
             emit=self.emit,
             every=given["group_interval"],
         )
-        self._takeover = Takeover(
+        takeover = Takeover(
             self._state,
             producers=self._producers,
             observer=self._observer,
@@ -148,8 +132,14 @@ class ProducerSwitch:
             process=self.process.name,
             rounds=self.rounds,
         )
-        self._consumer: Consumer | None = None
-        self._failure: BaseException | None = None
+        self._membership = Membership(
+            self._state,
+            config=self.consumer_config,
+            topics=self.topics,
+            observer=self._observer,
+            takeover=takeover,
+            conclusions=self._conclusions,
+        )
         self._closed = False
 
     # ------------------------------------------------------------------ the loop
@@ -162,12 +152,8 @@ class ProducerSwitch:
         self.leave()
         self._producers.close()  # a new member begins with new producers: the last failure may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
-        self._consumer = consumer
+        self._membership.join(consumer)
         self.rounds.end(self.aborted)
-        self._state.clear()
-        self._state.group = replace(self._state.group, generation=-1)
-        self._failure = None
-        consumer.subscribe(self.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke)
         self.rounds.polled(self.aborted)
 
     def consume(self, max_messages: int = 500, timeout: float = 0.2) -> list[Message]:
@@ -187,36 +173,10 @@ class ProducerSwitch:
         consumer = self._subscribed()
         self.rounds.end(self.aborted)
         try:
-            return self._consume(consumer, max_messages, timeout)
-        except MustRejoin as why:
-            self._state.lose(str(why))
-            raise
+            self._producers.poll()
+            return self._membership.poll(consumer, max_messages, timeout)
         finally:
             self.rounds.polled(self.aborted)
-
-    def _consume(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
-        state = self._state
-        self._producers.poll()
-        take_back(consumer, state)
-        if state.partitions and self._observer.needs_group_state:
-            generation = identity(consumer.consumer_group_metadata()).generation
-            if state.group.first_v2_generation not in {None, generation}:
-                # The group moved on before the first commit in v2: decide again (R5).
-                self._takeover.take(consumer, [], generation)
-            self._takeover.look(consumer, generation)
-        waiting = self._observer.commit_blocker() is not None
-        assignment = state.assignment
-        found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        messages = [message for message in found if message.error() is None]
-        if len(messages) != len(found):
-            self._raise_for_consumer_errors(error for message in found if (error := message.error()) is not None)
-        if waiting or not assignment.current:
-            rewind(consumer, state.partitions, messages)
-            return []
-        return messages
 
     def transactions(self, messages: Sequence[Message]) -> Iterator[Transaction]:
         """Yield the transactions for messages of :meth:`consume`. Run each one before the next is taken."""
@@ -283,10 +243,7 @@ class ProducerSwitch:
         A static member (``group.instance.id``) keeps its place until its session times out: no other member takes over,
         and it comes back to its own partitions. A transaction that is open is aborted when its producer is closed.
         """
-        self._conclusions.leave_behind()
-        if self._consumer is not None:
-            consumer, self._consumer = self._consumer, None
-            (close_static_member if self.consumer_config.get("group.instance.id") else leave_group)(consumer)
+        self._membership.leave()
 
     def close(self) -> None:
         """Leave the group, and close everything. Closing twice is closing once."""
@@ -356,52 +313,7 @@ class ProducerSwitch:
             "discovery": self._features.health()["status"],
         }
 
-    # ------------------------------------------------------------------ assignments; these run within consume()
-
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._consumer is None:
-            return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
-        self._conclusions.leave_behind()
-        if self._state.lost is not None:
-            return  # another consumer has to be subscribed
-        new = _places(partitions)
-        try:
-            self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
-            self._state.failures = self._state.failures.assigned()
-            assign = consumer.incremental_assign if self._incremental else consumer.assign
-            assign(places(self._state.partitions, new))
-        except Exception as error:  # noqa: BLE001 - consume() raises it, once the callback has returned
-            self._failure = error
-
-    def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._conclusions.leave_behind()  # before any of their producers is closed
-        self._takeover.give_back(_places(partitions))
-
-    def _raise_for_consumer_errors(self, errors: Iterable[KafkaError]) -> None:
-        try:
-            raise_for_consumer_errors(errors)
-        except InstanceTaken as taken:
-            now = time.monotonic()
-            self._state.failures = self._state.failures.unreleased(now)
-            if self._state.failures.unreleased_for_too_long(now):
-                raise SwitchFatal(f"{taken}; it has had it for {UNRELEASED_SECONDS:g} s") from taken
-            raise
-
     def _subscribed(self) -> Consumer:
         if self._closed:
             raise ClosedError("this ProducerSwitch is closed")
-        if self._consumer is None:
-            raise SwitchFatal("there is no consumer yet: call subscribe() first")
-        if self._state.lost is not None:
-            raise MustRejoin(f"another consumer has to be subscribed: {self._state.lost}")
-        return self._consumer
-
-
-def _places(partitions: Iterable[TopicPartition]) -> list[Partition]:
-    return [(partition.topic, partition.partition) for partition in partitions]
-
-
-def _is_incremental(config: Mapping[str, Any]) -> bool:
-    """Whether a consumer's assignments come as differences (``rd_kafka_rebalance_protocol``)."""
-    strategies = text(last(config, ("partition.assignment.strategy",)))
-    return text(last(config, ("group.protocol",))) == "consumer" or "cooperative" in strategies
+        return self._membership.consumer

@@ -5,7 +5,7 @@ Only the thread of the loop changes it. Other threads may read single fields, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from featuregate_confluent.latch import marks
@@ -88,10 +88,15 @@ class MemberState:
         self.partitions = {key: owned for key, owned in self.partitions.items() if key not in dropped}
 
     def clear(self) -> None:
-        """Own nothing yet: the consumer is another one."""
+        """Own nothing, and have no round in hand."""
         self.drop(self.partitions)
         self.in_hand = ()
         self.lost = None
+
+    def join(self) -> None:
+        """Own nothing yet, in no generation: another consumer joins the group."""
+        self.clear()
+        self.group = replace(self.group, generation=-1)
 
     def lose(self, why: str) -> None:
         """Own nothing any more, before another consumer is there (R10)."""

@@ -103,7 +103,7 @@ def test_how_assignments_come_is_read_as_librdkafka_reads_it(properties: dict[st
     given = {**NOWHERE, **properties}
     Consumer(given).close()  # librdkafka takes it
     made = switch(consumer=given)
-    assert made._incremental is incremental
+    assert made._membership._incremental is incremental
     made.close()
 
 

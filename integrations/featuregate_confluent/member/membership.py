@@ -1,0 +1,164 @@
+"""Takes part in the group with one consumer after the other: subscribes, follows the assignments, polls, leaves."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from featuregate_confluent.client.leaving import close_static_member, leave_group
+from featuregate_confluent.config.properties import last, text
+from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
+from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
+from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
+from featuregate_confluent.member.positions import places, rewind, take_back
+from featuregate_confluent.producing.offsets import identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+    from featuregate_confluent.latch.protocol import Partition
+    from featuregate_confluent.member.conclusions import Conclusions
+    from featuregate_confluent.member.group_observer import GroupObserver
+    from featuregate_confluent.member.state import MemberState
+    from featuregate_confluent.member.takeover import Takeover
+
+__all__ = ["Membership"]
+
+
+class Membership:
+    """The consumer of this member, and its place in the group."""
+
+    def __init__(
+        self,
+        state: MemberState,
+        *,
+        config: Mapping[str, Any],
+        topics: Sequence[str],
+        observer: GroupObserver,
+        takeover: Takeover,
+        conclusions: Conclusions,
+    ) -> None:
+        self._state = state
+        self._incremental = _is_incremental(config)
+        self._static = bool(config.get("group.instance.id"))
+        self._topics = list(topics)
+        self._observer = observer
+        self._takeover = takeover
+        self._conclusions = conclusions
+        self._consumer: Consumer | None = None
+        self._failure: Exception | None = None
+
+    @property
+    def consumer(self) -> Consumer:
+        """The consumer that takes part.
+
+        Raises
+        ------
+        MustRejoin
+            This member was replaced: another consumer has to be subscribed.
+        SwitchFatal
+            None was subscribed.
+        """
+        if self._consumer is None:
+            raise SwitchFatal("there is no consumer yet: call subscribe() first")
+        if self._state.lost is not None:
+            raise MustRejoin(f"another consumer has to be subscribed: {self._state.lost}")
+        return self._consumer
+
+    def join(self, consumer: Consumer) -> None:
+        """Subscribe a consumer, after the one before it has left."""
+        self._consumer, self._failure = consumer, None
+        self._state.join()
+        revoke = self._on_revoke
+        consumer.subscribe(self._topics, on_assign=self._on_assign, on_revoke=revoke, on_lost=revoke)
+
+    def poll(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
+        """Return messages of partitions that are this member's; none after a rebalance (R9).
+
+        Raises
+        ------
+        MustRejoin
+            This member was replaced, or its partitions could not be taken over. It owns nothing any more.
+        ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
+            This member must not take part as it is.
+        """
+        try:
+            return self._poll(consumer, max_messages, timeout)
+        except MustRejoin as why:
+            self._state.lose(str(why))
+            raise
+
+    def leave(self) -> None:
+        """Leave the group and close the consumer. A static member keeps its place until its session times out."""
+        self._conclusions.leave_behind()
+        if self._consumer is not None:
+            consumer, self._consumer = self._consumer, None
+            (close_static_member if self._static else leave_group)(consumer)
+
+    # ------------------------------------------------------------------ polling
+
+    def _poll(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
+        state = self._state
+        take_back(consumer, state)
+        if state.partitions and self._observer.needs_group_state:
+            generation = identity(consumer.consumer_group_metadata()).generation
+            if state.group.first_v2_generation not in {None, generation}:
+                # The group moved on before the first commit in v2: decide again (R5).
+                self._takeover.take(consumer, [], generation)
+            self._takeover.look(consumer, generation)
+        waiting = self._observer.commit_blocker() is not None
+        assignment = state.assignment
+        found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        messages = [message for message in found if message.error() is None]
+        if len(messages) != len(found):
+            self._raise_for_errors(error for message in found if (error := message.error()) is not None)
+        if waiting or not assignment.current:
+            rewind(consumer, state.partitions, messages)
+            return []
+        return messages
+
+    def _raise_for_errors(self, errors: Iterable[KafkaError]) -> None:
+        try:
+            raise_for_consumer_errors(errors)
+        except InstanceTaken as taken:
+            now = time.monotonic()
+            self._state.failures = self._state.failures.unreleased(now)
+            if self._state.failures.unreleased_for_too_long(now):
+                raise SwitchFatal(f"{taken}; it has had it for {UNRELEASED_SECONDS:g} s") from taken
+            raise
+
+    # ------------------------------------------------------------------ these run within consume()
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._consumer is None:
+            return  # it is leaving: nothing is taken over, and what it is assigned comes back at once
+        self._conclusions.leave_behind()
+        if self._state.lost is not None:
+            return  # another consumer has to be subscribed
+        new = _partitions(partitions)
+        try:
+            self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
+            self._state.failures = self._state.failures.assigned()
+            assign = consumer.incremental_assign if self._incremental else consumer.assign
+            assign(places(self._state.partitions, new))
+        except Exception as error:  # noqa: BLE001 - poll() raises it, once the callback has returned
+            self._failure = error
+
+    def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._conclusions.leave_behind()  # before any of their producers is closed
+        self._takeover.give_back(_partitions(partitions))
+
+
+def _partitions(places: Iterable[TopicPartition]) -> list[Partition]:
+    return [(place.topic, place.partition) for place in places]
+
+
+def _is_incremental(config: Mapping[str, Any]) -> bool:
+    """Whether a consumer's assignments come as differences (``rd_kafka_rebalance_protocol``)."""
+    strategies = text(last(config, ("partition.assignment.strategy",)))
+    return text(last(config, ("group.protocol",))) == "consumer" or "cooperative" in strategies
