@@ -10,12 +10,14 @@ import handwritten
 from switching import Meter, Options
 
 from featuregate_confluent.events import SwitchEvent, TransactionCommitted
-from featuregate_confluent.processor import ExactlyOnceProcessor, RecordLike
+from featuregate_confluent.processor import ExactlyOnceProcessor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from confluent_kafka import Message
+
+    from featuregate_confluent.transform import RecordLike
 
 
 class Member(Protocol):

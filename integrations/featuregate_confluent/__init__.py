@@ -24,10 +24,11 @@ if TYPE_CHECKING:
         TransformFailed,
     )
     from featuregate_confluent.latch.models import Model
-    from featuregate_confluent.processor import DeadLetter, ExactlyOnceProcessor, Record
+    from featuregate_confluent.processor import ExactlyOnceProcessor
     from featuregate_confluent.producing.offsets import safe_send_offsets
     from featuregate_confluent.producing.pipeline import Pipeline
     from featuregate_confluent.switch import ProducerSwitch
+    from featuregate_confluent.transform import DeadLetter, Record
 
 __all__ = [
     "Aborted",
@@ -70,7 +71,8 @@ _ROOMS = {
     "producing.offsets": ("safe_send_offsets",),
     "config.options": ("SwitchOptions",),
     "producing.pipeline": ("Pipeline",),
-    "processor": ("DeadLetter", "ExactlyOnceProcessor", "Record"),
+    "processor": ("ExactlyOnceProcessor",),
+    "transform": ("DeadLetter", "Record"),
     "error_actions": ("ErrorAction",),
     "switch": ("ProducerSwitch",),
 }

@@ -21,82 +21,34 @@ import logging
 import threading
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaException
 
 from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.config.options import require_seconds
-from featuregate_confluent.errors import MustRejoin, SwitchFatal, TransformFailed
-from featuregate_confluent.events import DeadLettered, Rejoining
+from featuregate_confluent.errors import MustRejoin, SwitchFatal
+from featuregate_confluent.events import Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
 from featuregate_confluent.switch import ProducerSwitch
+from featuregate_confluent.transform import DeadLetter, TransformCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Self, Unpack
 
     from confluent_kafka import Message
 
     from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.producing.transaction import Data, Transaction
+    from featuregate_confluent.transform import Transform
 
-__all__ = ["DeadLetter", "ExactlyOnceProcessor", "Record", "RecordLike", "Transform"]
+__all__ = ["ExactlyOnceProcessor"]
 
 logger = logging.getLogger("featuregate.confluent")
 
 BACKOFF_SECONDS: Final = (0.1, 10.0)
 """Before joining again: the first time, and at the most."""
-
-
-LONGEST_ERROR: Final = 1000
-"""Characters of an exception's text in the header of a dead letter."""
-
-
-class Record(NamedTuple):
-    """What a transform gives: a record to produce. A plain tuple of the same order does as well, and costs less."""
-
-    topic: str
-    value: bytes | str | None = None
-    key: bytes | str | None = None
-    partition: int = -1
-    """-1: by the key, as the producer's partitioner says."""
-    timestamp: int = 0
-    """Milliseconds since the Unix epoch; 0: now."""
-    headers: list[tuple[str, bytes | str | None]] | dict[str, bytes | str | None] | None = None
-
-
-RecordLike: TypeAlias = "Record | tuple[str, Data] | tuple[str, Data, Data] | tuple[str, Data, Data, int]"
-"""A record, or its first values: topic, value, key, partition."""
-
-
-class Transform(Protocol):
-    """The app's code: messages in, records out.
-
-    It is called once for each batch: of one partition in the models with a producer for each, else of all. The
-    transaction of its records begins when it has returned. It may be called again with messages that it has had before,
-    whose records then did not count: it should have no effect but what it returns.
-
-    How many messages a batch has follows the seconds that the transform takes, because a round must end within the
-    consumer's ``max.poll.interval.ms``.
-    """
-
-    def __call__(self, messages: Sequence[Message], /) -> Iterable[RecordLike]:
-        """Return the records for these messages."""
-        ...
-
-
-class DeadLetter(NamedTuple):
-    """Where messages go that the transform cannot take: in the same transaction, with headers that say why.
-
-    The transform is called again for each message of the batch by itself, to find which. A record that brokers refuse,
-    such as one that is too large, is no poison: they may say so long after the transform has returned, and of a batch
-    rather than a record. It ends :meth:`ExactlyOnceProcessor.run` with
-    :class:`~featuregate_confluent.errors.SwitchFatal`, and nothing of its transaction counts.
-    """
-
-    topic: str
 
 
 class ExactlyOnceProcessor:
@@ -139,11 +91,12 @@ class ExactlyOnceProcessor:
         if not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
             raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
         require_seconds("linger", linger)
-        self._transform = transform
-        self._dead_letter = poison if isinstance(poison, DeadLetter) else None
         self._batch_size = batch_size
         self._linger = linger
         self._switch = ProducerSwitch(**switch)
+        self._transform = TransformCalls(
+            transform, poison if isinstance(poison, DeadLetter) else None, self._switch.emit
+        )
         self._stopping = False
         self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
         self._runner: int | None = None
@@ -253,7 +206,9 @@ class ExactlyOnceProcessor:
     def _process(self, messages: Sequence[Message]) -> None:
         with Pipeline() as pipeline:
             for transaction in self._switch.transactions(messages):
-                records = self._records(transaction)  # before it begins: brokers wait for the commit, not for the app
+                records = self._transform.records(
+                    transaction.messages
+                )  # before it begins: brokers wait for the commit, not for the app
                 with transaction:
                     for record in records:
                         transaction.produce(*record)
@@ -268,50 +223,3 @@ class ExactlyOnceProcessor:
         first, most = BACKOFF_SECONDS
         with suppress(Empty):
             self._wake.get(timeout=min(first * 2 ** min(self._attempts - 1, 10), most))
-
-    # ------------------------------------------------------------------ the app's code
-
-    def _records(self, transaction: Transaction) -> Iterable[RecordLike]:
-        """Run the transform to its end before anything is produced: what it raises must not leave half a batch."""
-        try:
-            return self._run(transaction.messages)
-        except Exception as error:
-            if self._dead_letter is None:
-                first, last = transaction.messages[0], transaction.messages[-1]
-                raise TransformFailed(
-                    f"{type(error).__name__}: {error}, for {len(transaction.messages)} messages from {_where(first)} "
-                    f"to {_where(last)}; nothing of them counts"
-                ) from error
-            return [record for message in transaction.messages for record in self._single(message, self._dead_letter)]
-
-    def _run(self, messages: Sequence[Message]) -> list[RecordLike]:
-        records = list(self._transform(messages))
-        for record in records:
-            if not isinstance(record, tuple):
-                raise TypeError(f"a transform gives records, not {record!r:.100}")
-        return records
-
-    def _single(self, message: Message, dead_letter: DeadLetter) -> list[RecordLike]:
-        try:
-            return self._run([message])
-        except Exception as error:  # noqa: BLE001 - this is what the policy is for
-            words = _short(f"{type(error).__name__}: {error}")
-            topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
-            self._switch.emit(DeadLettered(topic=topic, partition=partition, offset=offset, error=words))
-            headers = [
-                *(message.headers() or []),
-                ("featuregate.error", words),
-                ("featuregate.topic", topic),
-                ("featuregate.partition", str(partition)),
-                ("featuregate.offset", str(offset)),
-            ]
-            return [Record(dead_letter.topic, message.value(), key=message.key(), headers=headers)]
-
-
-def _short(words: str) -> str:
-    """Cut what an exception says to what a header can hold, whatever it says."""
-    return words[:LONGEST_ERROR].encode(errors="replace").decode()
-
-
-def _where(message: Message) -> str:
-    return f"{message.topic()}[{message.partition()}]@{message.offset()}"

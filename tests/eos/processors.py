@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eos.ledger import Ledger
     from eos.pipes import Pipe
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.processor import Transform
+    from featuregate_confluent.transform import Transform
 
 __all__ = ["Copier", "Running", "processor"]
 
