@@ -59,7 +59,7 @@ from v2; or take the group's latch back, so that its members may go down to a lo
 
 _ROLLBACK: Final = """\
 Lower the mark in the metadata of each committed offset of an EMPTY group, at the same offset, and erase the group's
-latch in the latch topic. The command prints the dangers first, and asks for the group's name on a terminal; elsewhere
+latch in the latch topic. The command prints warnings first, and asks for the group's name on a terminal; elsewhere
 --confirm gives it.\
 """
 
@@ -124,7 +124,7 @@ def _rollback(args: argparse.Namespace) -> int:
     rollback = Rollback.connect(
         config, args.group, to=target, latch_topic=_latch_topic(args, config), timeout=_seconds(args)
     )
-    for line in dangers(args.to, latch_in_topic=args.latch_topic is not None):
+    for line in rollback_warnings(args.to, latch_in_topic=args.latch_topic is not None):
         print(line, file=sys.stderr)
     try:
         with closing(rollback):
@@ -139,17 +139,17 @@ def _rollback(args: argparse.Namespace) -> int:
     return OK
 
 
-def dangers(target: str, *, latch_in_topic: bool) -> Iterator[str]:
-    """Say what an operator has to know and to have done before, a line each."""
+def rollback_warnings(target: str, *, latch_in_topic: bool) -> Iterator[str]:
+    """Yield what an operator must know and do before a rollback, line by line."""
     yield f"Before this group goes back to {target}:"
     yield "  1. Stop every member. Then deploy them with the model pinned (KIP-584: downgrade the clients first), as"
     yield f'     model="{target}". Members with model="auto" climb again as soon as all brokers allow it.'
     yield "  2. Wait until no transaction of a dead member is open: transaction.timeout.ms, and 10 s more."
-    yield "  3. Be sure that no member merely stands still (a paused machine, a lost network): it is not in the group"
-    yield "     any more, and wakes up as a zombie of the v2 model. Brokers stop it only as long as all of them check"
-    yield "     the group's generation (2.5 and newer): downgrade brokers later, or its outputs may be there twice."
+    yield "  3. Make sure that no member is merely paused (a suspended machine, a lost network): the group has removed"
+    yield "     it, and it resumes as a zombie of the v2 model. Brokers stop it only as long as all of them check the"
+    yield "     group's generation (2.5 and newer): downgrade brokers later, or its outputs may be there twice."
     if not latch_in_topic:
-        yield "  4. If the app has a latch topic of the latch, name it with --latch-topic: members would read it there."
+        yield "  4. If the group has a latch topic, name it with --latch-topic: members would read the old latch there."
 
 
 def _require_consent(args: argparse.Namespace, plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""What a group has committed: read from within, once it is settled; or from outside, as it is."""
+"""What a group has committed: read by a member once no transaction is open, or from outside as it is."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def stable_read(
     Raises
     ------
     TakeoverTimedOut
-        They did not settle within ``timeout`` seconds.
+        A transaction held them for more than ``timeout`` seconds.
     GroupUnreadable
         They cannot be read.
     UnknownMark
@@ -127,7 +127,7 @@ def stable_read(
             if error.args[0].code() not in TRANSIENT_ERRORS:
                 raise GroupUnreadable(f"the committed offsets of {named(wanted)}", error.args[0]) from error
             if time.monotonic() >= until:
-                raise TakeoverTimedOut(_unsettled(wanted, timeout)) from error
+                raise TakeoverTimedOut(_still_open(wanted, timeout)) from error
             time.sleep(_PAUSE)
             attempt_seconds *= 2
         else:
@@ -157,7 +157,7 @@ def named(partitions: Iterable[Partition]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _unsettled(partitions: list[Partition], timeout: float) -> str:
+def _still_open(partitions: list[Partition], timeout: float) -> str:
     return (
         f"the committed offsets of {named(partitions)} did not settle within {timeout:g} s. Usually a transaction "
         "holds them that a member left open when it died: the broker ends it transaction.timeout.ms after it began, "

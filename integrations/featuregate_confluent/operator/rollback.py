@@ -271,14 +271,14 @@ class Rollback:
 
 
 def _sort_out(found: Iterable[TopicPartition]) -> dict[Partition, TopicPartition]:
-    settled: dict[Partition, TopicPartition] = {}
+    stable: dict[Partition, TopicPartition] = {}
     for offset in found:
         place = (offset.topic, offset.partition)
         if offset.error is not None:
             raise GroupUnreadable(f"the offset of {named([place])}", offset.error)
         if offset.offset >= 0:
-            settled[place] = offset
-    return settled
+            stable[place] = offset
+    return stable
 
 
 def _about_static(members: tuple[Member, ...]) -> str:

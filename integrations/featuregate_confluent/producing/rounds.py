@@ -200,8 +200,8 @@ class Rounds:
     def _emit_resized(self, messages: int, size: int, most: int) -> None:
         """Say once that rounds are cut, and once that they are not any more."""
         now = self._size(most)
-        settled = messages >= size and size < most and now < 2 * size  # else it grows, or there was no more to consume
-        if self._cut == (now < most) or not (settled or self._cut):
+        steady = messages >= size and size < most and now < 2 * size  # else it grows, or there was no more to consume
+        if self._cut == (now < most) or not (steady or self._cut):
             return
         self._cut = now < most
         self._emit(

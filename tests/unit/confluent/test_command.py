@@ -11,7 +11,7 @@ from featuregate.cli import main
 from featuregate.gating.decisions import Decision
 from featuregate.requirements.presets import kip447
 from featuregate_confluent.client.group import Coordinator, GroupDescription
-from featuregate_confluent.command import dangers
+from featuregate_confluent.command import rollback_warnings
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import Member
@@ -119,14 +119,14 @@ def test_wrong_usage_is_64_and_asks_nobody(
 
 @pytest.mark.slow
 def test_brokers_that_do_not_answer_are_2(capsys: pytest.CaptureFixture[str]) -> None:
-    """Not refused, and not done: the dangers, and one line."""
+    """The warnings are printed, then one line that names the failure."""
     assert main([*ROLLBACK, "--timeout", "1", "--confirm", "orders"]) == 2
     assert "who is in group 'orders'" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_the_dangers_say_what_comes_first() -> None:
-    """Stop, pin, wait, look for who stands still; and the latch topic, where none is named."""
-    text = "\n".join(dangers("bridge", latch_in_topic=False))
+def test_the_warnings_say_what_to_do_first() -> None:
+    """Stop, pin, wait, look for paused members; and name the latch topic, where none is named."""
+    text = "\n".join(rollback_warnings("bridge", latch_in_topic=False))
     assert 'model="bridge"' in text
     assert all(word in text for word in ("Stop every member", "transaction.timeout.ms", "zombie", "--latch-topic"))
-    assert "--latch-topic" not in "\n".join(dangers("bridge", latch_in_topic=True))
+    assert "--latch-topic" not in "\n".join(rollback_warnings("bridge", latch_in_topic=True))
