@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featuregate_confluent.config.advice import Advice, advise, with_advice
+    from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.errors import (
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.pipeline import Pipeline
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_confluent.transform import DeadLetter, Record
+    from featuregate_librdkafka.advice import Advice, AdviceState
 
 __all__ = [
     "Aborted",
     "Advice",
+    "AdviceState",
     "CommitRefused",
     "DeadLetter",
     "ErrorAction",
@@ -55,7 +57,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "config.advice": ("Advice", "advise", "with_advice"),
+    "config.advice": ("Advice", "AdviceState", "advise", "with_advice"),
     "errors": (
         "Aborted",
         "CommitRefused",

@@ -25,23 +25,24 @@ from featuregate_spark.errors import (
 )
 
 if TYPE_CHECKING:
+    from featuregate_librdkafka.advice import Advice, AdviceState
     from featuregate_spark.failures import cause_of
     from featuregate_spark.listener import FeatureListener
-    from featuregate_spark.options.advice import OptionAdvice, OptionState, kafka_options, with_kafka_options
+    from featuregate_spark.options.advice import kafka_options, with_kafka_options
     from featuregate_spark.session import FeatureSession
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.source.data_source import KafkaFeatures
     from featuregate_spark.stop_signals import StopSignals
 
 __all__ = [
+    "Advice",
+    "AdviceState",
     "FeatureListener",
     "FeatureSession",
     "FeatureSparkError",
     "KafkaFeatures",
     "NotReplayable",
     "OffsetCorrupt",
-    "OptionAdvice",
-    "OptionState",
     "PinCorrupt",
     "PinError",
     "ProgressLost",
@@ -63,8 +64,8 @@ _HOMES = {
     "FeatureListener": "listener",
     "FeatureSession": "session",
     "KafkaFeatures": "source.data_source",
-    "OptionAdvice": "options.advice",
-    "OptionState": "options.advice",
+    "Advice": "options.advice",
+    "AdviceState": "options.advice",
     "Snapshot": "snapshot",
     "StopSignals": "stop_signals",
     "cause_of": "failures",

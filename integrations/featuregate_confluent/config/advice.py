@@ -8,15 +8,13 @@ otherwise, or that another of its properties excludes.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from featuregate.errors import ConfigError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Api, presets
 from featuregate_confluent.config.properties import given, last, number, text
+from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,55 +25,13 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_confluent.config.properties import Config
 
-__all__ = ["Advice", "ClientRole", "State", "Version", "advise", "installed_librdkafka", "with_advice"]
+__all__ = ["ClientRole", "Version", "advise", "installed_librdkafka", "with_advice"]
 
 _log = logging.getLogger("featuregate_confluent.config.advice")
 
 ClientRole = Literal["consumer", "producer"]
 Version = tuple[int, int, int]
 """Of librdkafka, such as ``(2, 12, 0)``."""
-
-
-class State(Enum):
-    """Where a piece of advice stands."""
-
-    ON = "already on"
-    MAY = "may be switched on"
-    NOT_YET = "not yet"
-    """The cluster does not prove it, or this librdkafka is too old."""
-    NO_EFFECT = "no effect"
-    """No librdkafka makes use of it: for information only."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """One thing to switch on, and whether it may be. Picklable."""
-
-    name: str
-    """Ours, such as ``group-protocol``; the gate of :func:`with_advice` is called ``advice-<name>``."""
-    property: str | None
-    """librdkafka's; None: there is no property to set."""
-    value: str | None
-    """What to set it to; None where there is no property."""
-    requirement: Requirement
-    decision: Decision
-    """What the cluster says of the requirement, broker by broker."""
-    state: State
-    reason: str
-    """Why it stands there, and what to know before it is switched on."""
-    used_by_client: bool
-    """Whether the librdkafka of this process really does it."""
-    client: str
-    """The same as a sentence."""
-    conflicts: tuple[str, ...]
-    """The app's properties that must go first, as it spelled them: this one's other value, and what excludes it."""
-    applies: bool
-    """Whether :func:`with_advice` sets the property: it may, there is one, and nothing is in its way."""
-
-    def __str__(self) -> str:
-        what = f"{self.property}={self.value}" if self.property else self.name
-        first = f" (remove {', '.join(self.conflicts)} first)" if self.conflicts else ""
-        return f"{what}: {self.state.value}{first}: {self.reason}"
 
 
 class _Excluder(NamedTuple):
@@ -228,14 +184,8 @@ def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> di
         There is no such role.
     """
     client = installed_librdkafka()
-    found = dict(config)
-    for item in _items(role):
-        gate = features.gate(f"advice-{item.name}", item.requirement)
-        advice = _advice(item, gate.decision, config, client)
-        _log.info("%s %s: %s", role, "switched on" if advice.applies else "left as it is", advice)
-        if advice.applies and advice.property is not None:
-            found[advice.property] = advice.value
-    return found
+    gates = ((item, features.gate(f"advice-{item.name}", item.requirement)) for item in _items(role))
+    return apply_advice(config, role, (_advice(item, gate.decision, config, client) for item, gate in gates), _log)
 
 
 def installed_librdkafka() -> Version | None:
@@ -248,8 +198,7 @@ def installed_librdkafka() -> Version | None:
 
 
 def _items(role: ClientRole) -> tuple[_Item, ...]:
-    if role not in get_args(ClientRole):
-        raise ConfigError("role", f"must be {' or '.join(get_args(ClientRole))}, not {role!r}")
+    require_role(role, get_args(ClientRole))
     return tuple(item for item in _ITEMS if item.role == role)
 
 
@@ -260,16 +209,15 @@ def _advice(item: _Item, decision: Decision, config: Config, client: Version | N
     conflicts = tuple(_conflicts(item, config))
     return Advice(
         name=item.name,
-        property=item.spellings[0] if item.spellings else None,
+        setting=item.spellings[0] if item.spellings else None,
         value=item.value or None,
         requirement=item.requirement,
         decision=decision,
         state=state,
-        reason=_reason(item, state, decision, words, used=used, on=on),
-        used_by_client=used,
-        client=words,
+        reason=_reason(item.note if client else f"{item.note}. {words}", state, decision, words, used=used, on=on),
+        used=used,
         conflicts=conflicts,
-        applies=state is State.MAY and bool(item.spellings) and not conflicts,
+        applies=state is AdviceState.MAY and bool(item.spellings) and not conflicts,
     )
 
 
@@ -286,12 +234,12 @@ def _client(since: Version | None, client: Version | None) -> tuple[bool, str]:
     return True, f"librdkafka {here} does it"
 
 
-def _state(item: _Item, decision: Decision, *, used: bool, on: bool) -> State:
+def _state(item: _Item, decision: Decision, *, used: bool, on: bool) -> AdviceState:
     if item.since is None:
-        return State.NO_EFFECT
+        return AdviceState.NO_EFFECT
     if not (used and decision.open):
-        return State.NOT_YET
-    return State.ON if on else State.MAY
+        return AdviceState.NOT_YET
+    return AdviceState.ON if on else AdviceState.MAY
 
 
 def _effective(item: _Item, config: Config) -> str:
@@ -319,8 +267,8 @@ def _conflicts(item: _Item, config: Config) -> list[str]:
     return other + excluding
 
 
-def _reason(item: _Item, state: State, decision: Decision, client: str, *, used: bool, on: bool) -> str:
-    if state is State.NOT_YET:
+def _reason(note: str, state: AdviceState, decision: Decision, client: str, *, used: bool, on: bool) -> str:
+    if state is AdviceState.NOT_YET:
         missing = decision.summary if used else client
         return f"it is on, but {missing}" if on else missing
-    return client if state is State.NO_EFFECT else item.note
+    return client if state is AdviceState.NO_EFFECT else note

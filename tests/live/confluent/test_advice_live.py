@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 import featuregate as fg
 from featuregate.testing import LocalKafka
-from featuregate_confluent.config.advice import State, advise, with_advice
+from featuregate_confluent import AdviceState, advise, with_advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,10 +175,10 @@ def test_what_is_held_back_would_not_work(place: Place, topic: str, member: Call
     produce(place.kafka.client_config(), topic)
     consumer = member(topic, {**of_group(place, topic), "group.protocol": "consumer"})
     if place.version == BY_BROKER:
-        assert found.state is State.MAY
+        assert found.state is AdviceState.MAY
         assert consume(consumer) == (MESSAGES, set())
     else:
-        assert found.state is State.NOT_YET
+        assert found.state is AdviceState.NOT_YET
         assert consume(consumer, SOON) == (0, set())
         assert consumer.assignment() == []
 
@@ -187,8 +187,8 @@ def test_the_switch_of_producers_may_be_taken_where_every_broker_checks(place: P
     """2.4.1 accepts a zombie's offsets in silence; 3.9 and 4.2 do not."""
     view = fg.discover(place.kafka.client_config())
     states = {each.name: each.state for each in advise(view, "producer", {})}
-    assert states["one-producer-per-process"] is (State.NOT_YET if place.version == "2.4.1" else State.MAY)
-    assert states["transactions-v2"] is State.NO_EFFECT
+    assert states["one-producer-per-process"] is (AdviceState.NOT_YET if place.version == "2.4.1" else AdviceState.MAY)
+    assert states["transactions-v2"] is AdviceState.NO_EFFECT
 
 
 @pytest.mark.parametrize("place", [BY_BROKER], indirect=True)

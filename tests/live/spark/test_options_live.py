@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from featuregate.testing import LocalKafka
-from featuregate_spark import FeatureSession, OptionState, kafka_options, with_kafka_options
+from featuregate_spark import AdviceState, FeatureSession, kafka_options, with_kafka_options
 from featuregate_spark.options.connector import UNUSABLE_OPTIONS
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: 
 def test_all_advised_options_are_accepted(place: Place, topic: str) -> None:
     """They include options that are on by default."""
     for role in ("reader", "writer"):
-        advised = [each for each in kafka_options(place.features.view, role) if each.used_by_spark]
-        assert {each.state for each in advised} <= {OptionState.ON, OptionState.MAY}
-        options = {str(each.option): each.value for each in advised}
+        advised = [each for each in kafka_options(place.features.view, role) if each.used]
+        assert {each.state for each in advised} <= {AdviceState.ON, AdviceState.MAY}
+        options = {str(each.setting): each.value for each in advised}
         if role == "writer":
             assert {*options} == {"kafka.compression.type", "kafka.acks", "kafka.enable.idempotence"}
         (place.read if role == "reader" else place.write)(topic, **options)
@@ -133,14 +133,14 @@ def test_options_that_exclude_idempotence_disable_it_or_fail_the_task(
 ) -> None:
     """Kafka's client disables idempotence, or the task fails if the app has set it. The advice knows both."""
 
-    def advice(**more: str) -> tuple[OptionState, bool]:
+    def advice(**more: str) -> tuple[AdviceState, bool]:
         found = {each.name: each for each in kafka_options(place.features.view, "writer", {**options, **more})}
         return found["idempotence"].state, bool(found["idempotence"].conflicts)
 
-    assert advice() == (OptionState.MAY, True)
+    assert advice() == (AdviceState.MAY, True)
     place.write(topic, **options)
     assert first_batch(place, topic)[1] == NOBODY
-    assert advice(**{"kafka.enable.idempotence": "true"}) == (OptionState.FAILS, True)
+    assert advice(**{"kafka.enable.idempotence": "true"}) == (AdviceState.FAILS, True)
     with pytest.raises(Exception, match="ConfigException: Must set"):
         place.write(topic, **options, **{"kafka.enable.idempotence": "true"})
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_spark.options.advice import OptionAdvice, OptionState, kafka_options, with_kafka_options
+from featuregate_spark import Advice, AdviceState, kafka_options, with_kafka_options
 from featuregate_spark.options.connector import USABLE_OPTIONS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ REFUSED = {
 }
 
 
-def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[str, OptionAdvice]:
+def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[str, Advice]:
     """Return the advice for both roles, by name."""
     return {each.name: each for role in ROLES for each in kafka_options(view, role, options)}
 
@@ -43,21 +43,21 @@ def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[st
 def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
     """Defaults of the Java producer are on, and options that Spark does not use have no effect."""
     assert {name: each.state for name, each in told(NEW).items()} == {
-        "read-committed": OptionState.MAY,
-        "group-protocol": OptionState.NO_EFFECT,
-        "zstd": OptionState.MAY,
-        "acks-all": OptionState.ON,
-        "idempotence": OptionState.ON,
-        "transactional-id": OptionState.FAILS,
-        "transactions-v2": OptionState.NO_EFFECT,
+        "read-committed": AdviceState.MAY,
+        "group-protocol": AdviceState.NO_EFFECT,
+        "zstd": AdviceState.MAY,
+        "acks-all": AdviceState.ON,
+        "idempotence": AdviceState.ON,
+        "transactional-id": AdviceState.FAILS,
+        "transactions-v2": AdviceState.NO_EFFECT,
     }
 
 
 def test_an_option_that_the_cluster_lacks_is_not_yet_possible() -> None:
     """The reason names the broker; an option that is on by default says so."""
-    assert told(OLD)["zstd"].state is OptionState.NOT_YET
+    assert told(OLD)["zstd"].state is AdviceState.NOT_YET
     assert "broker 1" in told(OLD)["zstd"].reason
-    assert told(ANCIENT)["read-committed"].state is OptionState.NOT_YET
+    assert told(ANCIENT)["read-committed"].state is AdviceState.NOT_YET
     assert told(ANCIENT)["idempotence"].reason.startswith("it is on, but closed: ")
 
 
@@ -65,24 +65,24 @@ def test_an_option_that_the_cluster_lacks_is_not_yet_possible() -> None:
 def test_one_broker_that_is_old_or_does_not_answer_prevents_all(view: View | None) -> None:
     """A cluster of which no broker has answered prevents all options, too."""
     assert not any(each.applies for each in told(view).values())
-    assert told(view)["zstd"].state is OptionState.NOT_YET
+    assert told(view)["zstd"].state is AdviceState.NOT_YET
 
 
 def test_an_option_without_effect_still_has_the_cluster_s_decision() -> None:
     """A user might set it because the cluster supports it."""
     protocol = told(NEW)["group-protocol"]
     assert protocol.decision is not None
-    assert (protocol.decision.open, protocol.used_by_spark, protocol.applies) == (True, False, False)
+    assert (protocol.decision.open, protocol.used, protocol.applies) == (True, False, False)
     assert "Spark assigns the partitions" in protocol.reason
     level = told(NEW)["transactions-v2"]
-    assert (level.option, level.used_by_spark) == (None, False)
+    assert (level.setting, level.used) == (None, False)
 
 
 @pytest.mark.parametrize(("role", "option"), [(role, option) for role in ROLES for option in REFUSED[role]])
 def test_a_rejected_option_is_named_with_what_to_remove(role: SparkRole, option: str) -> None:
     """Spark ignores the case of an option's name, and so does the advice."""
-    (found,) = (each for each in kafka_options(NEW, role, {option.upper(): "x"}) if each.option == option)
-    assert (found.state, found.conflicts, found.applies) == (OptionState.FAILS, (option.upper(),), False)
+    (found,) = (each for each in kafka_options(NEW, role, {option.upper(): "x"}) if each.setting == option)
+    assert (found.state, found.conflicts, found.applies) == (AdviceState.FAILS, (option.upper(),), False)
     assert f"(remove {option.upper()})" in str(found)
 
 
@@ -100,7 +100,7 @@ def test_a_rejected_option_is_named_with_what_to_remove(role: SparkRole, option:
 def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> None:
     """The app may set it in each spelling that Kafka's Java client accepts."""
     found = told(NEW, options)[name]
-    assert (found.state, found.conflicts, found.applies) == (OptionState.ON, (), False)
+    assert (found.state, found.conflicts, found.applies) == (AdviceState.ON, (), False)
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> N
 def test_the_app_s_own_value_is_a_conflict(options: dict[str, object], name: str) -> None:
     """The advice names the option as the app spelled it, and never overrides it."""
     found = told(NEW, options)[name]
-    assert (found.state, found.conflicts, found.applies) == (OptionState.MAY, (*options,), False)
+    assert (found.state, found.conflicts, found.applies) == (AdviceState.MAY, (*options,), False)
 
 
 def test_idempotence_beside_what_excludes_it_fails() -> None:
     """Kafka's client does not silently disable idempotence that the app has set: the task fails."""
     found = told(NEW, {"kafka.enable.idempotence": "true", "kafka.acks": "1"})["idempotence"]
-    assert (found.state, found.conflicts) == (OptionState.FAILS, ("kafka.acks",))
+    assert (found.state, found.conflicts) == (AdviceState.FAILS, ("kafka.acks",))
 
 
 def test_all_that_may_be_set_is_set() -> None:
@@ -189,7 +189,7 @@ def test_there_are_two_roles() -> None:
 
 
 OPTIONS = [
-    *(each.option for role in ROLES for each in kafka_options(NEW, role) if each.option),
+    *(each.setting for role in ROLES for each in kafka_options(NEW, role) if each.setting),
     *(option for role in ROLES for option in REFUSED[role]),
     "kafka.retries",
     "topic",
