@@ -142,6 +142,7 @@ def test_every_module_of_the_sink_on_the_map_exists() -> None:
     ("integration", "page"),
     [
         ("featuregate_confluent", "producer-switch"),
+        ("featuregate_fleet", "fleet"),
         ("featuregate_librdkafka", "rooms"),
         ("featuregate_relay", "relay"),
         ("featuregate_spark", "spark"),
@@ -206,6 +207,7 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     packages = {
         "featuregate",
         "featuregate_confluent",
+        "featuregate_fleet",
         "featuregate_librdkafka",
         "featuregate_relay",
         "featuregate_spark",

@@ -22,6 +22,7 @@ PAGE = ROOT / "docs/reference/words.md"
 PACKAGES = {
     "featuregate": ROOT / "featuregate",
     "featuregate_confluent": ROOT / "integrations/featuregate_confluent",
+    "featuregate_fleet": ROOT / "integrations/featuregate_fleet",
     "featuregate_librdkafka": ROOT / "integrations/featuregate_librdkafka",
     "featuregate_relay": ROOT / "integrations/featuregate_relay",
     "featuregate_spark": ROOT / "integrations/featuregate_spark",
@@ -31,6 +32,7 @@ DOORS = {
     "featuregate.testing": None,
     "featuregate.testing.simulator": None,
     "featuregate_confluent": "confluent_kafka",
+    "featuregate_fleet": None,
     "featuregate_spark": "pyspark",
 }
 

@@ -1,0 +1,169 @@
+"""``featuregate fleet``: collect evidence, and say whether a move is safe. Light: Spark is imported when needed."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import captured, release_of
+from featuregate.cli.plugin import (
+    FAILED,
+    OK,
+    CommandError,
+    CommandHelp,
+    add_cluster_options,
+    add_output,
+    aligned,
+    discover_view,
+    positive_seconds,
+    print_message,
+    printable,
+)
+from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.rows import Verdict
+
+if TYPE_CHECKING:
+    from featuregate_fleet.readiness.report import Report
+
+__all__ = ["HELP", "add_options", "run"]
+
+NO_VERDICT: Final = 3
+"""The evidence is missing or too old."""
+_EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
+_STALE_AFTER: Final = 168.0
+_CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+
+HELP: Final = CommandHelp(
+    "say from request logs which clients a move to another release would break",
+    """\
+Collect evidence of which clients use which API versions from the request logs of brokers, and say whether the cluster
+can move to another release. Needs the extra 'fleet', and Java 17 or newer.
+
+'run' reads log files into tables: DIR/<broker id>/ holds the files of one broker. 'readiness' reads the tables. Without
+evidence its verdict is unknown, never ok.""",
+    (
+        "fleet run --once --logs logs --tables tables --cluster orders",
+        "fleet run --once --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
+        "fleet readiness --tables tables --cluster orders --to 4.2",
+        "fleet readiness --tables tables --cluster orders --to 4.2 --output json",
+    ),
+    "0 done, ok or warnings; 1 a client blocks the move; 3 unknown or stale; 2 the evidence or the brokers cannot be "
+    "read; 64 wrong usage",
+)
+
+_RUN: Final = """\
+Read each file below DIR once, and count the requests in it. On the brokers, set the logger kafka.request.logger to
+DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it later is not. Files may
+be gzipped. A run that was killed is finished by the next one.\
+"""
+_READINESS: Final = """\
+Compare the API versions that clients used with those that the target release serves. Any row that blocks blocks the
+move. A verdict says nothing of clients that did not connect while the brokers logged.\
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``run`` and ``readiness``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
+    collecting = actions.add_parser("run", help="read log files into tables", description=_RUN)
+    collecting.add_argument("--once", action="store_true", required=True, help="read what is there, and end")
+    collecting.add_argument("--logs", metavar="DIR", type=Path, required=True, help="a folder for each broker")
+    readiness = actions.add_parser("readiness", help="say whether a move is safe", description=_READINESS)
+    readiness.add_argument("--to", metavar="RELEASE", type=_release, required=True, help="the target, such as 4.2")
+    readiness.add_argument(
+        "--stale-after",
+        metavar="HOURS",
+        type=positive_seconds,
+        default=_STALE_AFTER,
+        help="evidence that is older than this is stale (default: 168, a week)",
+    )
+    add_output(readiness, "a table, or one JSON object")
+    for action in (collecting, readiness):
+        action.add_argument("--tables", metavar="DIR", type=Path, required=True, help="the folder of the tables")
+        action.add_argument(
+            "--cluster", metavar="NAME", type=_cluster, required=True, help="your name of the cluster in the tables"
+        )
+    # The list of brokers comes from the cluster: a broker without evidence is unknown.
+    add_cluster_options(collecting, default=argparse.SUPPRESS)
+
+
+def _release(text: str) -> str:
+    release = release_of(text)
+    if release not in captured():
+        raise argparse.ArgumentTypeError(f"{text!r} is none of the known releases: {', '.join(captured())}")
+    return release
+
+
+def _cluster(text: str) -> str:
+    if not _CLUSTER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name: use letters, digits, '-', '_' and '.'")
+    return text
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one action."""
+    return _run(args) if args.action == "run" else _readiness(args)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if not args.logs.is_dir():
+        raise CommandError(f"--logs {args.logs}: there is no such folder")
+    brokers = _expected_brokers(args)
+    tables_folder = _folder(args)
+    from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with local_session() as spark:
+        tables = DeltaTables(spark, tables_folder, args.cluster)
+        tables.expect(brokers)
+        drain(spark, args.logs, tables)
+        for path in grown_files(args.logs, tables):
+            print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
+        evidence = read_evidence(tables)
+    quarantined = sum(evidence.quarantined.values())
+    print(f"{args.cluster}: {evidence.read} lines read: {evidence.rows} rows, {quarantined} in quarantine")
+    return OK
+
+
+def _expected_brokers(args: argparse.Namespace) -> dict[str, str]:
+    """Return the brokers that must have evidence, and how they are known."""
+    found = {path.name: "folder" for path in args.logs.iterdir() if path.is_dir() and path.name.isdecimal()}
+    if args.bootstrap_server or args.bootstrap_controller or args.command_config:
+        found |= {str(broker.node_id): "cluster" for broker in discover_view(args).brokers}
+    return found
+
+
+def _readiness(args: argparse.Namespace) -> int:
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with local_session() as spark:
+        evidence = read_evidence(DeltaTables(spark, _folder(args), args.cluster))
+    stale_after = timedelta(hours=args.stale_after)
+    report = assess(evidence, captured()[args.to], datetime.now(UTC), stale_after)
+    print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
+    return _EXIT_CODES.get(report.verdict, NO_VERDICT)
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    folder: Path = args.tables
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"--tables {folder}: this is not a folder")
+    return folder
+
+
+def _to_text(args: argparse.Namespace, report: Report) -> str:
+    head = f"{args.cluster} to Kafka {args.to}: {report.verdict}"
+    table = [("VERDICT", "CHECK", "WHO", "WHY")]
+    table += [(row.verdict, row.check, printable(row.subject), printable(row.why)) for row in report.rows]
+    todo = dict.fromkeys(row.do for row in report.rows if row.do)
+    return "\n".join([head, "", *aligned(table), *([""] if todo else []), *map(printable, todo)])

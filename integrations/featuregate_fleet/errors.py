@@ -1,0 +1,19 @@
+"""The errors of the fleet pipeline."""
+
+from __future__ import annotations
+
+from featuregate.errors import FeatureGateError
+
+__all__ = ["FleetError", "TablesBroken", "WrongSpark"]
+
+
+class FleetError(FeatureGateError):
+    """Base class of the errors of this package."""
+
+
+class WrongSpark(FleetError):
+    """No Spark can keep the tables: PySpark is missing, or is of a release that the Delta Lake does not fit."""
+
+
+class TablesBroken(FleetError):
+    """A stream over the evidence failed, or the tables cannot be read."""

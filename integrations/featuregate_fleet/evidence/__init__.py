@@ -1,0 +1,1 @@
+"""Turns lines of broker logs into rows. Pure."""

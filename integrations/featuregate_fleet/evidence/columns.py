@@ -1,0 +1,77 @@
+"""The columns of each table, as Arrow schemas. Pure.
+
+Every table has the columns of `ORIGIN` beside its own. They name the stream and the micro-batch that wrote a row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["API_USAGE", "BROKERS", "EVIDENCE_FILES", "KEYS", "ORIGIN", "PARSED", "QUARANTINE"]
+
+_TIME: Final = pa.timestamp("us", tz="UTC")
+
+API_USAGE: Final = pa.schema(
+    [
+        ("broker", pa.string()),  # the node id of the broker that logged the request
+        ("hour", _TIME),  # the hour of the requests
+        ("outcome", pa.string()),  # completed, or refused because the broker lacks the version
+        ("level", pa.string()),  # of the lines: DEBUG for all requests, INFO for deprecated ones alone
+        ("listener", pa.string()),  # null for a refused request
+        ("forwarded", pa.bool_()),  # a broker forwarded the request to a controller: the second line of one request
+        ("principal", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),  # of a refused request alone, which names no client id
+        ("software_name", pa.string()),  # null where the client did not say it on this connection
+        ("software_version", pa.string()),
+        ("api_key", pa.int32()),
+        ("version", pa.int32()),
+        ("count", pa.int64()),
+        ("first_seen", _TIME),
+        ("last_seen", _TIME),
+    ]
+)
+"""How often one client used one version of one API: partial sums of a micro-batch, which readers add up."""
+
+KEYS: Final = tuple(name for name in API_USAGE.names if name not in ("count", "first_seen", "last_seen"))
+"""The columns of ``api_usage`` that are not aggregated."""
+
+QUARANTINE: Final = pa.schema(
+    [
+        ("path", pa.string()),  # of the file, below the folder of logs
+        ("block", pa.int64()),  # the byte at which the reader of the line began
+        ("line", pa.int64()),  # its number from there, from 0
+        ("reason", pa.string()),  # see evidence.reasons
+        ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters
+        ("parser", pa.int32()),  # the version of the parser
+    ]
+)
+"""The lines that are no evidence: one row each."""
+
+EVIDENCE_FILES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("uri", pa.string()),  # as Spark names the file
+        ("broker", pa.string()),  # null where the folder is not a broker's
+        ("size", pa.int64()),  # bytes of the file when it was read
+        ("read", pa.int64()),  # lines: read = rows + quarantined
+        ("rows", pa.int64()),
+        ("quarantined", pa.int64()),
+    ]
+)
+"""The files that were read. A file is read once, by its path."""
+
+BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
+"""The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""
+
+ORIGIN: Final = pa.schema([("cluster", pa.string()), ("query_id", pa.string()), ("batch_id", pa.int64())])
+
+PARSED: Final = pa.schema(
+    [
+        (name, pa.struct(list(schema)))
+        for name, schema in (("api_usage", API_USAGE), ("quarantine", QUARANTINE), ("evidence_files", EVIDENCE_FILES))
+    ]
+)
+"""What the parser returns: a row of one of three tables in one pass. The other two columns are null."""

@@ -1,0 +1,41 @@
+"""Why a line is in quarantine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "CUT",
+    "EMPTY",
+    "NO_REQUEST",
+    "PARSER",
+    "RAW_LENGTH",
+    "REQUESTS",
+    "TEXT_FORMAT",
+    "UNKNOWN_BROKER",
+    "UNKNOWN_LAYOUT",
+    "WRONG_FIELDS",
+]
+
+PARSER: Final = 1
+"""The version of the parser. A newer one may read what this one put into quarantine."""
+
+RAW_LENGTH: Final = 2000
+"""How many characters of a line the quarantine keeps."""
+
+CUT: Final = "cut"
+"""A request whose JSON does not parse, most often because the line was cut."""
+EMPTY: Final = "empty"
+NO_REQUEST: Final = "no-request"
+"""A line of another logger, or garbage."""
+TEXT_FORMAT: Final = "text-format"
+"""A request in the format of brokers before 2.8, which this parser does not read."""
+UNKNOWN_BROKER: Final = "unknown-broker"
+"""The file is not in a folder whose name is a node id."""
+UNKNOWN_LAYOUT: Final = "unknown-layout"
+"""A request, but before it stand no time and no level, as Kafka's own layout has them."""
+WRONG_FIELDS: Final = "wrong-fields"
+"""A request as JSON, but a field is missing, or has another type or an impossible value."""
+
+REQUESTS: Final = frozenset({CUT, TEXT_FORMAT, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
+"""The reasons of lines that would have been requests: each is evidence that is missing."""

@@ -1,0 +1,1 @@
+"""Turns rows into verdicts. Pure."""

@@ -1,0 +1,197 @@
+"""The checks: each takes evidence and returns rows. Pure.
+
+A block stands on requests that were seen, and an ok on the absence of others: so each ok needs coverage.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.catalog import api_name
+from featuregate_fleet.evidence.reasons import REQUESTS
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, describe, dropped_in, is_internal, served
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+
+    from featuregate.catalog import CapturedRelease
+    from featuregate_fleet.readiness.evidence import Evidence, Usage
+
+__all__ = ["api_versions", "coverage", "quarantine", "refused_requests"]
+
+_UNREADABLE: Final = 0.01
+"""The share of requests in quarantine from which on the others say too little."""
+
+
+# ---------------------------------------------------------------- clients
+
+
+def api_versions(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
+    """Check what each client uses against what the target serves.
+
+    A version below the target's lowest blocks: a client uses the newest version that it shares with the broker, so it
+    has no newer one. A version above the target's highest is no more than a warning for a client that negotiates,
+    because that client may have an older one, too.
+    """
+    completed = [usage for usage in evidence.usage if usage.outcome == "completed" and not is_internal(usage.api_key)]
+    for _, used in _grouped(completed, lambda usage: (usage.principal or "", usage.client_id or "")):
+        negotiates = any(usage.api_key == API_VERSIONS or usage.software_name for usage in used)
+        software = ", ".join(sorted({_software(usage) for usage in used} - {""})) or None
+        findings = [
+            _client_row(target, key, same, verdict, software)
+            for key, of_api in _grouped(used, lambda usage: usage.api_key)
+            for verdict, same in _grouped(of_api, partial(_judge, target, negotiates))
+            if verdict is not Verdict.OK
+        ]
+        yield from findings or [_ok_row(target, used, software)]
+
+
+def _judge(target: CapturedRelease, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
+    has = served(target, usage.api_key)
+    if has is None or usage.version < has.lowest:
+        return Verdict.BLOCK
+    if usage.version > has.highest:
+        return Verdict.WARN if negotiates else Verdict.BLOCK
+    return Verdict.OK
+
+
+def _client_row(target: CapturedRelease, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
+    versions = tuple(sorted({usage.version for usage in used}))
+    since = dropped_in(key, versions[0], target)
+    dropped = f"; releases from {since} on do not serve version {versions[0]}" if since else ""
+    client = _client(used[0])
+    if verdict is Verdict.WARN:
+        do = f"Try {client} with a broker of {target.release}: it negotiates, and may have older versions, too."
+    else:
+        do = f"Upgrade {client}, or stop it, before the brokers move to {target.release}."
+    return Row(
+        check="api-versions",
+        verdict=verdict,
+        subject=client,
+        why=f"{describe(target, key)}, and the client uses {_listed(versions)}{dropped}.",
+        do=do,
+        api=api_name(key),
+        versions=versions,
+        software=software,
+        **_who_and_when(used),
+    )
+
+
+def _ok_row(target: CapturedRelease, used: list[Usage], software: str | None) -> Row:
+    return Row(
+        check="api-versions",
+        verdict=Verdict.OK,
+        subject=_client(used[0]),
+        why=f"Kafka {target.release} serves all API versions that the client uses.",
+        software=software,
+        **_who_and_when(used),
+    )
+
+
+def refused_requests(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
+    """Check what brokers refuse already. Nothing in the evidence names the client: its host is all there is."""
+    refused = [usage for usage in evidence.usage if usage.outcome == "refused"]
+    for (host, key, version), used in _grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
+        has = served(target, key)
+        too_old = has is not None and version < has.lowest
+        here = f"a client at {host}" if host else "a client"
+        after = "refuses the version, too" if has is None or not has.lowest <= version <= has.highest else "serves it"
+        yield Row(
+            check="refused-requests",
+            verdict=Verdict.BLOCK if too_old else Verdict.WARN,
+            subject=here,
+            why=f"A broker refused {api_name(key)} {version}, and Kafka {target.release} {after}.",
+            do=f"Find the client at {host or 'the address in the log'}: the log of refused requests has no client id.",
+            api=api_name(key),
+            versions=(version,),
+            **_who_and_when(used),
+        )
+
+
+# ---------------------------------------------------------------- the evidence itself
+
+
+def coverage(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
+    """Check that there is evidence of each broker, and that it is not older than ``oldest``."""
+    brokers = sorted(evidence.expected | evidence.brokers.keys(), key=lambda broker: (len(broker), broker))
+    if not brokers:
+        yield _missing("the cluster", "There is no evidence of this cluster.")
+    for broker in brokers:
+        log = evidence.brokers.get(broker)
+        if log is None:
+            yield _missing(f"broker {broker}", "There is no request log of this broker at DEBUG.")
+            continue
+        stale = log.last_seen < oldest
+        yield Row(
+            check="coverage",
+            verdict=Verdict.STALE if stale else Verdict.OK,
+            subject=f"broker {broker}",
+            why=f"The evidence has {log.hours} {'hour' if log.hours == 1 else 'hours'} of this broker"
+            + (", and all of them are too old." if stale else "."),
+            do="Log requests again, and run 'featuregate fleet run'." if stale else "",
+            count=log.requests,
+            first_seen=log.first_seen,
+            last_seen=log.last_seen,
+        )
+
+
+def _missing(subject: str, why: str) -> Row:
+    return Row(
+        check="coverage",
+        verdict=Verdict.UNKNOWN,
+        subject=subject,
+        why=why,
+        do="Set the logger kafka.request.logger to DEBUG, and give its files to 'featuregate fleet run'.",
+    )
+
+
+def quarantine(evidence: Evidence) -> Iterator[Row]:
+    """Check how many requests could not be read."""
+    missing = {reason: count for reason, count in evidence.quarantined.items() if reason in REQUESTS and count}
+    if not missing:
+        return
+    lost = sum(missing.values())
+    yield Row(
+        check="quarantine",
+        verdict=Verdict.UNKNOWN if lost > _UNREADABLE * (lost + evidence.rows) else Verdict.WARN,
+        subject="lines of requests",
+        why=f"Lines could not be read: {', '.join(f'{reason} {missing[reason]}' for reason in sorted(missing))}.",
+        do="Look at the table 'quarantine', and give the files again under other names.",
+        count=lost,
+    )
+
+
+# ---------------------------------------------------------------- shared by checks
+
+
+def _grouped(usage: Iterable[Usage], key: Callable[[Usage], Any]) -> list[tuple[Any, list[Usage]]]:
+    return [(found, list(same)) for found, same in groupby(sorted(usage, key=key), key)]
+
+
+def _who_and_when(used: list[Usage]) -> dict[str, Any]:
+    # A broker forwards some requests to a controller, which logs them once more.
+    counted = [usage for usage in used if not usage.forwarded] or used
+    return {
+        "client_id": used[0].client_id,
+        "principal": used[0].principal,
+        "count": sum(usage.count for usage in counted),
+        "first_seen": min(usage.first_seen for usage in used),
+        "last_seen": max(usage.last_seen for usage in used),
+    }
+
+
+def _client(usage: Usage) -> str:
+    name = f"client {usage.client_id!r}" if usage.client_id else "a client without an id"
+    return f"{name} of {usage.principal}" if usage.principal else name
+
+
+def _software(usage: Usage) -> str:
+    return " ".join(part for part in (usage.software_name, usage.software_version) if part)
+
+
+def _listed(versions: tuple[int, ...]) -> str:
+    return ", ".join(map(str, versions))

@@ -1,0 +1,59 @@
+"""What the tables say, added up: the input of every check. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+__all__ = ["BrokerLog", "Evidence", "Usage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How often a client used one version of an API, on all brokers and in all hours."""
+
+    outcome: Literal["completed", "refused"]
+    forwarded: bool | None
+    principal: str | None
+    client_id: str | None
+    client_host: str | None
+    software_name: str | None
+    software_version: str | None
+    api_key: int
+    version: int
+    count: int
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLog:
+    """What is known of one broker's request log at DEBUG, the level at which it has all requests."""
+
+    hours: int
+    """The number of hours with requests."""
+    requests: int
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All evidence of one cluster."""
+
+    usage: tuple[Usage, ...] = ()
+    brokers: Mapping[str, BrokerLog] = field(default_factory=dict)
+    """By broker; a broker that logged deprecated requests alone is missing."""
+    expected: frozenset[str] = frozenset()
+    """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
+    read: int = 0
+    """Lines: ``read = rows + sum(quarantined)``."""
+    rows: int = 0
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    """Lines in quarantine by reason."""
+    versions: Mapping[str, int | None] = field(default_factory=dict)
+    """The version of each table that was read; None for one that does not exist."""

@@ -1,0 +1,84 @@
+"""From evidence to one verdict with its rows, and to what a command prints. Pure: the clock is passed in."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from featuregate_fleet.readiness import checks
+from featuregate_fleet.readiness.rows import Row, Verdict, worst
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from featuregate.catalog import CapturedRelease
+    from featuregate_fleet.readiness.evidence import Evidence
+
+__all__ = ["Report", "assess"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Whether a cluster can move to a release."""
+
+    verdict: Verdict
+    rows: tuple[Row, ...]
+    """The worst first."""
+    target: CapturedRelease
+    evidence: Evidence
+    now: datetime
+    stale_after: timedelta
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``--output json`` prints. Times are ISO 8601 in UTC."""
+        evidence = self.evidence
+        return {
+            "verdict": self.verdict,
+            "to": self.target.release,
+            "rows": [_printable(asdict(row)) for row in self.rows],
+            "coverage": {
+                "brokers": {broker: _printable(asdict(log)) for broker, log in sorted(evidence.brokers.items())},
+                "without_evidence": sorted(evidence.expected - evidence.brokers.keys()),
+                "level": "DEBUG",
+                "taken_at": self.now.isoformat(),
+                "stale_after_seconds": int(self.stale_after.total_seconds()),
+                "table_versions": dict(evidence.versions),
+                "api_ranges": self.target.captured_from,
+            },
+            "lines": {
+                "read": evidence.read,
+                "rows": evidence.rows,
+                "quarantined": sum(evidence.quarantined.values()),
+            },
+        }
+
+
+def assess(evidence: Evidence, target: CapturedRelease, now: datetime, stale_after: timedelta) -> Report:
+    """Run all checks. A finding about requests that are older than ``stale_after`` is stale."""
+    oldest = now - stale_after
+    findings = [
+        *checks.api_versions(evidence, target),
+        *checks.refused_requests(evidence, target),
+        *checks.quarantine(evidence),
+        *checks.coverage(evidence, oldest),
+    ]
+    rows = [_aged(row, oldest) for row in findings]
+    order = list(reversed(Verdict))
+    return Report(
+        verdict=worst(row.verdict for row in rows),
+        rows=tuple(sorted(rows, key=lambda row: (order.index(row.verdict), row.check, row.subject))),
+        target=target,
+        evidence=evidence,
+        now=now,
+        stale_after=stale_after,
+    )
+
+
+def _aged(row: Row, oldest: datetime) -> Row:
+    if row.verdict not in (Verdict.WARN, Verdict.BLOCK) or row.last_seen is None or row.last_seen >= oldest:
+        return row
+    return replace(row, verdict=Verdict.STALE, why=f"{row.why} It was last seen too long ago to say more.")
+
+
+def _printable(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in fields.items()}

@@ -1,0 +1,54 @@
+"""The rows of a report, and how their verdicts add up. Pure."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+__all__ = ["Row", "Verdict", "worst"]
+
+
+class Verdict(enum.StrEnum):
+    """Whether a move is safe, from the best to the worst."""
+
+    OK = "ok"
+    WARN = "warn"
+    STALE = "stale"
+    """The evidence is too old."""
+    UNKNOWN = "unknown"
+    """There is no evidence."""
+    BLOCK = "block"
+
+
+_ORDER = tuple(Verdict)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst verdict; without any, unknown."""
+    return max(verdicts, key=_ORDER.index, default=Verdict.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One finding: what was checked, of whom, on which evidence, and what to do."""
+
+    check: str
+    verdict: Verdict
+    subject: str
+    why: str
+    do: str = ""
+    client_id: str | None = None
+    principal: str | None = None
+    software: str | None = None
+    api: str | None = None
+    versions: tuple[int, ...] = ()
+    """The versions that the finding is about, ascending."""
+    count: int = 0
+    """The requests that the finding is about."""
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None

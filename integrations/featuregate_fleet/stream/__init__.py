@@ -1,0 +1,1 @@
+"""Moves evidence from files into tables, with Spark."""

@@ -1,0 +1,69 @@
+"""A Spark session on this machine that can read and write Delta tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from featuregate_fleet.errors import WrongSpark
+
+try:
+    import pyspark
+    from pyspark.sql import SparkSession
+except ImportError as error:
+    raise WrongSpark("the fleet pipeline needs PySpark: pip install 'featuregate[fleet]'") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["local_session"]
+
+SPARK: Final = "4.0."
+DELTA: Final = "4.0.0"
+"""The release of Delta Lake for this line of Spark."""
+
+_SETTINGS: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+@contextmanager
+def local_session() -> Iterator[SparkSession]:
+    """Start a session on all cores of this machine, and stop it at the end.
+
+    Raises
+    ------
+    WrongSpark
+        No Delta Lake fits the installed PySpark.
+    """
+    if not pyspark.__version__.startswith(SPARK):
+        raise WrongSpark(f"the fleet pipeline needs PySpark {SPARK}x, and finds {pyspark.__version__}")
+    from featuregate.testing.local_kafka.jars import delta_lake  # noqa: PLC0415 - after the check
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    jars = f"{delta_lake(DELTA)}/*"
+    builder = SparkSession.builder.master("local[*]").appName("featuregate fleet")
+    for name, value in {
+        **_SETTINGS,
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -1,0 +1,1 @@
+"""The tables, and what reads and writes them with Spark."""

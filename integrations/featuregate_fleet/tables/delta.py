@@ -1,0 +1,100 @@
+"""The tables in a folder, as Delta Lake keeps them: one folder for each table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.evidence import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["BatchId", "DeltaTables"]
+
+_TABLES: Final = {
+    "api_usage": columns.API_USAGE,
+    "quarantine": columns.QUARANTINE,
+    "evidence_files": columns.EVIDENCE_FILES,
+    "brokers": columns.BROKERS,
+}
+_CHECKPOINTS: Final = "_checkpoints"
+
+
+class BatchId(NamedTuple):
+    """Which stream writes, and which of its micro-batches."""
+
+    query_id: str
+    """The id of the checkpoint: a new checkpoint has a new one."""
+    batch_id: int
+
+
+_NO_BATCH: Final = BatchId("", -1)
+
+
+class DeltaTables:
+    """The tables of one folder, each with the rows of any number of clusters; this object shows those of one.
+
+    The name of the cluster consists of letters, digits, ``-``, ``_`` and ``.``.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, cluster: str) -> None:
+        self._spark = spark
+        self._folder = folder.resolve()
+        self._cluster = cluster
+
+    def checkpoint(self, stream: str) -> Path:
+        """Return the folder of the checkpoint of one stream of this cluster."""
+        return self._folder / _CHECKPOINTS / self._cluster / stream
+
+    def read(self, table: str) -> DataFrame:
+        """Return the rows of this cluster; none where the table does not exist yet."""
+        if self.version(table) is None:
+            return self._spark.createDataFrame([], from_arrow_schema(_whole(table)))
+        rows = self._spark.read.format("delta").load(self._path(table))
+        return rows.where(f.col("cluster") == self._cluster)
+
+    def version(self, table: str) -> int | None:
+        """Return the newest version of a table; None where it does not exist."""
+        commits = [path.stem for path in (self._folder / table / "_delta_log").glob("*.json") if path.stem.isdecimal()]
+        return max(map(int, commits), default=None)
+
+    def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
+        """Append the rows of a micro-batch, once: a batch that is run again writes nothing.
+
+        Delta ignores a batch whose number is not above the last one of the same query. A new checkpoint begins at 0
+        again, and must not be ignored: so the id of the query is that of the checkpoint.
+        """
+        self._whole_rows(table, rows, batch).write.format("delta").mode("append").options(
+            txnAppId=batch.query_id, txnVersion=str(batch.batch_id)
+        ).save(self._path(table))
+
+    def expect(self, brokers: Mapping[str, str]) -> None:
+        """Replace the brokers that evidence is expected from: the source of each by its id. Writes only a change."""
+        if {row["broker"]: row["source"] for row in self.read("brokers").collect()} == brokers:
+            return
+        rows = self._spark.createDataFrame(list(brokers.items()), from_arrow_schema(columns.BROKERS))
+        only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version("brokers") is not None else {}
+        whole = self._whole_rows("brokers", rows, _NO_BATCH)
+        whole.write.format("delta").mode("overwrite").options(**only).save(self._path("brokers"))
+
+    def _whole_rows(self, table: str, rows: DataFrame, batch: BatchId) -> DataFrame:
+        origin = {"cluster": f.lit(self._cluster), "query_id": f.lit(batch.query_id), "batch_id": f.lit(batch.batch_id)}
+        schema = from_arrow_schema(_whole(table))
+        return rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema]).coalesce(1)
+
+    def _path(self, table: str) -> str:
+        return (self._folder / table).as_uri()
+
+
+def _whole(table: str) -> pa.Schema:
+    schema = _TABLES[table]
+    for field in columns.ORIGIN:
+        schema = schema.append(field)
+    return schema

@@ -1,0 +1,66 @@
+"""Reads the tables into the evidence that checks take."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["read_evidence"]
+
+_WHO: Final = (
+    "outcome", "forwarded", "principal", "client_id", "client_host", "software_name", "software_version", "api_key",
+    "version",
+)  # fmt: skip
+
+
+def read_evidence(tables: DeltaTables) -> Evidence:
+    """Add up the rows of all hours, brokers and micro-batches."""
+    usage, files = tables.read("api_usage"), tables.read("evidence_files")
+    times = (f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen"))
+    used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()
+    logged = (
+        usage.where("level = 'DEBUG' and outcome = 'completed'")
+        .groupBy("broker")
+        .agg(f.sum("count").alias("requests"), f.countDistinct("hour").alias("hours"), *times)
+        .collect()
+    )
+    lines = files.agg(f.sum("read").alias("read"), f.sum("rows").alias("rows")).collect()[0]
+    reasons = tables.read("quarantine").groupBy("reason").count().collect()
+    return Evidence(
+        usage=tuple(
+            Usage(
+                **{name: row[name] for name in (*_WHO, "count")},
+                first_seen=_utc(row["first_seen"]),
+                last_seen=_utc(row["last_seen"]),
+            )
+            for row in used
+        ),
+        brokers={
+            row["broker"]: BrokerLog(
+                hours=row["hours"],
+                requests=row["requests"],
+                first_seen=_utc(row["first_seen"]),
+                last_seen=_utc(row["last_seen"]),
+            )
+            for row in logged
+        },
+        expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
+        read=lines["read"] or 0,
+        rows=lines["rows"] or 0,
+        quarantined={row["reason"]: row["count"] for row in reasons},
+        versions={name: tables.version(name) for name in ("api_usage", "brokers", "evidence_files", "quarantine")},
+    )
+
+
+def _utc(time: datetime) -> datetime:
+    """Return a time of Spark, which collects times in the time zone of this machine and without saying so."""
+    return time.astimezone(UTC)

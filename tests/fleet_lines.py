@@ -1,0 +1,39 @@
+"""Made-up lines of request logs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def document(**changed: Any) -> dict[str, Any]:
+    """Return the JSON of a request, with other values for some of its fields, also for those of nested objects."""
+    made: dict[str, Any] = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": 1,
+            "requestApiVersion": 16,
+            "correlationId": 7,
+            "clientId": "audit",
+            "requestApiKeyName": "FETCH",
+        },
+        "request": {"topics": ["orders"]},
+        "response": {"error": None},
+        "connection": "127.0.0.1:9092-127.0.0.1:50000-0-1",
+        "totalTimeMs": 1.5,
+        "requestQueueTimeMs": 0.1,
+        "throttleTimeMs": 0,
+        "securityProtocol": "SASL_SSL",
+        "principal": "User:audit",
+        "listener": "CLIENT",
+        "clientInformation": {"softwareName": "confluent-kafka-python", "softwareVersion": "2.16.1"},
+    }
+    for name, value in changed.items():
+        owner = next((part for part in made.values() if isinstance(part, dict) and name in part), made)
+        owner[name] = value
+    return made
+
+
+def line_of(made: dict[str, Any], head: str = "[2026-11-22 21:08:39,958] DEBUG") -> str:
+    """Return a line as Kafka's own layout has it."""
+    return f"{head} Completed request:{json.dumps(made, separators=(',', ':'))} (kafka.request.logger)"

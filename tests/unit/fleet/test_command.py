@@ -1,0 +1,61 @@
+"""``featuregate fleet``: what it refuses before it starts Spark."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli.plugin import USAGE, CommandError
+from featuregate_fleet import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def parse(*argv: str) -> argparse.Namespace:
+    """Parse the options of the command."""
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(bootstrap_server=None, bootstrap_controller=None, command_config=None)
+    command.add_options(parser)
+    return parser.parse_args(argv)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("readiness", "--tables", "t", "--cluster", "c", "--to", "9.9"), "'9.9' is none of the known releases"),
+        (("readiness", "--tables", "t", "--cluster", "../c", "--to", "4.2"), "'../c' is no name"),
+        (("readiness", "--tables", "t", "--cluster", "c"), "the following arguments are required: --to"),
+        (("run", "--logs", "l", "--tables", "t", "--cluster", "c"), "the following arguments are required: --once"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(argv: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]):
+    """The line names the option and what it takes."""
+    with pytest.raises(SystemExit):
+        parse(*argv)
+    assert says in capsys.readouterr().err
+
+
+def test_a_release_may_be_spelled_with_its_patch():
+    """The catalog has one row for each release."""
+    assert parse("readiness", "--tables", "t", "--cluster", "c", "--to", "4.2.0").to == "4.2"
+
+
+def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):
+    """No Spark is started for a typing error."""
+    args = parse("run", "--once", "--logs", str(tmp_path / "no"), "--tables", str(tmp_path), "--cluster", "c")
+    with pytest.raises(CommandError, match="there is no such folder") as error:
+        command.run(args)
+    assert error.value.exit_code == USAGE
+
+
+@pytest.mark.parametrize("action", ["run", "readiness"])
+def test_tables_must_be_a_folder(action: str, tmp_path: Path):
+    """A file in its place is not evidence."""
+    (tmp_path / "file").touch()
+    own = ("--to", "4.2") if action == "readiness" else ("--once", "--logs", str(tmp_path))
+    with pytest.raises(CommandError, match="not a folder") as error:
+        command.run(parse(action, "--tables", str(tmp_path / "file"), "--cluster", "c", *own))
+    assert error.value.exit_code == USAGE

@@ -1,0 +1,199 @@
+"""Verdicts: each check has evidence on which it blocks, and evidence on which it passes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from featuregate.catalog import captured
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.rows import Row, Verdict, worst
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+WEEK = timedelta(days=7)
+FETCH, LIST_OFFSETS, PRODUCE, METADATA, API_VERSIONS, LEADER_AND_ISR, SHARE_FETCH = 1, 2, 0, 3, 18, 4, 78
+LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
+
+
+def usage(api_key: int = FETCH, version: int = 16, **changed: Any) -> Usage:
+    """Return five requests of the client audit."""
+    made = Usage(
+        outcome="completed",
+        forwarded=False,
+        principal="User:audit",
+        client_id="audit",
+        client_host=None,
+        software_name=None,
+        software_version=None,
+        api_key=api_key,
+        version=version,
+        count=5,
+        first_seen=NOW - timedelta(hours=2),
+        last_seen=NOW,
+    )
+    return replace(made, **changed)
+
+
+def report(*used: Usage, to: str = "4.2", **evidence: Any) -> Report:
+    """Assess usage that one broker logged."""
+    whole = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000} | evidence
+    return assess(Evidence(usage=used, **whole), captured()[to], NOW, WEEK)
+
+
+def only(found: Report, check: str) -> Row:
+    """Return the single row of one check."""
+    (row,) = [row for row in found.rows if row.check == check]
+    return row
+
+
+def test_a_client_within_the_ranges_of_the_target_is_ok():
+    """The report says so of each client, with its evidence."""
+    found = report(usage(), usage(LIST_OFFSETS, 7))
+    assert found.verdict is Verdict.OK
+    row = only(found, "api-versions")
+    assert (row.client_id, row.principal, row.count, row.versions) == ("audit", "User:audit", 10, ())
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "served"),
+    [(LIST_OFFSETS, 0, "1-11"), (FETCH, 3, "4-18"), (PRODUCE, 2, "3-13")],
+)
+def test_a_version_that_the_target_dropped_blocks(key: int, version: int, served: str):
+    """Also Produce 0 to 2, which brokers from 4.0 on advertise and refuse."""
+    found = report(usage(key, version, software_name="sarama", software_version="1.20"), usage(METADATA, 1))
+    assert found.verdict is Verdict.BLOCK
+    row = only(found, "api-versions")
+    assert (row.subject, row.versions, row.count) == ("client 'audit' of User:audit", (version,), 5)
+    assert row.software == "sarama 1.20"
+    assert f"{served}, and the client uses {version}; releases from 4.0 on" in row.why
+    assert report(usage(key, version), to="3.9").verdict is Verdict.OK
+
+
+def test_the_versions_of_one_api_are_one_row():
+    """An operator upgrades a client once."""
+    row = only(report(usage(FETCH, 3), usage(FETCH, 1), usage(FETCH, 16)), "api-versions")
+    assert (row.api, row.versions, row.count) == ("Fetch", (1, 3), 10)
+
+
+def test_an_api_that_the_target_does_not_have_blocks():
+    """A share consumer cannot move to a release before share groups."""
+    row = only(report(usage(SHARE_FETCH, 1), to="3.9"), "api-versions")
+    assert row.verdict is Verdict.BLOCK
+    assert row.why == "Kafka 3.9 has no ShareFetch, and the client uses 1."
+
+
+def test_a_newer_version_than_the_target_serves_is_a_warning_for_a_client_that_negotiates():
+    """It may have older versions, too; a client that never asked uses one version and breaks."""
+    newest = captured()["4.2"].apis[FETCH][1]
+    assert report(usage(FETCH, newest), to="3.9").verdict is Verdict.BLOCK
+    asked = report(usage(FETCH, newest), usage(API_VERSIONS, 3), to="3.9")
+    assert asked.verdict is Verdict.WARN
+    assert report(usage(FETCH, newest, software_name="librdkafka"), to="3.9").verdict is Verdict.WARN
+
+
+def test_any_version_of_api_versions_is_ok():
+    """That is how a client learns the ranges (KIP-511)."""
+    assert report(usage(API_VERSIONS, 99)).verdict is Verdict.OK
+
+
+def test_apis_between_brokers_are_not_held_against_a_client():
+    """Brokers of 3.9 with ZooKeeper send LeaderAndIsr, which 4.2 does not have."""
+    assert report(usage(LEADER_AND_ISR, 5), usage()).verdict is Verdict.OK
+
+
+def test_a_forwarded_request_counts_once():
+    """The broker that forwards logs it, and so does the controller; the one that was forwarded still has a version."""
+    both = only(report(usage(), usage(forwarded=True)), "api-versions")
+    assert both.count == 5
+    assert report(usage(LIST_OFFSETS, 0, forwarded=True)).verdict is Verdict.BLOCK
+
+
+def refused(version: int, **changed: Any) -> Usage:
+    """Return a request that a broker refused."""
+    unknown = {"outcome": "refused", "forwarded": None, "principal": None, "client_id": None, "client_host": "10.0.0.7"}
+    return usage(METADATA if version > 13 else LIST_OFFSETS, version, **(unknown | changed))
+
+
+def test_a_refused_request_blocks_where_the_target_dropped_the_version_too():
+    """The host is all that is known of the client."""
+    row = only(report(refused(0)), "refused-requests")
+    assert (row.verdict, row.subject, row.api, row.versions) == (
+        Verdict.BLOCK,
+        "a client at 10.0.0.7",
+        "ListOffsets",
+        (0,),
+    )
+
+
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_refused_request_that_the_move_does_not_concern_is_a_warning(version: int):
+    """The target serves it, or the client asks for what no release has yet."""
+    assert report(refused(version)).verdict is Verdict.WARN
+
+
+# ---------------------------------------------------------------- without evidence no verdict is ok
+
+
+def test_no_evidence_is_unknown():
+    """Neither an empty folder nor a name that no evidence has makes a move safe."""
+    found = report(brokers={}, expected=frozenset())
+    assert found.verdict is Verdict.UNKNOWN
+    assert only(found, "coverage").subject == "the cluster"
+
+
+def test_a_broker_without_evidence_is_unknown():
+    """A client may have talked to that broker alone."""
+    found = report(usage(), expected=frozenset({"1", "2"}))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.to_json()["coverage"]["without_evidence"] == ["2"]
+    assert report(usage(LIST_OFFSETS, 0), expected=frozenset({"1", "2"})).verdict is Verdict.BLOCK
+
+
+def test_evidence_of_deprecated_requests_alone_is_unknown():
+    """At INFO a broker without a line may have logged nothing, or had nothing to log."""
+    assert report(usage(), brokers={}).verdict is Verdict.UNKNOWN
+
+
+def test_old_evidence_is_stale():
+    """The fleet may have changed since."""
+    old = replace(LOG, last_seen=NOW - 2 * WEEK)
+    assert report(usage(), brokers={"1": old}).verdict is Verdict.STALE
+
+
+def test_an_old_block_is_stale():
+    """Nobody knows whether that client still runs."""
+    found = report(usage(LIST_OFFSETS, 0, last_seen=NOW - 2 * WEEK))
+    assert found.verdict is Verdict.STALE
+    assert "too long ago" in only(found, "api-versions").why
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(0, Verdict.OK), (9, Verdict.WARN), (50, Verdict.UNKNOWN)])
+def test_requests_in_quarantine_are_missing_evidence(count: int, verdict: Verdict):
+    """A few are a warning; of too many nobody knows what they would have said."""
+    assert report(usage(), quarantined={"cut": count, "no-request": 1000}).verdict is verdict
+
+
+def test_the_worst_verdict_counts():
+    """And no verdict at all is unknown."""
+    assert worst([Verdict.OK, Verdict.BLOCK, Verdict.UNKNOWN]) is Verdict.BLOCK
+    assert worst([Verdict.OK, Verdict.STALE, Verdict.WARN]) is Verdict.STALE
+    assert worst([]) is Verdict.UNKNOWN
+
+
+def test_the_report_as_json_has_the_documented_fields():
+    """Pipelines read it."""
+    printed = json.loads(json.dumps(report(usage(LIST_OFFSETS, 0), quarantined={"empty": 2}).to_json()))
+    assert {"verdict", "rows", "coverage", "lines"} <= printed.keys()
+    assert printed["lines"] == {"read": 1000, "rows": 1000, "quarantined": 2}
+    first = printed["rows"][0]
+    assert {"check", "verdict", "subject", "client_id", "principal", "software", "api", "versions", "count"} <= set(
+        first
+    )
+    assert (first["verdict"], first["api"], first["versions"]) == ("block", "ListOffsets", [0])
+    assert (first["last_seen"], bool(first["why"]), bool(first["do"])) == ("2026-11-22T12:00:00+00:00", True, True)
+    assert printed["coverage"]["brokers"]["1"]["hours"] == 3

@@ -1,0 +1,142 @@
+"""One line of the request log, and many at once: both ways of reading give the same answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow")
+
+from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+
+from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
+from featuregate_fleet.evidence.fast_path import read_lines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.one_line import Request, read_line  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def fast(*lines: str) -> list[Request | None]:
+    """Read lines with Arrow's kernels; None stands for a line that is left to the full parser."""
+    return [None if row is None else Request(**row) for row in read_lines(pa.array(lines, pa.string())).to_pylist()]
+
+
+def test_a_line_says_which_client_used_which_version():
+    """The fields of the head and of the tail, and nothing of the bodies."""
+    assert read_line(line_of(document())) == Request(
+        time=datetime(2026, 11, 22, 21, 8, 39, 958_000, UTC),
+        level="DEBUG",
+        forwarded=False,
+        api_key=1,
+        version=16,
+        client_id="audit",
+        principal="User:audit",
+        listener="CLIENT",
+        software_name="confluent-kafka-python",
+        software_version="2.16.1",
+    )
+
+
+def test_a_client_that_did_not_say_its_software_has_none():
+    """Kafka logs the word unknown in place of both."""
+    found = read_line(line_of(document(softwareName="unknown", softwareVersion="unknown")))
+    assert isinstance(found, Request)
+    assert (found.software_name, found.software_version) == (None, None)
+
+
+def test_both_ways_read_what_real_brokers_wrote(real_lines: Sequence[str]):
+    """The fast path reads most lines, and what it reads is what the full parser reads."""
+    requests = [found for line in real_lines if isinstance(found := read_line(line), Request)]
+    quick = [found for found in fast(*real_lines) if found is not None]
+    assert len(requests) > len(quick) > len(requests) / 2  # it leaves client ids with a backslash
+    assert all(found in (None, read_line(line)) for line, found in zip(real_lines, fast(*real_lines), strict=True))
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["unknown", "", '"', "\\", "}}"]
+)
+NUMBERS = st.integers(-1, 100_000)
+DOCUMENTS = st.builds(
+    document,
+    isForwarded=st.booleans(),
+    requestApiKey=NUMBERS | st.booleans() | st.none(),
+    requestApiVersion=NUMBERS,
+    correlationId=st.integers(-(2**31), 2**31 - 1),
+    clientId=TEXTS | st.none() | st.integers(),
+    request=st.dictionaries(TEXTS, TEXTS, max_size=2),
+    principal=TEXTS | st.none(),
+    listener=TEXTS,
+    softwareName=TEXTS,
+    softwareVersion=TEXTS,
+)
+HEADS = st.sampled_from(
+    [
+        "[2026-11-22 21:08:39,958] DEBUG",
+        "2026-11-22T21:08:39,958 INFO",
+        "2026-02-30T21:08:39,958 DEBUG",
+        "[2026-11-22 25:08:39,958] DEBUG",
+        "[2026-11-22 21:08:39] DEBUG",
+        "",
+    ]
+)
+
+
+@given(st.lists(st.builds(line_of, DOCUMENTS, HEADS), max_size=4), st.integers(0, 2000), st.sampled_from([0, 1]))
+@example([line_of(document()), line_of(document())], 200, 1)
+def test_both_ways_agree_on_every_line(lines: list[str], end: int, joined: int):
+    """Whatever the fields hold, wherever a line is cut, and where the next line follows without a line break."""
+    if lines:
+        lines[0] = lines[0][:end]
+    if joined:
+        lines = ["".join(lines)]
+    for line, found in zip(lines, fast(*lines), strict=True):
+        assert found in (None, read_line(line))
+
+
+def test_a_cut_line_and_the_next_one_make_no_request_together():
+    """The head of one request and the tail of another would name a client that did not send it."""
+    cut = line_of(document(clientId="innocent", requestApiVersion=0))[:200]
+    joined = cut + line_of(document(clientId="audit"))
+    assert fast(joined) == [None]
+    assert read_line(joined) == reasons.CUT
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", reasons.EMPTY),
+        (" \t", reasons.EMPTY),
+        ("\ufffd\x00 garbage", reasons.NO_REQUEST),
+        ("[2026-11-22 21:08:39,958] INFO [GroupCoordinator 1]: Loaded (kafka.coordinator)", reasons.NO_REQUEST),
+        (line_of(document())[:300], reasons.CUT),
+        (line_of(document()) + " and more", reasons.CUT),
+        (line_of(document(), head="21:08 DEBUG"), reasons.UNKNOWN_LAYOUT),
+        (line_of(document(), head="[2026-02-30 21:08:39,958] DEBUG"), reasons.WRONG_FIELDS),
+        (line_of(document(requestApiVersion="16")), reasons.WRONG_FIELDS),
+        (line_of(document(requestApiKey=True)), reasons.WRONG_FIELDS),
+        (line_of(document(requestApiKey=2**31)), reasons.WRONG_FIELDS),
+        (line_of(document(clientId="half")).replace("half", r"\ud800"), reasons.WRONG_FIELDS),
+        (line_of(document(clientInformation=[])), reasons.WRONG_FIELDS),
+        (line_of({}), reasons.WRONG_FIELDS),
+        ("[2026-11-22 21:08:39,958] DEBUG Completed request:" + "[" * 100_000, reasons.CUT),
+        ("[2026-11-22 21:08:39,958] DEBUG Completed request:" + "9" * 10_000, reasons.CUT),
+        ("[2026-11-22 21:08:39,958] DEBUG Completed request:RequestHeader(apiKey=METADATA, ...)", reasons.TEXT_FORMAT),
+    ],
+)
+def test_a_line_that_is_no_request_has_a_reason(line: str, reason: str):
+    """The quarantine says it, so that an operator knows what to do about the line."""
+    assert read_line(line) == reason
+    assert fast(line) == [None]
+
+
+def test_a_day_that_does_not_exist_leaves_the_other_lines_readable():
+    """Arrow's kernel refuses the whole batch, which the full parser then reads."""
+    good: Any = line_of(document())
+    bad = line_of(document(), head="[2026-02-30 21:08:39,958] DEBUG")
+    assert fast(good, bad) == [None, None]
+    assert isinstance(read_line(good), Request)
