@@ -22,9 +22,9 @@ from featuregate.testing.fakes.releases import release_facts
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from featuregate.roles import Role
     from featuregate.testing.fakes.releases import ReleaseFacts
@@ -130,7 +130,7 @@ class FakeCluster:
             nodes = self._all_nodes()
         if loop is not None:
             try:
-                loop.run(_all(node.listener.release() for node in nodes))
+                loop.run_all(node.listener.release() for node in nodes)
             finally:
                 loop.close()
 
@@ -221,7 +221,7 @@ class FakeCluster:
             for node in self._all_nodes():
                 node.set(cluster_id=self.cluster_id)
                 node.catch_up()
-        self.loop.run(_all(node.listener.hang_up() for node in self._all_nodes()))
+        self.loop.run_all(node.listener.hang_up() for node in self._all_nodes())
 
     # ------------------------------------------------------------------ received requests
 
@@ -273,7 +273,7 @@ class FakeCluster:
                 self._brokers[node_id] = self._new_node(node_id, self._facts)
             for node_id in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers):
                 self._controllers[node_id] = self._new_node(node_id, self._facts, role="controller")
-        self.loop.run(_all(node.listener.open() for node in self._all_nodes()))
+        self.loop.run_all(node.listener.open() for node in self._all_nodes())
 
     def _all_nodes(self) -> list[FakeBroker]:
         return [*self._brokers.values(), *self._controllers.values()]
@@ -289,8 +289,3 @@ class FakeCluster:
             epoch=self.epoch,
         )
         return FakeBroker(self, state, tls=self._tls)
-
-
-async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    for each in work:
-        await each

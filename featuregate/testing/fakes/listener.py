@@ -15,7 +15,7 @@ from featuregate.wire.frames import FrameReader
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
     from typing import Any
 
 __all__ = ["HOST", "Listener", "LoopThread", "RequestHandler", "Transmission"]
@@ -63,6 +63,11 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop, and wait for its result in this thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def run_all(self, work: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Run coroutines one after the other."""
+        for each in work:
+            self.run(each)
 
     def close(self) -> None:
         """Stop the thread, and wait for its end."""

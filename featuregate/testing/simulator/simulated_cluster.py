@@ -67,7 +67,7 @@ class SimulatedCluster(FakeCluster):
             with self.changed:
                 before, (self._current, response) = self._current, apply(self._current, event)
                 moves = self._follow(before)
-            loop.run(_all(moves))
+            loop.run_all(moves)
         return response
 
     def finalize(self, levels: Mapping[str, int]) -> None:
@@ -121,7 +121,7 @@ class SimulatedCluster(FakeCluster):
     def _listen(self) -> None:
         with self.changed:
             moves = self._follow(None)
-        self.loop.run(_all(moves))
+        self.loop.run_all(moves)
 
     def _follow(self, before: Cluster | None) -> list[Coroutine[Any, Any, None]]:
         """Update what every node answers. Return the coroutines that open and shut listeners, for the loop."""
@@ -166,8 +166,3 @@ def _restarted(before: Cluster, now: Cluster, node_id: int) -> bool:
     """Return whether the node runs in another process than before, so that its connections have ended."""
     then = before.nodes.get(node_id)
     return before.number != now.number or then is None or then.start_count != now.nodes[node_id].start_count
-
-
-async def _all(moves: list[Coroutine[Any, Any, None]]) -> None:
-    for move in moves:
-        await move

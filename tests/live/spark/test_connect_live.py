@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from micro_batches import process
 from pyspark import TaskContext
 from pyspark.sql import functions
 from streams.connect import connect_spark
@@ -47,12 +48,7 @@ def spark() -> Iterator[SparkSession]:
 def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], None]) -> None:
     """Process the files that are new, as one batch."""
     lines = spark.readStream.text(str(folder / "inputs"))
-    writing = lines.writeStream.queryName("connected").foreachBatch(batch)
-    query = writing.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    try:
-        query.awaitTermination(BOUND)
-    finally:
-        query.stop()
+    process(lines.writeStream.queryName("connected"), batch, folder / "checkpoint")
 
 
 def test_a_snapshot_travels_in_a_closure_and_a_broadcast_does_not(spark: SparkSession) -> None:

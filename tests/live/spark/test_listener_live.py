@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from micro_batches import process
 
 from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession
@@ -47,12 +48,7 @@ class Told:
 
 def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], None]) -> None:
     lines = spark.readStream.option("maxFilesPerTrigger", "1").text(str(folder / "inputs"))
-    writing = lines.writeStream.queryName("told").foreachBatch(batch)
-    query = writing.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    try:
-        query.awaitTermination(BOUND)
-    finally:
-        query.stop()
+    process(lines.writeStream.queryName("told"), batch, folder / "checkpoint")
 
 
 def test_each_batch_is_reported_with_its_own_pin_and_the_end_with_its_error(

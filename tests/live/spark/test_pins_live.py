@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from micro_batches import process
 
 from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession
@@ -57,12 +58,7 @@ class Query:
             (self.inputs / f"{self._files}.txt").write_text(f"line {self._files}\n")
             self._files += 1
         lines = self.spark.readStream.option("maxFilesPerTrigger", "1").text(str(self.inputs))
-        writing = lines.writeStream.foreachBatch(batch).option("checkpointLocation", str(self.checkpoint))
-        query = writing.trigger(availableNow=True).start()
-        try:
-            query.awaitTermination(60)
-        finally:
-            query.stop()
+        process(lines.writeStream, batch, self.checkpoint)
 
 
 @pytest.fixture

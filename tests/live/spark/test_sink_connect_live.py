@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from eos.pipes import BOUND, Pipe
+from micro_batches import process
 from pyspark.sql import functions as f
 from streams.connect import connect_spark
 
@@ -49,12 +50,8 @@ class Copying:
     def run(self) -> None:
         """Write what is new."""
         lines = self._spark.readStream.text(str(self.inputs)).select(f.col("value").alias("key"), "value")
-        writing = lines.writeStream.foreachBatch(self._features.kafka_sink("connected", self._topic, shards=PARTITIONS))
-        query = writing.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        try:
-            query.awaitTermination(BOUND)
-        finally:
-            query.stop()
+        sink = self._features.kafka_sink("connected", self._topic, shards=PARTITIONS)
+        process(lines.writeStream, sink, self.checkpoint)
 
 
 def values_in(kafka: LocalKafka, topic: str) -> list[str]:

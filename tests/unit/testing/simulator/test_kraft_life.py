@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from simulated import after
 
 from featuregate.testing.simulator import (
     CatchUp,
@@ -38,13 +39,6 @@ from featuregate.testing.simulator import (
 
 START = KRaft("3.9")
 UPDATE_FEATURES, TXN_OFFSET_COMMIT = 57, 28
-
-
-def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
-    cluster = start if isinstance(start, KRaftCluster) else start.create()
-    for event in events:
-        cluster = apply(cluster, event).cluster
-    return cluster
 
 
 def rolled(cluster: KRaftCluster, build: str) -> KRaftCluster:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from simulated import after
 
 from featuregate.testing.simulator import (
-    Build,
     KRaft,
     KRaftCluster,
     Roll,
@@ -13,7 +13,6 @@ from featuregate.testing.simulator import (
     UpdateFeatures,
     apply,
     downgrade,
-    release_build,
     update_features,
     upgrade,
 )
@@ -23,13 +22,6 @@ from featuregate.wire.update_features import FeatureResult, FeatureUpdate, Updat
 OLD, NEW = KRaft("3.9", brokers=2, controllers=0), KRaft("4.2", brokers=2, controllers=0)
 FOR_ALL = "The update failed for all features since the following feature had an error: "
 INVALID_UPDATE_VERSION = 95
-
-
-def after(start: KRaft | KRaftCluster, *events) -> KRaftCluster:
-    cluster = start if isinstance(start, KRaftCluster) else start.create()
-    for event in events:
-        cluster = apply(cluster, event).cluster
-    return cluster
 
 
 def told(start: KRaft | KRaftCluster, event: UpdateFeatures) -> str | None:
@@ -109,13 +101,6 @@ def test_a_voter_that_never_registered_counts() -> None:
         "Invalid update version 21 for feature metadata.version. controller 3002 has not registered, and may not "
         "support this feature"
     )
-
-
-def test_kip_778_the_example_of_five_versions() -> None:
-    """As in the KIP's table, a version in the middle changed records: 3.7-IV2."""
-    cluster = after(KRaft("3.9", levels={"metadata.version": 19}))
-    lossless = {level: told(cluster, downgrade({"metadata.version": level})) is None for level in range(14, 19)}
-    assert lossless == {18: True, 17: True, 16: False, 15: False, 14: False}
 
 
 def test_3_9_judges_one_by_one() -> None:
@@ -267,17 +252,3 @@ def test_the_first_failure_is_that_of_javas_order() -> None:
     assert in_map_order(["bé😀", "AaBB", "BBAa", "AaAa", "x"]) == ["bé😀", "x", "AaBB", "BBAa", "AaAa"]
     both = downgrade({"transaction.version": 9, "group.version": 9})
     assert "group.version. Local" in apply(NEW.create(), both).response.error_message
-
-
-def test_a_range_of_one_level_is_written_as_one_number() -> None:
-    """The format is that of Kafka's VersionRange."""
-    narrow = Build(
-        release="4.2",
-        broker_apis=release_build("4.2").broker_apis,
-        controller_apis=release_build("4.2").controller_apis,
-        supported={**release_build("4.2").supported, "share.version": (1, 1)},
-    )
-    start = KRaft("narrow", levels={"share.version": 1}, builds={"narrow": narrow})
-    assert told(start, downgrade({"share.version": 0})) == (
-        "Invalid update version 0 for feature share.version. Local controller 3000 only supports versions 1"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from simulated import after
 
 from featuregate.testing.simulator import (
     App,
@@ -40,13 +41,6 @@ from featuregate.wire.update_features import FeatureResult, FeatureUpdate, Updat
 GROUP = "group_coordinator"
 INVALID_REQUEST, FEATURE_UPDATE_FAILED, NOT_CONTROLLER = 42, 96, 41
 OLD, NEW = ZooKeeper("v1"), ZooKeeper("v1-v2")
-
-
-def after(start: ZooKeeper | ZooKeeperCluster, *events) -> ZooKeeperCluster:
-    cluster = start if isinstance(start, ZooKeeperCluster) else start.create()
-    for event in events:
-        cluster = apply(cluster, event).cluster
-    return cluster
 
 
 def rolled(start: ZooKeeper | ZooKeeperCluster, build: str) -> ZooKeeperCluster:

@@ -1,0 +1,18 @@
+"""Short ways to move a simulated cluster, for the tests of the simulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from featuregate.testing.simulator import KRaftCluster, ZooKeeperCluster, apply
+
+if TYPE_CHECKING:
+    from featuregate.testing.simulator.events import ClusterEvent
+
+
+def after(start: Any, *events: ClusterEvent) -> Any:
+    """Return a cluster after events; ``start`` is a cluster, or what a new one is made of."""
+    cluster = start if isinstance(start, KRaftCluster | ZooKeeperCluster) else start.create()
+    for event in events:
+        cluster = apply(cluster, event).cluster
+    return cluster
