@@ -61,11 +61,6 @@ def test_the_first_pin_has_the_decisions_of_now() -> None:
     assert kept.levels["transaction.version"] == 2
 
 
-def test_a_gate_that_was_never_open_is_closed() -> None:
-    """Only an open gate makes a latch."""
-    assert after(LOW, LOW).snapshot.opened == {"tv2": False}
-
-
 def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
     """Each pin carries the latches of earlier pins, and the decision says that a latch holds the gate."""
     pin = after(HIGH, LOW, LOW)
@@ -189,12 +184,6 @@ def test_before_a_broker_has_answered_gates_stay_as_they_were() -> None:
     assert next_pin(before, 1, None, seen(None, requirement="Fetch>=1"), at=1.0).snapshot.opened == {"tv2": False}
     assert after(None).snapshot == Snapshot(gates=after(None).snapshot.gates)
     assert after(None).snapshot.opened == {"tv2": False}
-
-
-def test_a_latch_outlives_an_outage_and_a_downgrade() -> None:
-    """The order of outage and downgrade does not matter."""
-    assert after(HIGH, None, LOW, None).snapshot.opened == {"tv2": True}
-    assert after(None, HIGH, LOW).snapshot.opened == {"tv2": True}
 
 
 def test_a_gate_that_the_app_dropped_is_in_no_later_pin() -> None:

@@ -31,14 +31,6 @@ def through_json(step: FeatureState) -> FeatureState:
     return state_from(json.loads(json.dumps(document_of(step))))
 
 
-def test_a_new_epoch_alone_is_no_change():
-    """KRaft's epoch rises twice a second while nothing changes."""
-    first = next_state(None, view(broker(1, epoch=10, transaction_version=1)))
-    later = next_state(first, view(broker(1, epoch=99, transaction_version=1)))
-    assert (first.number, later.number) == (1, 1)
-    assert later.view.epoch == 99
-
-
 @pytest.mark.parametrize(
     "seen",
     [
@@ -52,14 +44,6 @@ def test_a_change_of_content_is_a_change(seen):
     """A level changes, a broker stops answering, or a broker serves more."""
     first = next_state(None, view(broker(1, transaction_version=1), broker(2, transaction_version=1)))
     assert next_state(first, seen).number == 2
-
-
-def test_a_level_that_falls_is_visible_and_stays_latched():
-    """The row shows the operator's downgrade and the latched level."""
-    first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
-    fallen = next_state(first, view(broker(1, epoch=11, transaction_version=1)))
-    assert latched_levels(fallen)[TV] == 2
-    assert seen_levels(fallen)[TV] == 1
 
 
 def test_a_feature_that_goes_away_stays_latched():
