@@ -1,4 +1,4 @@
-"""Advice against real clusters, old and new: what is switched on works, and what is held back would not."""
+"""Advice on real clusters, old and new: advised settings work, and the others would not."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def topic(place: Place, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def member(place: Place) -> Iterator[Callable[..., Consumer]]:
-    """Let a consumer join the group that is called like its topic; all leave at the end of the test."""
+    """Join the group that is named like the topic; all consumers leave at the end of the test."""
     members: list[Consumer] = []
 
     def join(topic: str, config: dict[str, Any]) -> Consumer:
@@ -91,7 +91,7 @@ def of_group(place: Place, topic: str) -> dict[str, Any]:
 
 
 def produce(config: dict[str, Any], topic: str) -> None:
-    """Deliver the messages, of which the last says how many there are."""
+    """Produce so many messages, and wait for their delivery."""
     producer = Producer(config, logger=QUIET)
     failed: list[KafkaError] = []
     for number in range(MESSAGES):
@@ -101,7 +101,7 @@ def produce(config: dict[str, Any], topic: str) -> None:
 
 
 def consume(consumer: Consumer, seconds: float = BOUND) -> tuple[int, set[str]]:
-    """Count messages until all are there, an error came, or the time is over; return the errors too."""
+    """Count messages until all have arrived, an error comes or the time is over; return the errors too."""
     count, errors = 0, set()
     end = time.monotonic() + seconds
     while count < MESSAGES and not errors and time.monotonic() < end:
@@ -140,7 +140,7 @@ def first_batch(place: Place, topic: str) -> tuple[int, int]:
 
 
 def test_a_producer_with_advice_compresses_and_is_idempotent(place: Place, features: fg.Discoverer, topic: str) -> None:
-    """On every one of these clusters; the broker's own file says so, and says otherwise without the advice."""
+    """The broker's own file shows it, on each of these clusters."""
     config = place.kafka.client_config()
     advised = with_advice(config, role="producer", features=features)
     assert advised == {**config, "compression.type": "zstd", "enable.idempotence": "true"}
@@ -150,7 +150,7 @@ def test_a_producer_with_advice_compresses_and_is_idempotent(place: Place, featu
 
 
 def test_a_producer_without_advice_does_neither(place: Place, topic: str) -> None:
-    """The file tells the two apart."""
+    """The broker's file shows the difference."""
     produce(place.kafka.client_config(), topic)
     assert first_batch(place, topic) == (0, NOBODY)
 
@@ -158,7 +158,7 @@ def test_a_producer_without_advice_does_neither(place: Place, topic: str) -> Non
 def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advised(
     place: Place, features: fg.Discoverer, topic: str, member: Callable[..., Consumer]
 ) -> None:
-    """4.2 has finalized group.version: the group is driven by the broker. The older ones stay classic."""
+    """The cluster of 4.2 has finalized group.version, so the broker assigns. On older ones the group stays classic."""
     produce(place.kafka.client_config(), topic)
     config = with_advice(of_group(place, topic), role="consumer", features=features)
     by_broker = place.version == BY_BROKER
@@ -169,7 +169,7 @@ def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advi
 
 
 def test_what_is_held_back_would_not_work(place: Place, topic: str, member: Callable[..., Consumer]) -> None:
-    """Where advice says "not yet", a consumer that insists on the new protocol waits without a word."""
+    """Where advice says "not yet", a consumer with the new protocol waits silently."""
     view = fg.discover(place.kafka.client_config())
     (found,) = (each for each in advise(view, "consumer", {}) if each.name == "group-protocol")
     produce(place.kafka.client_config(), topic)
@@ -184,7 +184,7 @@ def test_what_is_held_back_would_not_work(place: Place, topic: str, member: Call
 
 
 def test_the_switch_of_producers_may_be_taken_where_every_broker_checks(place: Place) -> None:
-    """2.4.1 accepts a zombie's offsets in silence; 3.9 and 4.2 do not."""
+    """Release 2.4.1 silently accepts a zombie's offsets; 3.9 and 4.2 do not."""
     view = fg.discover(place.kafka.client_config())
     states = {each.name: each.state for each in advise(view, "producer", {})}
     assert states["one-producer-per-process"] is (AdviceState.NOT_YET if place.version == "2.4.1" else AdviceState.MAY)
@@ -195,7 +195,7 @@ def test_the_switch_of_producers_may_be_taken_where_every_broker_checks(place: P
 def test_a_live_classic_group_turns_over_with_its_first_new_member(
     place: Place, topic: str, member: Callable[..., Consumer]
 ) -> None:
-    """The note says so, and that 4.2 lets members of both kinds share the group by default."""
+    """The note says this, and that 4.2 lets members of both kinds share the group by default."""
     admin = AdminClient(place.kafka.client_config(), logger=QUIET)
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     described = admin.describe_configs([resource])[resource].result(BOUND)

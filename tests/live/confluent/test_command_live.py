@@ -1,4 +1,4 @@
-"""``featuregate group`` against real brokers: what it shows, what it refuses, and that a rollback is one."""
+"""``featuregate group`` on real brokers: what it shows, what it refuses, and what a rollback does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKaf
 
 @pytest.fixture
 def group(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
-    """Name a group of this test's own, with a topic of three partitions and a latch topic that are called like it."""
+    """Create a topic with three partitions and a latch topic, both named like the group of this test."""
     name = str(request.node.originalname)
     admin = AdminClient(kafka.client_config())
     topics = [NewTopic(name, 3, 1), NewTopic(f"{name}-mirror", 1, 1, config={"cleanup.policy": "compact"})]
@@ -100,7 +100,7 @@ def run(kafka: LocalKafka, action: str, group: str, *words: str) -> int:
 def test_show_tells_latch_marks_members_and_obstacles(
     kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before the latch what holds the group back, after it that nothing does."""
+    """Before the latch it shows what holds the group back; after it, that nothing does."""
     consumer = joined(kafka, group, client_id="handwritten")
     assert run(kafka, "show", group, "--output", "json") == 0
     found = json.loads(capsys.readouterr().out)
@@ -149,8 +149,10 @@ def test_a_rollback_lowers_every_mark_and_moves_no_offset(
         assert "nothing to do" in capsys.readouterr().out
 
 
-def test_nobody_is_rolled_back_alive(kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The members are named, and nothing is changed; brokers would refuse it, too, partition by partition."""
+def test_a_group_with_live_members_is_not_rolled_back(
+    kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the members, and nothing is changed. Brokers would refuse each partition, too."""
     consumer = joined(kafka, group, client_id="still-here#fg=bridge")
     latch(kafka, group, consumer)
     assert run(kafka, "rollback", group, "--confirm", group) == 1
@@ -164,7 +166,7 @@ def test_nobody_is_rolled_back_alive(kafka: LocalKafka, group: str, capsys: pyte
 def test_an_open_transaction_is_waited_for_by_the_operator(
     kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rewriting the offset under it would win over its commit, and what it has produced would be produced again.
+    """A rewritten offset would replace that of the transaction, whose output would be produced again.
 
     That holds for a partition with an offset, and for one whose first offset the transaction brings.
     """
@@ -193,7 +195,7 @@ def until_offset(kafka: LocalKafka, group: str, number: int, offset: int) -> Non
 
 
 def test_a_group_that_moves_meanwhile_is_left_alone(kafka: LocalKafka, group: str) -> None:
-    """What was looked at is not what is there: the old offset is not written over the new one."""
+    """The group has changed since it was read: the old offset is not written over the new one."""
     consumer = joined(kafka, group)
     latch(kafka, group, consumer)
     consumer.close()
@@ -214,7 +216,7 @@ def test_a_group_that_moves_meanwhile_is_left_alone(kafka: LocalKafka, group: st
 def test_marks_of_newer_software_are_left_to_it(
     kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What they mean is not known here, so that nothing is written over them."""
+    """Their meaning is not known here, so nothing is written over them."""
     consumer = joined(kafka, group)
     consumer.commit(offsets=[TopicPartition(group, 0, 5, "fg7;model=v9")], asynchronous=False)
     consumer.close()
@@ -222,8 +224,8 @@ def test_marks_of_newer_software_are_left_to_it(
     assert "newer software" in capsys.readouterr().err
 
 
-def test_who_is_asked_on_a_terminal_types_the_name(kafka: LocalKafka, group: str) -> None:
-    """Another word changes nothing; without a terminal and without --confirm nothing is changed either."""
+def test_on_a_terminal_the_operator_types_the_name_of_the_group(kafka: LocalKafka, group: str) -> None:
+    """Any other input changes nothing, nor does a run without a terminal and without --confirm."""
     consumer = joined(kafka, group)
     latch(kafka, group, consumer)
     consumer.close()

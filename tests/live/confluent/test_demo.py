@@ -1,4 +1,4 @@
-"""The demo shows what it should, and fails where it cannot."""
+"""The demo shows the danger, and fails where there is none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEMO = Path(__file__).parents[3] / "examples" / "exactly_once_demo.py"
 
 @pytest.fixture
 def own_tmp(tmp_path):
-    """A folder for the temporary files of the demo, of its brokers and of its apps; nothing is left there or runs."""
+    """Return a folder for the demo's temporary files; check that no file and no process is left."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     yield folder
@@ -28,7 +28,7 @@ def own_tmp(tmp_path):
 
 
 def run_demo(own_tmp, *options):
-    """Run it to its end."""
+    """Run the demo to its end."""
     return subprocess.run(
         [sys.executable, DEMO, "--quick", *options],
         env={**os.environ, "TMPDIR": str(own_tmp)},
@@ -40,7 +40,7 @@ def run_demo(own_tmp, *options):
 
 
 def test_the_naive_app_duplicates_and_featuregate_does_not(tmp_path, own_tmp):
-    """A real cluster is rolled from 2.4.1 to 2.8.2; the demo itself judges its counts, and draws them."""
+    """The demo rolls a real cluster from 2.4.1 to 2.8.2, checks its counts and draws them."""
     picture = tmp_path / "folder" / "picture.svg"
     done = run_demo(own_tmp, "--picture", str(picture))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -56,7 +56,7 @@ def test_the_naive_app_duplicates_and_featuregate_does_not(tmp_path, own_tmp):
 
 
 def test_a_demo_without_danger_fails(tmp_path, own_tmp):
-    """Where every broker checks the group from the start, the naive app is right, and the demo has shown nothing."""
+    """Where every broker checks the group from the start, the naive app does not duplicate."""
     done = run_demo(own_tmp, "--old", "2.8.2", "--picture", str(tmp_path / "picture.svg"))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "naive duplicated nothing" in done.stderr, done.stdout + done.stderr

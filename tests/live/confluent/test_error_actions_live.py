@@ -1,4 +1,4 @@
-"""What librdkafka says where a producer is done for, and what the switch makes of it."""
+"""The errors of librdkafka after which a producer cannot be used, and what the switch does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 30.0
 
 
 def test_a_producer_whose_messages_timed_out_on_a_broker_before_2_5_is_replaced() -> None:
-    """Such a broker cannot renew it in place (KIP-360), so that it is done for; a new one goes on with its id."""
+    """Such a broker cannot renew the producer's epoch (KIP-360); a new producer with the same id goes on."""
     with LocalKafka("2.4.1") as kafka:
         config = {"bootstrap.servers": kafka.bootstrap, "transactional.id": "timed-out", "message.timeout.ms": 2000}
         producer = Producer({**config, "transaction.timeout.ms": 60_000})

@@ -1,4 +1,4 @@
-"""The same zombies as those of hand-written apps, on featuregate's switch: each input comes out once."""
+"""The zombies of hand-written apps, on the switch: each input has one output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def on(version: str) -> pytest.MarkDecorator:
 
 
 def zombie(kafka: LocalKafka, first: str, second: str, where: Stall) -> tuple[str, Balance, Model]:
-    """Let one member stall in a transaction of five inputs, another take over all of them, and the first one go on."""
+    """Stall one member in a transaction of five inputs, let another take over, and resume the first."""
     pipe = Pipe.on(kafka, f"{first}-{second}")
     with Ledger(pipe) as ledger, GatedApp("first", pipe, model=first) as stalled:
         ledger.feed_now(INPUTS)
@@ -59,7 +59,7 @@ def zombie(kafka: LocalKafka, first: str, second: str, where: Stall) -> tuple[st
 def test_a_zombie_with_a_producer_for_each_partition_is_fenced_by_any_heir(
     kafka: LocalKafka, first: str, second: str, where: Stall
 ) -> None:
-    """An heir in v2 takes the old ids once, so that it stops whom the generation would not."""
+    """A new owner in v2 fences the old ids once: the generation would not stop these zombies."""
     outcome, balance, model = zombie(kafka, first, second, where)
     assert outcome.startswith("MustRejoin: _FENCED")
     assert balance.exactly_once, balance
@@ -69,7 +69,7 @@ def test_a_zombie_with_a_producer_for_each_partition_is_fenced_by_any_heir(
 @on("4.2.0")
 @pytest.mark.parametrize("second", ["v2", "bridge", "auto"])
 def test_a_v2_zombie_commits_nothing_after_its_group_has_moved_on(kafka: LocalKafka, second: str) -> None:
-    """It asks who it is before it sends the offsets, and is nobody."""
+    """It reads its membership before it sends the offsets, and has none."""
     outcome, balance, _ = zombie(kafka, "v2", second, BEFORE)
     assert outcome.startswith("Aborted: this consumer is no member of its group")
     assert balance.exactly_once, balance
@@ -78,7 +78,7 @@ def test_a_v2_zombie_commits_nothing_after_its_group_has_moved_on(kafka: LocalKa
 @on("4.2.0")
 @pytest.mark.parametrize("second", ["v2", "auto"])
 def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKafka, second: str) -> None:
-    """The zombie may finish: its heir has begun nothing before that, and goes on behind it."""
+    """The zombie may finish: the new owner begins after that, behind the zombie's offsets."""
     pipe = Pipe.on(kafka, f"v2-{second}")
     with Ledger(pipe) as ledger, GatedApp("first", pipe, model="v2") as stalled:
         ledger.feed_now(INPUTS)
@@ -94,7 +94,7 @@ def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKaf
 
 @on("4.2.0")
 def test_an_heir_that_is_pinned_lower_finds_the_latch_which_was_pending(kafka: LocalKafka) -> None:
-    """It waits for the first v2 transaction of the group, and must not work below it then (R1)."""
+    """The new owner waits for the first v2 transaction of the group, and then refuses a lower model (R1)."""
     pipe = Pipe.on(kafka, "v2-bridge")
     with Ledger(pipe) as ledger, GatedApp("first", pipe, model="v2") as stalled:
         ledger.feed_now(INPUTS)
@@ -109,7 +109,7 @@ def test_an_heir_that_is_pinned_lower_finds_the_latch_which_was_pending(kafka: L
 
 
 def _release_under_watch(pipe: Pipe, ledger: Ledger, stalled: GatedApp) -> None:
-    """Let a stalled member go on once another one has waited in its place for a while."""
+    """Resume a stalled member once another has waited in its place for a while."""
     until("the heir is alone in the group", lambda: _alone(pipe, "second"))
     assert not threading.Event().wait(PATIENCE)
     assert not ledger.outputs
@@ -129,7 +129,7 @@ def _alone(pipe: Pipe, name: str) -> bool:
 def test_on_an_old_broker_the_switch_stays_legacy_and_fences_by_ids(
     kafka: LocalKafka, first: str, second: str, where: Stall
 ) -> None:
-    """Where a hand-written v2 doubles its outputs in silence."""
+    """A hand-written v2 app silently duplicates its outputs there."""
     outcome, balance, model = zombie(kafka, first, second, where)
     assert outcome.startswith("MustRejoin: _FENCED")
     assert balance.exactly_once, balance
@@ -149,7 +149,7 @@ def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
 
 @on("4.2.0")
 def test_a_foreign_member_holds_the_group_at_bridge_until_it_is_gone(kafka: LocalKafka) -> None:
-    """It shows no tag: nobody knows whether it sends the group's metadata."""
+    """The member shows no tag: it may not send the group's metadata."""
     pipe = Pipe.on(kafka, "foreign", partitions=2)
     with Ledger(pipe) as ledger, GatedApp("ours", pipe) as ours:
         with NaiveApp("legacy", "theirs", pipe) as theirs, ThreadPoolExecutor(1) as pool:
@@ -179,7 +179,7 @@ def _keep_running(app: NaiveApp, stop: threading.Event) -> None:
 
 @on("4.2.0")
 def test_a_foreign_legacy_zombie_that_left_the_group_is_fenced_by_its_id(kafka: LocalKafka) -> None:
-    """It is in nobody's list of members, and no broker would check its offsets."""
+    """It is in no list of members, and no broker would check its offsets."""
     pipe = Pipe.on(kafka, "foreign-zombie")
     with Ledger(pipe) as ledger, NaiveApp("legacy", "theirs", pipe) as theirs:
         ledger.feed_now(INPUTS)
@@ -197,8 +197,8 @@ def test_a_foreign_legacy_zombie_that_left_the_group_is_fenced_by_its_id(kafka: 
 
 
 @on("4.2.0")
-def test_a_member_that_moves_up_goes_on_behind_whoever_had_its_id_meanwhile(kafka: LocalKafka) -> None:
-    """A late heir commits under the id of a partition, unchecked, and is gone: only the offset tells of it (R12)."""
+def test_a_member_that_moves_up_goes_on_behind_the_member_that_had_its_id_meanwhile(kafka: LocalKafka) -> None:
+    """Another member commits with the id of a partition, unchecked, and leaves: only the offset shows it (R12)."""
     pipe = Pipe.on(kafka, "late-heir", partitions=2)
     sticky = {"partition.assignment.strategy": "cooperative-sticky", **PATIENT}
     with Ledger(pipe) as ledger, GatedApp("ours", pipe, consumer=sticky) as ours, ThreadPoolExecutor(1) as pool:
@@ -224,7 +224,7 @@ def test_a_member_that_moves_up_goes_on_behind_whoever_had_its_id_meanwhile(kafk
 
 @on("4.2.0")
 def test_bridge_and_v2_share_a_group(kafka: LocalKafka) -> None:
-    """Both work side by side, and a rebalance hands partitions from the one model to the other and back."""
+    """Both work side by side, and rebalances move partitions from one model to the other and back."""
     pipe = Pipe.on(kafka, "neighbours", partitions=4)
     with Ledger(pipe) as ledger, GatedApp("bridge", pipe, model="bridge", consumer=PATIENT) as bridge:
         with GatedApp("v2", pipe, model="v2", consumer=PATIENT) as v2:

@@ -45,7 +45,7 @@ def topic(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def member(kafka: LocalKafka) -> Iterator[Callable[..., Consumer]]:
-    """Let a consumer join the group that is called like its topic; all leave at the end of the test."""
+    """Join the group that is named like the topic; all consumers leave at the end of the test."""
     members: list[Consumer] = []
 
     def join(topic: str, **properties: Any) -> Consumer:
@@ -66,7 +66,7 @@ def protocols(kafka: LocalKafka) -> tuple[str, ...]:
 
 
 def until(met: Callable[[], bool], *consumers: Consumer) -> None:
-    """Poll the consumers until it is so, for as long as the bound."""
+    """Poll the consumers until the condition holds, within the bound."""
     end = time.monotonic() + BOUND
     while not met():
         assert time.monotonic() < end, "it did not come to be so within the bound"
@@ -80,7 +80,7 @@ def settled(reader: GroupReader, count: int) -> bool:
 
 
 def test_members_are_named_with_their_tags(kafka: LocalKafka, topic: str, member: Callable[..., Consumer]) -> None:
-    """Client id, instance id and host of each; the coordinator, the state, and the kind of group."""
+    """The description has each member's client id, instance id and host, the coordinator, and the group's state."""
     for protocol in protocols(kafka):
         group = f"{topic}-{protocol}"
         reader = GroupReader(kafka.client_config(), group)
@@ -132,7 +132,7 @@ def test_a_static_member_that_is_replaced_keeps_its_client_id_in_classic_groups(
 def test_a_static_member_under_another_instance_id_is_another_member(
     kafka: LocalKafka, topic: str, member: Callable[..., Consumer]
 ) -> None:
-    """What stands in the instance id is always that of the living: brokers take a tag there, ``#`` and all."""
+    """The instance id is always that of the live member: brokers accept a tag in it, ``#`` included."""
     for protocol in protocols(kafka):
         group = f"{topic}-{protocol}"
         reader = GroupReader(kafka.client_config(), group)
@@ -150,8 +150,8 @@ def static_member(reader: GroupReader) -> tuple[str, str]:
     return found.member_id, found.client_id
 
 
-def test_marks_are_peeked_from_outside(kafka: LocalKafka, topic: str, member: Callable[..., Consumer]) -> None:
-    """Offset and mark of each partition, also of a partition without an offset, and of a group of KIP-848."""
+def test_marks_are_read_from_outside(kafka: LocalKafka, topic: str, member: Callable[..., Consumer]) -> None:
+    """Each partition has an offset and a mark, or none, also in a group of KIP-848."""
     for protocol in protocols(kafka):
         group = f"{topic}-{protocol}"
         reader = GroupReader(kafka.client_config(), group)
@@ -165,10 +165,10 @@ def test_marks_are_peeked_from_outside(kafka: LocalKafka, topic: str, member: Ca
         reader.close()
 
 
-def test_a_pending_transaction_is_waited_for_and_not_peeked(
+def test_a_stable_read_waits_for_a_pending_transaction(
     kafka: LocalKafka, topic: str, member: Callable[..., Consumer]
 ) -> None:
-    """The peek answers at once with what stood before; the stable read waits, names the partition, and then reads.
+    """The unstable read returns the previous offset at once; the stable read waits, and names the partition.
 
     Brokers before 2.5 have no stable read: it returns what stood before, which is why the gate asks for OffsetFetch.
     """
@@ -197,7 +197,7 @@ def test_a_pending_transaction_is_waited_for_and_not_peeked(
 
 
 def test_input_partitions_of_names_and_patterns(kafka: LocalKafka, topic: str) -> None:
-    """All partitions of both; a topic that is not there has none, and is not made by asking."""
+    """All partitions of both are found. A missing topic has none, and is not created by the request."""
     reader = GroupReader(kafka.client_config(), "inputs")
     both = ((topic, 0), (topic, 1))
     assert reader.input_partitions([topic, "nowhere"]) == both
@@ -210,7 +210,7 @@ def test_input_partitions_of_names_and_patterns(kafka: LocalKafka, topic: str) -
 
 
 def test_asking_does_not_wait_and_an_answer_has_a_bound() -> None:
-    """A coordinator that says nothing costs the caller no time before it looks, and then ends within the bound."""
+    """While the coordinator does not answer, asking does not block, and reading the answer ends within the bound."""
     with LocalKafka("4.2.0") as kafka:
         reader = GroupReader(kafka.client_config(), "orders")
         assert reader.members().state == "dead"
@@ -229,7 +229,7 @@ def test_asking_does_not_wait_and_an_answer_has_a_bound() -> None:
 
 
 def test_the_readers_own_client_takes_the_apps_token_callback() -> None:
-    """OAUTHBEARER with the app's ``oauth_cb``: the group is read as the app's own user."""
+    """With OAUTHBEARER and the app's ``oauth_cb``, the group is read as the app's own user."""
     with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER") as kafka:
         config = kafka.client_config()
         calls: list[str] = []

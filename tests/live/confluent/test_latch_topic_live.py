@@ -1,4 +1,4 @@
-"""The latch topic of the latch, in topics of real brokers."""
+"""The latch topic on real brokers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make(kafka: LocalKafka, name: str, policy: str) -> None:
         made.result(BOUND)
 
 
-def mirror(kafka: LocalKafka, topic: str, group: str = "orders", gate: str = "kip447") -> LatchTopic:
+def latch_topic(kafka: LocalKafka, topic: str, group: str = "orders", gate: str = "kip447") -> LatchTopic:
     return LatchTopic(topic, kafka.client_config(), group=group, gate=gate)
 
 
@@ -52,8 +52,8 @@ def put(kafka: LocalKafka, record: Record) -> None:
 
 
 def test_a_latch_counts_from_the_commit_of_its_transaction_on(kafka: LocalKafka, topic: str) -> None:
-    """Nothing before it, nothing while it is open, nothing if it is aborted; and for this group and gate alone."""
-    ours = mirror(kafka, topic)
+    """There is no latch before the commit or after an abort, and none for another group or gate."""
+    ours = latch_topic(kafka, topic)
     assert ours.read(BOUND) is None
     record = ours.record(Model.V2)
     producer = Producer({**kafka.client_config(), "transactional.id": topic})
@@ -65,21 +65,21 @@ def test_a_latch_counts_from_the_commit_of_its_transaction_on(kafka: LocalKafka,
         assert ours.read(BOUND) is None
         ending(BOUND)
     assert ours.read(BOUND) is Model.V2
-    assert mirror(kafka, topic, group="orders2").read(BOUND) is None
-    assert mirror(kafka, topic, gate="other").read(BOUND) is None
+    assert latch_topic(kafka, topic, group="orders2").read(BOUND) is None
+    assert latch_topic(kafka, topic, gate="other").read(BOUND) is None
 
 
 def test_a_late_writer_of_a_lower_model_lowers_nothing(kafka: LocalKafka, topic: str) -> None:
-    """The set only grows."""
-    ours = mirror(kafka, topic)
+    """The latch only rises."""
+    ours = latch_topic(kafka, topic)
     put(kafka, ours.record(Model.V2))
     put(kafka, ours.record(Model.BRIDGE))
     assert ours.read(BOUND) is Model.V2
 
 
 def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
-    """A model that we do not know stops this member; a rollback erases it like any other."""
-    ours = mirror(kafka, topic)
+    """An unknown model stops this member; a rollback erases it like any other."""
+    ours = latch_topic(kafka, topic)
     put(kafka, Record(topic, b"orders|kip447|v9", b"fg1;model=v9"))
     with pytest.raises(UnknownMark):
         ours.read(BOUND)
@@ -88,8 +88,8 @@ def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> Non
 
 
 def test_erasing_takes_all_back_and_nothing_of_others(kafka: LocalKafka, topic: str) -> None:
-    """Also a record that stands in another partition since partitions were added; erasing nothing is fine."""
-    ours, theirs = mirror(kafka, topic), mirror(kafka, topic, group="bills")
+    """A record in another partition is erased, too, since partitions were added. To erase nothing is no error."""
+    ours, theirs = latch_topic(kafka, topic), latch_topic(kafka, topic, group="bills")
     for number in range(2):
         producer = Producer(kafka.client_config())
         record = ours.record(Model.V2)
@@ -107,29 +107,29 @@ def test_erasing_takes_all_back_and_nothing_of_others(kafka: LocalKafka, topic: 
 
 
 def test_a_missing_topic_is_named_with_what_to_do(kafka: LocalKafka) -> None:
-    """It is not made by asking: a topic made so would not be compacted."""
+    """The request does not create it: such a topic would not be compacted."""
     with pytest.raises(LatchTopicError, match=r"'nowhere': it does not exist. Create it with cleanup.policy=compact"):
-        mirror(kafka, "nowhere").read(BOUND)
+        latch_topic(kafka, "nowhere").read(BOUND)
     admin = AdminClient(kafka.client_config())
     assert "nowhere" not in admin.list_topics(timeout=BOUND).topics
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 def test_a_topic_that_deletes_is_refused(kafka: LocalKafka, policy: str) -> None:
-    """A latch that brokers delete after a week is none; nothing is read, and nothing is erased."""
+    """Brokers would delete the latch after a week, so nothing is read and nothing is erased."""
     name = policy.replace(",", "-")
     make(kafka, name, policy)
     with pytest.raises(LatchTopicError, match=f"cleanup.policy is {policy}"):
-        mirror(kafka, name).read(BOUND)
+        latch_topic(kafka, name).read(BOUND)
     with pytest.raises(LatchTopicError, match=f"cleanup.policy is {policy}"):
-        mirror(kafka, name).erase(BOUND)
+        latch_topic(kafka, name).erase(BOUND)
 
 
 def test_reading_ends_within_its_bound() -> None:
-    """A broker that says nothing is told, and the caller goes on."""
+    """The error says that the broker did not answer."""
     with LocalKafka("4.2.0") as kafka:
         make(kafka, "latches", "compact")
-        ours = mirror(kafka, "latches")
+        ours = latch_topic(kafka, "latches")
         assert ours.read(BOUND) is None
         kafka.pause(1)
         began = time.monotonic()

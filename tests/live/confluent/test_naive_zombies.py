@@ -1,4 +1,4 @@
-"""The danger is real: what brokers make of a zombie whose app was written by hand, without featuregate."""
+"""The danger is real: what brokers do with a zombie of a hand-written app, without featuregate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def on(version: str) -> pytest.MarkDecorator:
 def zombie(
     kafka: LocalKafka, first: Model, second: Model, where: Stall, *, waits: bool = False, **consumer: str
 ) -> tuple[Outcome, Balance]:
-    """Let one member stall in a transaction of five inputs, another take over, and the first one go on.
+    """Stall one member in a transaction of five inputs, let another take over, and resume the first.
 
     Then the group gets one more input, which the second member has to handle alone.
     """
@@ -61,7 +61,7 @@ def zombie(
 @pytest.mark.parametrize("kafka", ["4.2.0", "2.4.1"], indirect=True)
 @pytest.mark.parametrize("where", [BEFORE, AFTER])
 def test_a_legacy_zombie_is_fenced_by_its_transactional_id(kafka: LocalKafka, where: Stall) -> None:
-    """Old brokers do it as well as new ones, and the producer is of no use any more."""
+    """Old brokers fence it as well as new ones, and the producer cannot be used any more."""
     outcome, balance = zombie(kafka, "legacy", "legacy", where)
     assert outcome == FENCED
     assert balance.exactly_once, balance
@@ -69,7 +69,7 @@ def test_a_legacy_zombie_is_fenced_by_its_transactional_id(kafka: LocalKafka, wh
 
 @on("4.2.0")
 def test_a_v2_zombie_is_refused_by_a_new_broker(kafka: LocalKafka) -> None:
-    """The group's generation does what a transactional id did, and the transaction can be aborted."""
+    """The group's generation stops it in place of a transactional id, and the transaction can be aborted."""
     outcome, balance = zombie(kafka, "v2", "v2", BEFORE)
     assert outcome == KICKED_OUT
     assert balance.exactly_once, balance
@@ -77,7 +77,7 @@ def test_a_v2_zombie_is_refused_by_a_new_broker(kafka: LocalKafka) -> None:
 
 @on("4.2.0")
 def test_a_v2_zombie_whose_offsets_are_pending_is_waited_for_by_a_new_broker(kafka: LocalKafka) -> None:
-    """Its heir is not given the offsets before the transaction has ended."""
+    """The new owner does not get the offsets before the transaction has ended."""
     outcome, balance = zombie(kafka, "v2", "v2", AFTER, waits=True)
     assert outcome == COMMITTED
     assert balance.exactly_once, balance
@@ -86,7 +86,7 @@ def test_a_v2_zombie_whose_offsets_are_pending_is_waited_for_by_a_new_broker(kaf
 @on("2.4.1")
 @pytest.mark.parametrize("where", [BEFORE, AFTER])
 def test_a_v2_zombie_duplicates_on_an_old_broker_without_any_error(kafka: LocalKafka, where: Stall) -> None:
-    """Five inputs become ten outputs: librdkafka drops the group's metadata in silence."""
+    """Five inputs become ten outputs: librdkafka silently drops the group's metadata."""
     outcome, balance = zombie(kafka, "v2", "v2", where)
     assert outcome == COMMITTED
     assert balance.outputs == 2 * INPUTS + 1
@@ -99,7 +99,7 @@ def test_a_v2_zombie_duplicates_on_an_old_broker_without_any_error(kafka: LocalK
 
 @on("4.2.0")
 def test_a_legacy_zombie_duplicates_beside_v2_on_a_new_broker(kafka: LocalKafka) -> None:
-    """It has an id that nobody takes, and no generation that anybody could check: the two must never share a group."""
+    """No producer takes its id and no broker checks its generation: the two must never share a group."""
     outcome, balance = zombie(kafka, "legacy", "v2", BEFORE)
     assert outcome == COMMITTED
     assert len(balance.duplicated) == INPUTS
@@ -119,7 +119,7 @@ def test_a_zombie_of_bridge_or_v2_is_refused_beside_the_other(kafka: LocalKafka,
 def test_a_zombie_whose_offsets_are_pending_is_waited_for_by_the_other_model(
     kafka: LocalKafka, first: Model, second: Model
 ) -> None:
-    """A pending offset is not read by a member that reads stably, whoever wrote it."""
+    """A member that reads stably does not get a pending offset of either model."""
     outcome, balance = zombie(kafka, first, second, AFTER, waits=True)
     assert outcome == COMMITTED
     assert balance.exactly_once, balance
@@ -148,7 +148,7 @@ def test_an_heir_that_reads_uncommitted_does_not_wait_and_duplicates(kafka: Loca
 def test_every_mixture_with_v2_duplicates_on_an_old_broker(
     kafka: LocalKafka, first: Model, second: Model, where: Stall
 ) -> None:
-    """There is no order and no moment in which an old broker would stop the zombie of the other model."""
+    """An old broker stops the zombie of the other model at no point of the move."""
     outcome, balance = zombie(kafka, first, second, where)
     assert outcome == COMMITTED
     assert len(balance.duplicated) == INPUTS

@@ -1,4 +1,4 @@
-"""The ready-made processor on a real broker: how it stops, what it does with poison, and how it stands rebalances."""
+"""The processor on a real broker: how it stops, what it does with poison, and what rebalances do to it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 class Halting(Copier):
-    """A transform that stands still in its first call until somebody says so."""
+    """A transform that blocks in its first call until it is released."""
 
     def __init__(self, sink: str) -> None:
         super().__init__(sink)
@@ -76,7 +76,7 @@ class Halting(Copier):
 
 
 class Choking(Copier):
-    """A transform that cannot take some of the inputs."""
+    """A transform that raises at some of the inputs."""
 
     def __init__(self, sink: str, poison: bytes, failure: type[BaseException] = ValueError) -> None:
         super().__init__(sink)
@@ -90,7 +90,7 @@ class Choking(Copier):
 
 
 def owns(partitions: int) -> Any:
-    """Give the condition that a member works, and owns so many partitions."""
+    """Return the condition that a member is running and owns so many partitions."""
     return lambda health: health["status"] == "ok" and health["partitions"] == partitions
 
 
@@ -106,7 +106,7 @@ def footprint() -> tuple[int, int]:
 
 @pytest.mark.parametrize("model", ["bridge", "v2"])
 def test_nothing_is_left_of_a_processor_that_has_stopped(kafka: LocalKafka, tmp_path: Path, model: str) -> None:
-    """No thread, no connection and no file, whatever it had open; its number is free for the next process."""
+    """No thread, connection or file is left, and its number is free for the next process."""
     pipe = Pipe.on(kafka, "footprint", partitions=3)
     with Ledger(pipe) as ledger:
         ledger.feed_now(30)
@@ -126,8 +126,10 @@ def test_nothing_is_left_of_a_processor_that_has_stopped(kafka: LocalKafka, tmp_
 
 
 @pytest.mark.parametrize("group", [RANGE, STICKY, KIP_848], ids=["range", "sticky", "kip-848"])
-def test_who_stops_finishes_its_transaction_and_hands_over_at_once(kafka: LocalKafka, group: dict[str, Any]) -> None:
-    """The group hears of it: its session would have lasted for a minute more."""
+def test_a_processor_that_stops_finishes_its_transaction_and_hands_over_at_once(
+    kafka: LocalKafka, group: dict[str, Any]
+) -> None:
+    """The member leaves the group: its session would have lasted for another minute."""
     pipe = Pipe.on(kafka, "stop", partitions=2)
     halting = Halting(pipe.sink)
     consumer = group if "group.protocol" in group else {**group, **LONG}
@@ -155,7 +157,7 @@ def test_who_stops_finishes_its_transaction_and_hands_over_at_once(kafka: LocalK
 
 
 def test_stop_from_a_signal_handler(kafka: LocalKafka) -> None:
-    """As an app does that hears SIGTERM: what is open is finished, and run() returns in the main thread."""
+    """An app may do so on SIGTERM: the open transaction is finished, and run() returns in the main thread."""
     pipe = Pipe.on(kafka, "signal")
     with Ledger(pipe) as ledger:
         one = processor(pipe, transform=Copier(pipe.sink, seconds=0.02))
@@ -184,7 +186,7 @@ def _kill_when(ledger: Ledger, outputs: int) -> None:
 
 
 def test_what_interrupts_the_transform_ends_run_before_its_transaction_begins(kafka: LocalKafka) -> None:
-    """Ctrl-C is no poison: run() raises it, the group is left, and nothing is lost or doubled."""
+    """Ctrl-C is no poison: run() raises it, the member leaves, and nothing is lost or duplicated."""
     pipe = Pipe.on(kafka, "interrupt")
     with Ledger(pipe) as ledger:
         ledger.feed_now(50)
@@ -202,7 +204,7 @@ def test_what_interrupts_the_transform_ends_run_before_its_transaction_begins(ka
 
 
 def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kafka: LocalKafka) -> None:
-    """Whoever leaves it knows that the transaction is ended; a processor runs once."""
+    """After the block the transaction has ended. A processor runs once."""
     pipe = Pipe.on(kafka, "block")
     halting = Halting(pipe.sink)
     with Ledger(pipe) as ledger, Running(pipe, transform=halting) as one:
@@ -227,7 +229,7 @@ def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kaf
 
 
 class Stalling(Copier):
-    """A transform that stops the broker in one call, and lets it go on in the next one: of another partition."""
+    """A transform that pauses the broker in one call, and resumes it in the next, of another partition."""
 
     def __init__(self, sink: str, kafka: LocalKafka) -> None:
         super().__init__(sink)
@@ -250,7 +252,7 @@ class Stalling(Copier):
 
 @pytest.mark.parametrize("model", ["legacy", "bridge"])
 def test_a_partition_need_not_wait_for_the_commit_of_another(kafka: LocalKafka, model: str) -> None:
-    """While the first one's cannot end, the second one is processed; both count, once."""
+    """The second partition is processed while the first commit cannot end; both count once."""
     pipe = Pipe.on(kafka, "side-by-side", partitions=2)
     with Ledger(pipe) as ledger:
         stalling = Stalling(pipe.sink, kafka)
@@ -265,7 +267,7 @@ def test_a_partition_need_not_wait_for_the_commit_of_another(kafka: LocalKafka, 
 
 
 def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(kafka: LocalKafka) -> None:
-    """Ctrl-C ends run() though the broker says nothing; no producer is closed that a call still uses."""
+    """Ctrl-C ends run() although the broker does not answer; a producer in use is not closed."""
     pipe = Pipe.on(kafka, "interrupted", partitions=2)
     (node,) = kafka.nodes
     main = threading.get_ident()
@@ -291,7 +293,7 @@ def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(kafka: LocalKafk
 
 
 class Overtaken(Copier):
-    """A transform in one call of which another process takes all transactional ids of the app."""
+    """A transform during which another process takes all transactional ids of the app."""
 
     def __init__(self, pipe: Pipe, partitions: int) -> None:
         super().__init__(pipe.sink)
@@ -309,8 +311,8 @@ class Overtaken(Copier):
         return super().__call__(messages)
 
 
-def test_what_befalls_all_partitions_at_once_counts_once(kafka: LocalKafka) -> None:
-    """More producers are fenced than may be lost in a row, and for one reason: the member joins again."""
+def test_a_failure_of_all_partitions_at_once_counts_once(kafka: LocalKafka) -> None:
+    """More producers are fenced than may be lost in a row, for one reason: the member joins again."""
     partitions = LOST_AT_MOST + 2
     pipe = Pipe.on(kafka, "overtaken", partitions=partitions)
     with Ledger(pipe) as ledger:
@@ -330,7 +332,7 @@ def test_what_befalls_all_partitions_at_once_counts_once(kafka: LocalKafka) -> N
 
 
 def test_a_transform_that_fails_leaves_the_commits_of_other_partitions_alone(kafka: LocalKafka) -> None:
-    """What was under way is ended before run() is; a restart loses nothing, and doubles nothing."""
+    """The commits under way end before run() does; after a restart nothing is lost or duplicated."""
     pipe = Pipe.on(kafka, "poison-beside", partitions=4)
     with Ledger(pipe) as ledger:
         ledger.feed_now(100)
@@ -346,7 +348,7 @@ def test_a_transform_that_fails_leaves_the_commits_of_other_partitions_alone(kaf
 
 @pytest.mark.parametrize("model", ["bridge", "v2"])
 def test_a_transform_that_fails_ends_run_and_nothing_of_the_batch_counts(kafka: LocalKafka, model: str) -> None:
-    """The error names the places; a restart with a mended transform loses nothing."""
+    """The error names the offsets; a restart with a corrected transform loses nothing."""
     pipe = Pipe.on(kafka, "poison")
     with Ledger(pipe) as ledger:
         ledger.feed_now(100)
@@ -379,7 +381,7 @@ def letters(pipe: Pipe, topic: str, isolation: str = "read_committed") -> list[M
 
 @pytest.mark.parametrize("model", ["bridge", "v2"])
 def test_dead_letters_are_part_of_the_transaction_of_the_rest(kafka: LocalKafka, model: str) -> None:
-    """Where the batch is aborted, they do not count either; then each is there once, and says why and from where.
+    """They are aborted with the batch. In the end each is there once, and says why and from where.
 
     The transaction is ended by a record that is too large, which no policy takes: it is the transform's own.
     """
@@ -417,7 +419,7 @@ def test_dead_letters_are_part_of_the_transaction_of_the_rest(kafka: LocalKafka,
 
 
 class _AndOneMore:
-    """Gives what a transform gives, and one more record where the messages begin at an offset."""
+    """A transform that adds one record where the messages begin at an offset."""
 
     def __init__(self, transform: Copier, record: Record) -> None:
         self.transform = transform
@@ -435,7 +437,7 @@ class _AndOneMore:
 
 @pytest.mark.parametrize("group", [RANGE, STICKY, KIP_848], ids=["range", "sticky", "kip-848"])
 def test_members_join_and_leave_while_the_feed_goes_on(kafka: LocalKafka, group: dict[str, Any]) -> None:
-    """Transactions are in flight at each rebalance; the group is in v2 at the end, and each input is out once."""
+    """Transactions are open at each rebalance. In the end the group is in v2, and each input has one output."""
     pipe = Pipe.on(kafka, "rebalances", partitions=6)
     options: dict[str, Any] = {"consumer": group, "transform": Copier(pipe.sink, seconds=0.03)}
     with Ledger(pipe) as ledger:
@@ -464,7 +466,7 @@ def test_members_join_and_leave_while_the_feed_goes_on(kafka: LocalKafka, group:
 
 
 def _everyone_works(ledger: Ledger, *members: Running) -> None:
-    """Wait until each has committed something more."""
+    """Wait until each member has committed once more."""
     before = [each.health["committed"] for each in members]
     eventually(
         lambda: all(each.health["committed"] > count for each, count in zip(members, before, strict=True)),
@@ -479,7 +481,7 @@ def _everyone_works(ledger: Ledger, *members: Running) -> None:
 def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
     kafka: LocalKafka, group: dict[str, Any]
 ) -> None:
-    """Within its session: nobody else is assigned anything meanwhile."""
+    """It comes back within its session: no other member is assigned anything meanwhile."""
     pipe = Pipe.on(kafka, "static", partitions=4)
 
     def member(name: str) -> Running:
@@ -503,8 +505,8 @@ def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
 
 
 @pytest.mark.parametrize("group", [RANGE, {**KIP_848}], ids=["range", "kip-848"])
-def test_two_processes_with_one_group_instance_id_are_told(kafka: LocalKafka, group: dict[str, Any]) -> None:
-    """In a classic group the younger one stays and the elder ends; in a KIP-848 group the younger one has to wait."""
+def test_two_processes_with_one_group_instance_id_are_reported(kafka: LocalKafka, group: dict[str, Any]) -> None:
+    """In a classic group the older process ends; in a KIP-848 group the younger one has to wait."""
     pipe = Pipe.on(kafka, "same-instance", partitions=2)
     options: dict[str, Any] = {"consumer": {**group, "group.instance.id": "same"}}
     with Ledger(pipe) as ledger, Running(pipe, name=None, **options) as elder:
@@ -527,7 +529,7 @@ def test_two_processes_with_one_group_instance_id_are_told(kafka: LocalKafka, gr
 
 
 def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
-    """They take each other's transactional id by turns: in the end one gives up, and says why."""
+    """They take each other's transactional id in turns, until one stops and says why."""
     pipe = Pipe.on(kafka, "same-name", partitions=2)
     options: dict[str, Any] = {"consumer": RANGE, "model": "v2", "transform": Copier(pipe.sink, seconds=0.02)}
     with Ledger(pipe) as ledger:
@@ -549,12 +551,12 @@ def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
 
 
 def kinds(running: Running) -> list[str]:
-    """Name the events in their order."""
+    """Return the names of the events in order."""
     return [type(event).__name__ for event in running.events]
 
 
 def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
-    """From a member that is pinned below over the move to the latch, each change once and in its order."""
+    """From a pinned member over the move to the latch, each change is one event, in order."""
     pipe = Pipe.on(kafka, "life")
     with Ledger(pipe) as ledger:
         ledger.feed_now(1)
@@ -625,7 +627,7 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
 
 
 def test_it_goes_on_when_its_only_broker_comes_back(kafka: LocalKafka) -> None:
-    """Its client may wait for good for the broker as it was before: then the producer is given up, and nothing else."""
+    """The client may wait for ever for the previous broker: then only that producer is left behind."""
     pipe = Pipe.on(kafka, "restart", partitions=2)
     with Ledger(pipe) as ledger:
         with ledger.load(100), Running(pipe, transform=Copier(pipe.sink, seconds=0.02), consumer=LONG) as one:

@@ -1,4 +1,4 @@
-"""What a transform may give, and what of it arrives."""
+"""The records that a transform may return, and how they arrive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outputs(pipe: Pipe, count: int) -> list[tuple[Any, ...]]:
 
 
 def test_all_that_a_record_says_arrives(kafka: LocalKafka) -> None:
-    """Spelled out, or as a plain tuple of the same order."""
+    """A Record and a plain tuple of the same order arrive alike."""
     pipe = Pipe.on(kafka, "records", partitions=2)
     given = [
         (pipe.sink, b"a", b"key", 1),
@@ -52,7 +52,7 @@ def test_all_that_a_record_says_arrives(kafka: LocalKafka) -> None:
 
 @pytest.mark.parametrize("given", [["ab"], Record("bills", b"forgot the list"), [None]], ids=["text", "one", "none"])
 def test_what_is_no_record_is_refused_in_a_line(kafka: LocalKafka, given: Any) -> None:
-    """Text has topic and value too, if it is taken apart; nothing of it is sent."""
+    """A string could be unpacked to topic and value; nothing of it is sent."""
     pipe = Pipe.on(kafka, "no-records")
     with Ledger(pipe) as ledger:
         ledger.feed_now(1)

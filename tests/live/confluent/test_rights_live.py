@@ -1,4 +1,4 @@
-"""What brokers say to who lacks a right, and that silence is not taken for an answer."""
+"""Missing rights: what brokers answer, and that an empty answer is not trusted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ APP_NEEDS = (
 
 @pytest.fixture
 def kafka() -> Iterator[LocalKafka]:
-    """Start a cluster with an authorizer, a topic, a latch topic, and a latched group that nobody is in."""
+    """Start a cluster with an authorizer, a topic, a latch topic, and a latched group without members."""
     users = {"admin": "admin-secret", "alice": "alice-secret"}
     with LocalKafka(
         "4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users=users, properties=AUTHORIZER
@@ -66,7 +66,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 def latch(kafka: LocalKafka) -> None:
-    """Commit a latch as the group. A consumer asks for the coordinator until there is one; an admin client may not."""
+    """Commit a latch as the group. Unlike an admin client, a consumer waits for the coordinator."""
     with Consumer({**kafka.client_config(), "group.id": "billing"}) as consumer:
         allowed(lambda: consumer.committed([TopicPartition(*PLACE)], timeout=BOUND))
         latched = [TopicPartition(*PLACE, 5, "fg1;model=v2")]
@@ -80,7 +80,7 @@ def alice(kafka: LocalKafka) -> dict[str, Any]:
 
 
 def allowed(call: Callable[[], Any]) -> Any:
-    """Call until it raises nothing: a new right takes a moment to reach the broker."""
+    """Call until no error is raised: a new right takes a moment to reach the broker."""
     return eventually(call, "it is not allowed", met=lambda _: True, despite=(Exception,))
 
 
@@ -92,7 +92,7 @@ def allow(kafka: LocalKafka, kind: ResourceType, name: str, operation: AclOperat
 
 
 def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: dict[str, Any]) -> None:
-    """Without DESCRIBE on the topic, a list of all offsets is empty, and no error: a rollback does not believe it.
+    """Without DESCRIBE on the topic, the list of all offsets is empty without an error: a rollback does not trust it.
 
     Who asks for the partition by its name is refused. READ on group and topic is enough for everything.
     """
@@ -121,8 +121,8 @@ def test_silence_about_topics_is_not_an_empty_latch(kafka: LocalKafka, alice: di
     assert reader.offsets() == {PLACE: (5, Mark(Model.BRIDGE))}
 
 
-def test_the_mirror_names_the_right_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
-    """DESCRIBE_CONFIGS and READ to read it, DESCRIBE on the group, WRITE to erase."""
+def test_the_latch_topic_names_the_right_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
+    """To read it needs DESCRIBE_CONFIGS and READ, and DESCRIBE on the group; to erase it, WRITE."""
     latch_topic = LatchTopic("latches", alice, group="billing", gate="kip447")
     with pytest.raises(LatchTopicError, match="needs the right DESCRIBE"):
         latch_topic.read(BOUND)
@@ -136,7 +136,7 @@ def test_the_mirror_names_the_right_that_is_missing(kafka: LocalKafka, alice: di
 
 
 def test_an_app_needs_four_rights_and_names_the_one_that_is_missing(kafka: LocalKafka, alice: dict[str, Any]) -> None:
-    """With them it commits, and moves to v2; without any one of them it ends, and says so."""
+    """With them it commits and moves to v2; without one of them it ends, and names the right."""
     admin = AdminClient(kafka.client_config())
     for kind, name, pattern, operation in APP_NEEDS:
         binding = AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
@@ -161,7 +161,7 @@ def must_go_on(failure: Exception | None) -> None:
 
 
 def until_v2(kafka: LocalKafka, user: dict[str, Any]) -> Exception | None:
-    """Process an order as that user, until the group is latched at v2; return what ended it before."""
+    """Process an order as that user until the group is latched at v2; return an error that ended it."""
     processor = ExactlyOnceProcessor(
         consumer={**user, "group.id": "payroll", "auto.offset.reset": "earliest"},
         producer=user,

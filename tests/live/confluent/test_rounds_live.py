@@ -1,4 +1,4 @@
-"""Slow work on a real broker: what an unbounded round does, and that a bounded one gets through in every model."""
+"""Slow work on a real broker: an unbounded round never commits, and a bounded one does in every model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 class Worker(Copier):
-    """A transform that works for some seconds on each message."""
+    """A transform that takes some seconds for each message."""
 
     def __init__(self, sink: str, each: float = EACH) -> None:
         super().__init__(sink)
@@ -85,7 +85,7 @@ class Loop:
         self.switch.subscribe(Consumer(self.switch.consumer_config, logger=SILENT))
 
     def turn(self, size: int) -> None:
-        """Make a round of so many messages, at the most."""
+        """Run a round of at most so many messages."""
         work = threading.Event()
         try:
             for transaction in self.switch.transactions(self.switch.consume(size, 1.0)):
@@ -108,7 +108,7 @@ class Loop:
 def test_a_round_that_outlives_its_limits_commits_nothing_and_a_bounded_one_gets_through(
     kafka: LocalKafka, model: str
 ) -> None:
-    """The same loop, at first with 200 messages in a round, and then with as many as `round_size` allows."""
+    """The same loop runs first with 200 messages in a round, and then with as many as `round_size` allows."""
     pipe = Pipe.on(kafka, "own-loop")
     with Ledger(pipe) as ledger:
         ledger.feed_now(200)
@@ -131,7 +131,7 @@ def test_a_round_that_outlives_its_limits_commits_nothing_and_a_bounded_one_gets
 
 @MODELS
 def test_a_processor_gets_through_slow_work_without_an_abort(kafka: LocalKafka, model: str) -> None:
-    """Its transform becomes ten times slower in the middle, and takes longer for a whole batch than either limit."""
+    """The transform becomes ten times slower, and a full batch would take longer than either limit."""
     pipe = Pipe.on(kafka, "bounded", partitions=3)
     worker = Worker(pipe.sink, EACH / 10)
     with Ledger(pipe) as ledger, Running(pipe, transform=worker, model=model, **LIMITS) as one:
@@ -149,7 +149,7 @@ def test_a_processor_gets_through_slow_work_without_an_abort(kafka: LocalKafka, 
 
 
 def test_a_round_that_becomes_slow_leaves_the_partitions_that_it_has_not_begun(kafka: LocalKafka) -> None:
-    """480 messages at 10 ms take 4.8 s, which is too long; those of two of the three partitions are in time."""
+    """480 messages of 10 ms take 4.8 s, which is too long; two of the three partitions fit."""
     pipe = Pipe.on(kafka, "late", partitions=3)
     worker = Worker(pipe.sink, 0.0)
     with Ledger(pipe) as ledger, Running(pipe, transform=worker, model="bridge", linger=1.0, **LIMITS) as one:
@@ -164,7 +164,7 @@ def test_a_round_that_becomes_slow_leaves_the_partitions_that_it_has_not_begun(k
 
 
 def test_a_message_that_alone_takes_too_long_ends_run_with_the_name_of_the_property(kafka: LocalKafka) -> None:
-    """It was tried alone three times, was lost each time, and is not lost for good: faster work gets through."""
+    """The message was tried alone three times. It is not lost: faster work commits it later."""
     pipe = Pipe.on(kafka, "too-long")
     with Ledger(pipe) as ledger:
         ledger.feed_now(2)

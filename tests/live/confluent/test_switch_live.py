@@ -1,4 +1,4 @@
-"""The switch under loops that are not its own, on real brokers: pinned models, foreign marks, refusals, and leaving."""
+"""The switch in apps that own their loop, on real brokers: pinned models, unknown marks, refusals, and leaving."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OPEN = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
 
 @pytest.fixture(scope="module")
 def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    """One broker of the release that the test asks for; one at a time."""
+    """One broker of the release that the test asks for."""
     with LocalKafka(request.param, properties=SHORT_GROUPS | SHORT_SESSIONS) as cluster:
         yield cluster
 
@@ -83,7 +83,7 @@ def marks(pipe: Pipe) -> dict[int, tuple[int, str | None]]:
 def test_a_pinned_model_stays_and_marks_what_it_commits(
     kafka: LocalKafka, model: str, producers: int, tag: str
 ) -> None:
-    """On a cluster that allows all three: its producers, its tag for the group, and its mark in every offset."""
+    """The cluster allows all three models: the pinned one shows in producers, tag, and the mark of each offset."""
     pipe = Pipe.on(kafka, f"pinned-{model}", partitions=3)
     with Ledger(pipe) as ledger:
         ledger.feed_now(60)
@@ -102,7 +102,7 @@ def test_a_pinned_model_stays_and_marks_what_it_commits(
 
 @on("2.4.1")
 def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
-    """run() ends with an error that names the broker and what it lacks, and nothing was processed."""
+    """run() ends with an error that names the broker and what it lacks, and nothing is processed."""
     pipe = Pipe.on(kafka, "pinned")
     with Ledger(pipe) as ledger:
         ledger.feed_now(10)
@@ -122,7 +122,7 @@ def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
 @on("4.2.0")
 @pytest.mark.parametrize("text", ["fg2;model=v2", "fg1;model=v9"])
 def test_a_mark_of_newer_software_ends_the_member(kafka: LocalKafka, text: str) -> None:
-    """Whatever it means, it is not passed over: nothing is committed, and the mark stays as it was."""
+    """An unknown mark is not ignored: nothing is committed, and the mark stays as it was."""
     pipe = Pipe.on(kafka, "newer", partitions=2)
     with Consumer({**pipe.client, "group.id": pipe.group}) as outside:
         outside.commit(offsets=[TopicPartition(pipe.source, 1, 0, text)], asynchronous=False)
@@ -142,7 +142,7 @@ def test_a_mark_of_newer_software_ends_the_member(kafka: LocalKafka, text: str) 
 
 
 class ByHand:
-    """An app that has neither processor nor switch: a consumer in its group, and a producer with a transaction."""
+    """An app without processor or switch: a consumer in its group, and a transactional producer."""
 
     def __init__(self, pipe: Pipe, **consumer: Any) -> None:
         self.pipe = pipe
@@ -184,7 +184,7 @@ class ByHand:
 
 @on("4.2.0")
 def test_offsets_count_only_where_they_were_accepted_and_committed(kafka: LocalKafka) -> None:
-    """With the mark that was given; the generation that they were sent in is returned."""
+    """They have the given mark, and the call returns the generation in which they were sent."""
     pipe = Pipe.on(kafka, "send")
     with Ledger(pipe) as ledger, ByHand(pipe) as app:
         ledger.feed_now(3)
@@ -199,8 +199,8 @@ def test_offsets_count_only_where_they_were_accepted_and_committed(kafka: LocalK
 
 
 @on("4.2.0")
-def test_who_is_only_assigned_is_refused_where_the_broker_would_accept(kafka: LocalKafka) -> None:
-    """The broker takes offsets of nobody for a group that has members: they overwrite what these commit."""
+def test_a_consumer_that_is_only_assigned_is_refused_where_the_broker_would_accept(kafka: LocalKafka) -> None:
+    """The broker accepts offsets without a member: they would overwrite what the group's members commit."""
     pipe = Pipe.on(kafka, "assigned")
     with Ledger(pipe) as ledger, ByHand(pipe) as member, ByHand(pipe) as app:
         ledger.feed_now(3)
@@ -223,7 +223,7 @@ def test_who_is_only_assigned_is_refused_where_the_broker_would_accept(kafka: Lo
 
 @on("2.4.1")
 def test_a_gate_that_is_closed_sends_nothing(kafka: LocalKafka) -> None:
-    """The broker is too old to check the group's metadata, and would accept the offsets of a zombie."""
+    """The broker is too old to check the group's metadata, and would accept a zombie's offsets."""
     pipe = Pipe.on(kafka, "closed")
     with Ledger(pipe) as ledger, ByHand(pipe) as app, Discoverer(dict(pipe.client)) as features:
         ledger.feed_now(3)
@@ -238,7 +238,7 @@ def test_a_gate_that_is_closed_sends_nothing(kafka: LocalKafka) -> None:
 
 @on("4.2.0")
 def test_refusals_say_what_helps(kafka: LocalKafka) -> None:
-    """No transaction, metadata that is too long, and another producer of the same id: each has an action."""
+    """A missing transaction, too long metadata and another producer with the id each have an action."""
     pipe = Pipe.on(kafka, "refused")
     with Ledger(pipe) as ledger, ByHand(pipe) as app:
         ledger.feed_now(3)
@@ -255,8 +255,8 @@ def test_refusals_say_what_helps(kafka: LocalKafka) -> None:
 
 
 @on("4.2.0")
-def test_who_has_left_the_group_sends_nothing(kafka: LocalKafka) -> None:
-    """A member of a classic group leaves where it was not polled for too long, and knows then that it is nobody."""
+def test_a_member_that_has_left_the_group_sends_nothing(kafka: LocalKafka) -> None:
+    """A classic member leaves the group if it is not polled for too long, and then has no membership."""
     pipe = Pipe.on(kafka, "left")
     bounds = {"session.timeout.ms": 4000, "max.poll.interval.ms": 4000, "heartbeat.interval.ms": 300}
     with Ledger(pipe) as ledger, ByHand(pipe, **bounds) as app:
@@ -269,8 +269,8 @@ def test_who_has_left_the_group_sends_nothing(kafka: LocalKafka) -> None:
 
 
 @on("4.2.0")
-def test_who_was_thrown_out_is_refused(kafka: LocalKafka) -> None:
-    """In a KIP-848 group only the broker knows it."""
+def test_a_member_that_was_removed_is_refused(kafka: LocalKafka) -> None:
+    """In a KIP-848 group only the broker knows that the member was removed."""
     pipe = Pipe.on(kafka, "thrown-out")
     with Ledger(pipe) as ledger, ByHand(pipe, **{"group.protocol": "consumer", "max.poll.interval.ms": 1500}) as app:
         ledger.feed_now(3)
@@ -293,8 +293,8 @@ def _refusal(app: ByHand, **more: Any) -> tuple[ErrorAction, str]:
 
 
 @on("4.2.0")
-def test_an_app_that_owns_its_loop_replaces_its_consumer_where_it_is_told(kafka: LocalKafka) -> None:
-    """Its transactional id is taken in the middle of the feed: another consumer joins, and each input is out once."""
+def test_an_app_that_owns_its_loop_replaces_its_consumer_on_must_rejoin(kafka: LocalKafka) -> None:
+    """Its transactional id is taken during the feed: another consumer joins, and each input has one output."""
     pipe = Pipe.on(kafka, "own-loop", partitions=2)
     with Ledger(pipe) as ledger:
         with GatedApp("own", pipe, consumer=PATIENT) as app:
@@ -317,7 +317,7 @@ def test_an_app_that_owns_its_loop_replaces_its_consumer_where_it_is_told(kafka:
 
 @on("4.2.0")
 def test_an_app_that_owns_its_loop_may_leave_and_come_back(kafka: LocalKafka) -> None:
-    """Its group hears of it at once, and what it consumed and did not commit comes again."""
+    """The group rebalances at once, and messages that were consumed but not committed come again."""
     pipe = Pipe.on(kafka, "away", partitions=2)
     with Ledger(pipe) as ledger, GatedApp("away", pipe, consumer=PATIENT) as app:
         ledger.feed_now(20)
@@ -336,7 +336,7 @@ def test_an_app_that_owns_its_loop_may_leave_and_come_back(kafka: LocalKafka) ->
 
 @on("4.2.0")
 def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
-    """An app that owns its loop fails at the first of three partitions, catches that, and goes on."""
+    """The app fails at the first of three partitions, catches the error, and goes on."""
     pipe = Pipe.on(kafka, "left", partitions=3)
     with Ledger(pipe) as ledger, GatedApp("left", pipe, model="bridge", consumer=PATIENT) as app:
         ledger.feed_now(30)
@@ -359,7 +359,7 @@ def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
 @on("4.2.0")
 @pytest.mark.parametrize("model", ["bridge", "v2"])
 def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafka: LocalKafka, model: str) -> None:
-    """What it had in hand may be committed, or another's: its producer takes no id again before it has joined (R10)."""
+    """Its messages may be committed, or another member's: no producer is opened before it has joined again (R10)."""
     pipe = Pipe.on(kafka, "nowhere", partitions=1)
     id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-process:nowhere"
     with Ledger(pipe) as ledger, GatedApp("nowhere", pipe, model=model, consumer=PATIENT) as app:
@@ -382,8 +382,8 @@ def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafk
 
 
 @on("4.2.0")
-def test_whoever_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKafka) -> None:
-    """Nobody knows how it ends: rewound, its messages would be there twice; passed over, they might be lost."""
+def test_an_app_that_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKafka) -> None:
+    """The end of the commit is unknown: to rewind might duplicate messages, and to go on might lose them."""
     pipe = Pipe.on(kafka, "unheard", partitions=2)
     with Ledger(pipe) as ledger, GatedApp("unheard", pipe, model="bridge", consumer=PATIENT) as app:
         ledger.feed_now(20)
@@ -404,7 +404,7 @@ def test_whoever_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKafka)
 
 @on("4.2.0")
 def test_a_delivery_callback_that_fails_changes_nothing(kafka: LocalKafka, caplog: pytest.LogCaptureFixture) -> None:
-    """The client would raise its error out of any call, as if the commit had failed; it is logged."""
+    """The client would raise the error from any call, as if the commit had failed; it is logged instead."""
     pipe = Pipe.on(kafka, "callback")
     with Ledger(pipe) as ledger, GatedApp("callback", pipe, model="bridge", consumer=PATIENT) as app:
         ledger.feed_now(10)
@@ -428,7 +428,7 @@ def test_a_delivery_callback_that_fails_changes_nothing(kafka: LocalKafka, caplo
 
 @on("4.2.0")
 def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) -> None:
-    """Its messages have come again by then: committed, they would be there twice."""
+    """Its messages have come again by then: to commit them would duplicate them."""
     pipe = Pipe.on(kafka, "polled", partitions=2)
     with Ledger(pipe) as ledger, GatedApp("polled", pipe, model="v2", consumer=PATIENT) as app:
         ledger.feed_now(20)
@@ -451,8 +451,8 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
 
 
 @on("4.2.0")
-def test_who_has_not_committed_in_v2_goes_back_down_with_its_cluster(kafka: LocalKafka) -> None:
-    """Between transactions, and with the producers of the lower model; and up again when the brokers are."""
+def test_a_member_that_has_not_committed_in_v2_goes_back_down_with_its_cluster(kafka: LocalKafka) -> None:
+    """It moves between transactions, with the producers of the lower model, and up again with the brokers."""
     pipe = Pipe.on(kafka, "down", partitions=2)
     features = StaticFeatures(release_view("4.2", "4.2"))
     with Ledger(pipe) as ledger, GatedApp("down", pipe, features=features, consumer=PATIENT) as app:
@@ -474,7 +474,7 @@ def test_who_has_not_committed_in_v2_goes_back_down_with_its_cluster(kafka: Loca
 @on("4.2.0")
 @pytest.mark.parametrize("model", ["bridge", "v2"])
 def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model: str) -> None:
-    """Its producer may have been closed with its partition: then it was aborted, and that is no error of the app."""
+    """Its producer may have been closed with its partition: the transaction is aborted, which is no error."""
     pipe = Pipe.on(kafka, "rebalanced", partitions=2)
     with Ledger(pipe) as ledger, GatedApp("one", pipe, model=model, consumer=PATIENT) as one:
         ledger.feed_now(20)
@@ -495,8 +495,8 @@ def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model
 
 
 @on("4.2.0")
-def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) -> None:
-    """With the first commit in v2, not with each; a group without offsets begins where the latch topic says."""
+def test_the_latch_topic_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) -> None:
+    """It is written with the first commit in v2 only; a group without offsets starts in the model that it holds."""
     pipe = Pipe.on(kafka, "latch_in_topic", partitions=2)
     topic = f"{pipe.group}-latches"
     admin = AdminClient(dict(pipe.client))
@@ -521,8 +521,8 @@ def test_the_mirror_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) 
 
 
 @on("4.2.0")
-def test_a_mirror_that_cannot_be_read_now_is_read_at_the_next_joining(kafka: LocalKafka) -> None:
-    """The broker that leads it may be restarting: the member goes on trying, and takes nothing over before."""
+def test_a_latch_topic_that_cannot_be_read_now_is_read_at_the_next_joining(kafka: LocalKafka) -> None:
+    """Its leader may be restarting: the member joins again, and takes over nothing before."""
     pipe = Pipe.on(kafka, "unread")
     topic = f"{pipe.group}-latches"
     admin = AdminClient(dict(pipe.client))
@@ -552,7 +552,7 @@ def _of(app: GatedApp, kind: type) -> list[Any]:
 
 
 def _consumed(app: GatedApp) -> list[Any]:
-    """Have what there is to process in hand."""
+    """Consume until there are messages."""
     found: list[Any] = []
     eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
     return found
@@ -590,8 +590,8 @@ print("all have left")
 
 
 @on("4.2.0")
-def test_who_was_thrown_out_leaves_without_standing_still(kafka: LocalKafka) -> None:
-    """Many side by side, in a process of their own: one that stands still holds every thread of its process.
+def test_a_member_that_was_removed_leaves_without_blocking(kafka: LocalKafka) -> None:
+    """Many members leave side by side in another process: one that blocks would hold every thread of it.
 
     ``Consumer.close()`` alone stands still where the group has told it more than one thing meanwhile, which is a race
     that cannot be provoked at will: hence many, and no test of the unguarded way.

@@ -1,4 +1,4 @@
-"""``featuregate group``, as far as it goes without a broker."""
+"""The parts of ``featuregate group`` that need no broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--boots
 def overview(
     *clients: str, offsets: dict[Partition, CommittedOffset] | None = None, latch_in_topic: Model | None = None
 ) -> Overview:
-    """Make what was seen of a group of these client ids, on a cluster whose gate is not open."""
+    """Return the overview of a group with these client ids, on a cluster whose gate is not open."""
     return Overview(
         group="orders",
         seen=GroupDescription(
@@ -45,7 +45,7 @@ def overview(
 
 
 def test_every_obstacle_is_named() -> None:
-    """Brokers that did not prove it, hand-written members, and pinned ones."""
+    """Obstacles are brokers that do not prove it, members without featuregate, and pinned members."""
     found = overview("app#fg=bridge", "handwritten", "old#fg=legacy")
     brokers, foreign, pinned = found.obstacles
     assert brokers.startswith("the brokers: unknown")
@@ -54,7 +54,7 @@ def test_every_obstacle_is_named() -> None:
 
 
 def test_a_latched_group_has_no_obstacle() -> None:
-    """It is there, whoever is in it; the latch topic's latch counts like that of an offset."""
+    """The members do not matter any more. The latch in the latch topic counts like one in an offset."""
     latched = {("in", 0): (5, Mark(Model.V2))}
     assert overview("handwritten", offsets=latched).obstacles == ()
     assert overview("handwritten", latch_in_topic=Model.V2).latch is Model.V2
@@ -62,12 +62,12 @@ def test_a_latched_group_has_no_obstacle() -> None:
 
 
 def test_an_empty_group_waits_for_members() -> None:
-    """Nothing moves by itself."""
+    """A group without members does not move up."""
     assert any("the group has no members" in obstacle for obstacle in overview().obstacles)
 
 
 def test_what_brokers_say_is_made_printable() -> None:
-    """A client id may hold what a terminal obeys."""
+    """A client id may hold control characters for a terminal."""
     text = to_text(overview("evil\x1b[2J", offsets={("in", 0): (5, Mark(None, "own\x07"))}))
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -75,7 +75,7 @@ def test_what_brokers_say_is_made_printable() -> None:
 
 
 def test_json_has_plain_values() -> None:
-    """For scripts; absent things are null."""
+    """Scripts read it; a missing value is null."""
     found = to_json(overview("app#fg=bridge", offsets={("in", 0): (None, Mark(None)), ("in", 1): (7, Mark(Model.V2))}))
     assert found["latch"] == "v2"
     assert found["latch_topic"] is None
@@ -87,7 +87,7 @@ def test_json_has_plain_values() -> None:
 
 
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command is there without it, and says what to install."""
+    """The command exists without the client, and says what to install."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     assert main(["group", "show", "--group", "orders", "--bootstrap-server", NOBODY]) == 64
     assert capsys.readouterr().err == "featuregate: group needs confluent-kafka: pip install 'featuregate[confluent]'\n"
@@ -107,10 +107,10 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsy
         ((*ROLLBACK, "--confirm", "bills"), "the group is 'orders': nothing was changed"),
     ],
 )
-def test_wrong_usage_is_64_and_asks_nobody(
+def test_wrong_usage_is_64_and_sends_no_request(
     words: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line each."""
+    """The error is one line."""
     assert main(words) == 64
     err = capsys.readouterr().err
     assert problem in err

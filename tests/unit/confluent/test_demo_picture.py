@@ -1,4 +1,4 @@
-"""The demo's picture can be parsed, and read."""
+"""The demo's picture is valid, and readable."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def boxes(svg):
 
 
 def covering(svg):
-    """Find the texts that are in each other's way."""
+    """Return the texts that overlap."""
     for (one, a), (other, b) in combinations(boxes(svg), 2):
         if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
             yield one, other
@@ -70,7 +70,7 @@ ENDS = [(25, 50, 78, 120), (30, 42, 55, 90), (2, 3, 4, 300), (60,)]
 
 @pytest.mark.parametrize("ends", ENDS, ids=str)
 def test_no_text_covers_another(demo, ends):
-    """However short a step is: what does not fit is left out."""
+    """A text that does not fit is left out, however short its step is."""
     svg = story(demo, ends, duplicates=[1.5] * 1234 + [ends[-1] - 1] * 5)
     assert len(list(boxes(svg))) > 10
     assert list(covering(svg)) == []
@@ -78,7 +78,7 @@ def test_no_text_covers_another(demo, ends):
 
 @pytest.mark.parametrize("ends", ENDS, ids=str)
 def test_no_text_leaves_the_page(demo, ends):
-    """The page is as high as what stands on it."""
+    """The page is as high as its contents."""
     svg = story(demo, ends)
     _, _, width, height = map(float, ET.fromstring(svg).get("viewBox", "").split())
     for words, (left, top, right, bottom) in boxes(svg):
@@ -88,7 +88,7 @@ def test_no_text_leaves_the_page(demo, ends):
 
 
 def test_the_check_sees_a_text_that_covers_another(demo):
-    """Two texts at one place are found in each other's way."""
+    """Two texts at one place overlap."""
     svg = story(demo, (60,)).replace("</svg>", '<text x="24" y="36" class="title">over it</text></svg>')
     assert [{one, other} for one, other in covering(svg)] == [{"Exactly-once", "over it"}]
 
@@ -101,7 +101,7 @@ def test_more_duplicates_stand_higher(demo):
 
 
 def test_a_bar_keeps_its_name_beside_sleep(demo):
-    """A name stands in each waking piece, also where the bar is over before the last sleep begins."""
+    """Each piece between sleeps has a name, even where the bar ends before the last sleep."""
     picture, _, timeline = demo
     legacy = timeline.Span("legacy", 0, 60)
     sleeps = [timeline.Span("zombie", begin, begin + 10) for begin in (10, 30, 70)]
@@ -113,20 +113,20 @@ def test_a_bar_keeps_its_name_beside_sleep(demo):
 
 
 def test_a_run_without_duplicates_is_drawn_too(demo):
-    """No bar, and a green zero."""
+    """There is no bar, and a green zero."""
     svg = story(demo, (60,))
     assert 'class="twice"' not in svg
     assert "0 duplicates" in svg
 
 
 def test_names_cannot_break_out_of_the_picture(demo):
-    """Whatever a release is called, the file stays an SVG file."""
+    """The file is valid SVG whatever the name of a release is."""
     svg = story(demo, (60,), title='<script x="&">')
     assert ET.fromstring(svg).find(f"{SVG}title").text == '<script x="&">'
 
 
 def test_it_is_coloured_for_dark_pages_too(demo):
-    """Every class that colours text by day has a colour for the night, or stands on a bar of its own."""
+    """Each class that colours text has a colour for dark pages, or its text is on a coloured bar."""
     svg = story(demo, (60,))
     day, night = svg.split("@media (prefers-color-scheme: dark)")
     night = night.split("</style>")[0]

@@ -1,4 +1,4 @@
-"""What the demo counts, and when it says that it has shown nothing."""
+"""What the demo counts, and when it fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_third_output_is_a_second_duplicate(demo):
 
 
 def test_what_lies_before_the_first_step_or_after_the_last_goes_to_the_nearest(demo, steps):
-    """Nothing that was seen is left out of the table."""
+    """The table counts everything that was seen."""
     tally, _ = demo
     seen = [tally.Seen(0.1, "a"), tally.Seen(0.2, "a"), tally.Seen(99.0, "a")]
     assert tally.tally({"a": 0.0}, seen, steps) == [tally.Count(1, 1, 0), tally.Count(0, 1, 0)]
@@ -61,7 +61,7 @@ GOOD, TWICE, LOST, NOTHING = (9, 0, 0), (9, 2, 0), (9, 0, 1), (0, 0, 0)
     ],
 )
 def test_the_demo_fails_unless_it_shows_what_it_should(demo, guarded, naive, model, wrong):
-    """No duplicate and no loss with featuregate, some without, and v2 in the end."""
+    """It expects no duplicate and no loss with featuregate, some without, and v2 in the end."""
     tally, _ = demo
     counts = {"ours": [tally.Count(*guarded)], "theirs": [tally.Count(*naive)]}
     assert tally.faults(counts, {"ours-1": model}, guarded="ours", naive="theirs") == wrong

@@ -1,4 +1,4 @@
-"""Which action follows which error."""
+"""The action for each error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLAGS = list(product((False, True), repeat=3))
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """An error with any name and any flags, of which librdkafka would not give each."""
+    """An error with any name and any flags, including those that librdkafka does not combine."""
 
     named: str
     text: str = ""
@@ -48,13 +48,13 @@ def known_codes() -> list[int]:
 
 
 def test_every_name_of_the_table_is_one_that_the_client_gives() -> None:
-    """A name that is spelled wrongly would never be met."""
+    """A misspelled name would never match."""
     given = {KafkaError(code).name() for code in known_codes()}
     assert sorted(set(BY_NAME) - given) == []
 
 
 def test_every_row_says_why() -> None:
-    """The reasons are a reference for people, and stand in one line of it."""
+    """The reasons are documentation, one line each."""
     for row in (*BY_NAME.values(), *BY_FLAG.values()):
         assert row.reason
         assert "\n" not in row.reason
@@ -62,7 +62,7 @@ def test_every_row_says_why() -> None:
 
 @pytest.mark.parametrize("flags", FLAGS)
 def test_a_fatal_error_is_never_answered_with_the_same_producer(flags: tuple[bool, bool, bool]) -> None:
-    """Each call of a producer that failed fatally fails, abort_transaction too: a loop of aborts would never end."""
+    """After a fatal error every call fails, abort_transaction() too: a loop of aborts would never end."""
     fatal, retriable, must_abort = flags
     for name in [*BY_NAME, "SOMETHING_NEW"]:
         found = action_for(Failure(named=name, is_fatal=fatal, is_retriable=retriable, must_abort=must_abort))
@@ -73,7 +73,7 @@ def test_a_fatal_error_is_never_answered_with_the_same_producer(flags: tuple[boo
 
 
 def test_a_producer_whose_epoch_cannot_be_renewed_is_replaced() -> None:
-    """Brokers before 2.5: what librdkafka says when a message timed out, as a soak met it (seed 246831678)."""
+    """librdkafka reports this for brokers before 2.5 when a message has timed out."""
     text = (
         "Failed to request ProducerId bump: InitProducerId (KIP-360) not supported by broker, requires broker "
         "version >= 2.5.0: unable to recover from previous transactional error"
@@ -84,8 +84,8 @@ def test_a_producer_whose_epoch_cannot_be_renewed_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("code", known_codes())
-def test_every_error_of_the_client_has_a_remedy(code: int) -> None:
-    """Whatever its flags; nothing raises in the place where errors are handled."""
+def test_every_error_of_the_client_has_an_action(code: int) -> None:
+    """No name and no flags make the error handling itself raise."""
     for fatal, retriable, must_abort in FLAGS:
         error = KafkaError(code, "x", fatal=fatal, retriable=retriable, txn_requires_abort=must_abort)
         assert explain(error).action in ErrorAction
@@ -100,7 +100,7 @@ def test_an_unknown_error_is_never_retried_unless_the_client_says_so() -> None:
 
 
 def test_an_unknown_fatal_error_stops() -> None:
-    """Nobody knows that a new producer would fare better, and a loop of rejoins is harder to see than a stop."""
+    """A new producer may fail as well, and a stop is easier to notice than a loop of rejoins."""
     assert action_for(Failure(named="ERR_999?", is_fatal=True)) is ErrorAction.FATAL
 
 
@@ -120,7 +120,7 @@ def test_a_timeout_that_failed_the_transaction_is_not_retried() -> None:
 
 @pytest.mark.parametrize("name", ["_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"])
 def test_a_fenced_producer_rejoins(name: str) -> None:
-    """R10: with or without the flag, its id belongs to another now."""
+    """R10: with or without the flag, its id now belongs to another producer."""
     assert action_for(Failure(named=name, is_fatal=True)) is ErrorAction.REJOIN
     assert action_for(Failure(named=name, must_abort=True)) is ErrorAction.REJOIN
 
@@ -131,7 +131,7 @@ def test_a_member_that_was_removed_rejoins_although_an_abort_would_satisfy_the_p
 
 
 def test_a_member_that_only_missed_a_rebalance_stays() -> None:
-    """Its metadata was too old: after an abort the next poll brings fresh metadata, and the redo succeeds."""
+    """Its metadata was too old: after an abort, the next poll brings fresh metadata and the next attempt succeeds."""
     assert action_for(Failure(named="ILLEGAL_GENERATION", must_abort=True)) is ErrorAction.ABORT
     assert action_for(Failure(named="STALE_MEMBER_EPOCH", must_abort=True)) is ErrorAction.ABORT
 
@@ -148,5 +148,5 @@ def test_a_member_that_only_missed_a_rebalance_stays() -> None:
     ],
 )
 def test_what_would_fail_again_in_the_same_way_is_not_aborted_for_ever(name: str) -> None:
-    """librdkafka flags these as abortable; an app that only aborts would read and refuse the same input for ever."""
+    """librdkafka flags these as abortable; an app that only aborts would fail at the same input for ever."""
     assert action_for(Failure(named=name, must_abort=True)) is ErrorAction.FATAL

@@ -1,4 +1,4 @@
-"""What happened in the switch: a line of the log for each event, and a call of the hook."""
+"""The events of the switch: a log line and a call of the hook for each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_event_is_one_line_of_pairs(caplog: pytest.LogCaptureFixture) -> None
 @given(st.text())
 @example("\\")
 def test_no_text_breaks_the_line(text: str) -> None:
-    """Whatever an exception or a topic says, the line stays one, and each pair can be told from its neighbours."""
+    """The text of an exception or a topic breaks neither the line nor its pairs."""
     line = events._line(DeadLettered(topic=text, partition=0, offset=7, error=text))
     assert line.isprintable()
     assert line == f"DeadLettered topic={events._word(text)} partition=0 offset=7 error={events._word(text)}"
@@ -44,7 +44,7 @@ def test_no_text_breaks_the_line(text: str) -> None:
 
 
 def test_commits_are_for_debugging_and_losses_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
-    """A log at INFO does not grow with each transaction, and shows what went wrong at WARNING."""
+    """Commits do not fill a log at INFO, and failures are shown at WARNING."""
     caplog.set_level(logging.DEBUG, "featuregate.confluent")
     emit = event_emitter(None)
     emit(TransactionCommitted(model=Model.V2, messages=5, seconds=0.25, generation=1))
@@ -59,7 +59,7 @@ def test_commits_are_for_debugging_and_losses_are_warnings(caplog: pytest.LogCap
 
 
 def test_a_hook_that_raises_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
-    """The loop that told it goes on."""
+    """The loop that called the hook goes on."""
     told: list[SwitchEvent] = []
 
     def hook(event: SwitchEvent) -> None:
@@ -77,7 +77,7 @@ def test_a_hook_that_raises_is_logged_and_no_more(caplog: pytest.LogCaptureFixtu
 
 
 def test_events_are_values() -> None:
-    """Frozen, and with nothing in them but plain values, so that a hook may keep or send them."""
+    """They are frozen and hold only plain values, so that a hook may keep or send them."""
     for kind in SwitchEvent.__args__:
         assert kind.__dataclass_params__.frozen, kind
         assert all(field.kw_only for field in fields(kind)), kind

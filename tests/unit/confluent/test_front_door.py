@@ -51,7 +51,7 @@ def test_every_name_is_there_and_is_that_of_its_room() -> None:
 
 
 def test_the_door_and_the_pure_rooms_import_no_client() -> None:
-    """Operators' tools, and tests of what decides, need none."""
+    """Operators' tools and tests of the decisions need no client."""
     rooms = "".join(f"import featuregate_confluent.{room}\n" for room in PURE)
     told = run(f"import json, sys, featuregate_confluent\n{rooms}print(json.dumps(sorted(sys.modules)))")
     assert "confluent_kafka" not in json.loads(told)
@@ -60,7 +60,7 @@ def test_the_door_and_the_pure_rooms_import_no_client() -> None:
 
 
 def test_without_confluent_kafka_the_extra_is_named() -> None:
-    """And what does not need it works; with an error that is about it, not about us."""
+    """Modules that do not need the client still work, and the error names the extra."""
     code = (
         WITHOUT
         + """

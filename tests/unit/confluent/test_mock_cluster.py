@@ -24,7 +24,7 @@ def bootstrap() -> Iterator[str]:
 
 
 def test_invariant_6_a_mock_cluster_gives_a_view(bootstrap: str) -> None:
-    """Each of its brokers refuses ApiVersions v5 in bytes that do not parse, and answers v0."""
+    """Each mock broker refuses ApiVersions v5 with bytes that do not parse, and answers v0."""
     view = fg.discover(bootstrap)
     assert [(broker.node_id, broker.failure, broker.asked_version) for broker in view.brokers] == [
         (node_id, None, 0) for node_id in (1, 2, 3)
@@ -35,7 +35,7 @@ def test_invariant_6_a_mock_cluster_gives_a_view(bootstrap: str) -> None:
 
 
 def test_gates_open_on_a_mock_cluster(bootstrap: str) -> None:
-    """Over API ranges; no broker of it has features, so those stay unknown."""
+    """Requirements on API ranges are decided; mock brokers have no features, so those stay unknown."""
     with fg.Discoverer(bootstrap) as features:
         zstd = features.gate("zstd", fg.presets.zstd)
         assert zstd.wait(30), zstd.decision
@@ -44,12 +44,12 @@ def test_gates_open_on_a_mock_cluster(bootstrap: str) -> None:
 
 
 def test_a_mock_cluster_may_be_listed(bootstrap: str) -> None:
-    """Then it is asked for ApiVersions alone."""
+    """A listed mock broker is asked for ApiVersions only."""
     assert not fg.discover(bootstrap, broker_list="bootstrap").incomplete
 
 
 def test_what_the_how_to_says_of_a_mock_cluster_is_so(bootstrap: str) -> None:
-    """Presets and releases that its API ranges prove, and those that they do not."""
+    """The how-to lists the presets and releases that its API ranges prove, and those that they do not."""
     view = fg.discover(bootstrap)
     assert [preset.name for preset in fg.presets.all() if evaluate(view, preset).open] == ["zstd"]
     assert evaluate(view, fg.presets.kip447).summary.startswith("closed: OffsetFetch>=7")

@@ -10,7 +10,7 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 
 def test_a_property_that_the_client_refuses_is_named() -> None:
-    """It ends the loop at once, with an error of ours, and the processor has failed."""
+    """The loop ends at once with SwitchFatal, and the processor has failed."""
     processor = ExactlyOnceProcessor(
         consumer={**NOWHERE, "group.id": "billing", "nonsense": "1"},
         producer=NOWHERE,

@@ -26,7 +26,7 @@ MESSAGES = 4
 
 
 class App:
-    """A loop around a switch, which a test turns."""
+    """A loop around a switch, which the test runs round by round."""
 
     def __init__(self, kafka: MockKafka, **options: Any) -> None:
         base = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
@@ -47,7 +47,7 @@ class App:
         self.switch.subscribe(Consumer(self.switch.consumer_config, logger=SILENT))
 
     def turn_until(self, done: Any) -> None:
-        """Run rounds until something is so."""
+        """Run rounds until a condition holds."""
         until = time.monotonic() + BOUND
         while not done():
             assert time.monotonic() < until, self.switch.health()
@@ -88,7 +88,7 @@ def test_a_member_takes_over_and_commits_each_partition_by_itself(kafka: MockKaf
 
 
 def test_offsets_that_are_refused_are_rolled_back_and_their_messages_come_again(kafka: MockKafka) -> None:
-    """The generation had moved on; the producer stays."""
+    """The generation has changed; the producer stays."""
     kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.ILLEGAL_GENERATION])
     with app_on(kafka) as app:
         app.turn_until(lambda: app.switch.committed == 2)
@@ -98,7 +98,7 @@ def test_offsets_that_are_refused_are_rolled_back_and_their_messages_come_again(
 
 
 def test_a_fenced_producer_costs_the_member_its_place(kafka: MockKafka) -> None:
-    """It owns nothing until another consumer is subscribed, and begins at what is committed."""
+    """The member owns nothing until another consumer is subscribed, which begins at the committed offsets."""
     kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
     with app_on(kafka) as app:
         with pytest.raises(MustRejoin):
@@ -112,14 +112,14 @@ def test_a_fenced_producer_costs_the_member_its_place(kafka: MockKafka) -> None:
 
 
 def test_a_missing_right_ends_the_member(kafka: MockKafka) -> None:
-    """Joining again would not help."""
+    """A new member would lack the right as well."""
     kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.TOPIC_AUTHORIZATION_FAILED])
     with app_on(kafka) as app, pytest.raises(SwitchFatal, match="right"):
         app.turn_until(lambda: app.switch.committed == 2)
 
 
 def test_a_member_that_has_left_needs_another_consumer(kafka: MockKafka) -> None:
-    """Its producers are closed when that one subscribes: whatever stood in their way may be gone."""
+    """Its producers are closed when the other consumer subscribes: the last failure may be theirs."""
     with app_on(kafka) as app:
         app.turn_until(lambda: app.switch.health()["partitions"] == 2)
         app.switch.leave()

@@ -1,4 +1,4 @@
-"""How the app's code is called, and what becomes of the messages at which it raises."""
+"""How the transform is called, and what happens to messages that it cannot transform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a group: what is decided without a broker."""
+"""The parts of reading a group that need no broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def failed(code: int) -> KafkaException:
 
 
 class Offsets:
-    """What answers as a consumer's ``committed`` does: first with these failures, then with offset 7."""
+    """A consumer whose ``committed()`` first fails in these ways, and then returns offset 7."""
 
     def __init__(self, *failures: KafkaException) -> None:
         self.failures = list(failures)
@@ -43,7 +43,7 @@ class Offsets:
 
 
 class Held:
-    """What answers as ``committed`` does while a transaction holds the offsets for ever."""
+    """A consumer whose ``committed()`` times out, because a transaction holds the offsets for ever."""
 
     def committed(self, _partitions: Sequence[TopicPartition], timeout: float) -> list[TopicPartition]:
         time.sleep(timeout)
@@ -54,14 +54,14 @@ class Held:
     "code", [KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.NOT_COORDINATOR, KafkaError.STALE_MEMBER_EPOCH]
 )
 def test_stable_read_asks_again_after_what_passes(code: int) -> None:
-    """A pending transaction, and a coordinator that moves, are waited for."""
+    """The read waits for a pending transaction, and for a coordinator that moves."""
     consumer = Offsets(failed(code), failed(code))
     assert stable_read(consumer, [("orders", 0)], 30) == {("orders", 0): (7, Mark(Model.V2))}  # type: ignore[arg-type]
     assert consumer.asked == 3
 
 
 def test_stable_read_names_what_did_not_settle_and_what_to_do() -> None:
-    """It ends within its bound, and says what usually holds offsets."""
+    """The read ends within its timeout, and the error says what usually holds offsets."""
     with pytest.raises(TakeoverTimedOut) as caught:
         stable_read(Held(), [("orders", 1), ("orders", 0)], 0.2)  # type: ignore[arg-type]
     assert "orders[0], orders[1] did not settle within 0.2 s" in str(caught.value)
@@ -69,7 +69,7 @@ def test_stable_read_names_what_did_not_settle_and_what_to_do() -> None:
 
 
 def test_stable_read_does_not_wait_for_what_will_not_pass() -> None:
-    """A missing right is told at once, with the client's own error for an app that handles it."""
+    """A missing right is reported at once, with the client's own error for an app that handles it."""
     consumer = Offsets(failed(KafkaError.GROUP_AUTHORIZATION_FAILED))
     with pytest.raises(GroupUnreadable, match="GROUP_AUTHORIZATION_FAILED") as caught:
         stable_read(consumer, [("orders", 0)], 30)  # type: ignore[arg-type]
@@ -84,8 +84,8 @@ def test_no_partitions_are_not_asked_for() -> None:
     assert (stable_read(consumer, [], 30), consumer.asked) == ({}, 0)  # type: ignore[arg-type]
 
 
-def test_a_peek_of_no_partitions_asks_nobody() -> None:
-    """On the wire an empty list would mean all partitions; nobody listens at this address, and it still answers."""
+def test_an_unstable_read_of_no_partitions_sends_no_request() -> None:
+    """On the wire an empty list would mean all partitions. No broker listens at this address, and the read returns."""
     reader = GroupReader(NOWHERE, "orders")
     assert reader.ask_offsets([], timeout=30).result() == {}
     reader.close()
@@ -98,20 +98,22 @@ def test_an_offset_that_was_not_answered_is_no_offset_of_none() -> None:
 
 
 def test_a_newer_mark_stops_the_reading() -> None:
-    """What newer software wrote is not passed over as foreign."""
+    """A mark that newer software wrote is not taken for the app's own text."""
     with pytest.raises(UnknownMark):
         read_all("offsets", [("orders", 0)], [TopicPartition("orders", 0, 5, "fg9;model=v9")])
 
 
 def test_absent_offsets_and_foreign_text() -> None:
-    """No offset is None; text that is not ours is kept."""
+    """A missing offset is None; the app's own text is kept."""
     found = read_all("offsets", (), [TopicPartition("a", 0, -1001), TopicPartition("a", 1, 0, "theirs")])
     assert found == {("a", 0): (None, Mark(None)), ("a", 1): (0, Mark(None, "theirs"))}
 
 
 @pytest.mark.slow
-def test_a_reader_that_nobody_answers_fails_within_its_bound_and_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
-    """Standard error belongs to the app."""
+def test_a_reader_without_brokers_fails_within_its_timeout_and_prints_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Standard error belongs to the app, so nothing is written to it."""
     reader = GroupReader(NOWHERE, "orders")
     began = time.monotonic()
     asked = reader.ask(timeout=1)
@@ -127,7 +129,7 @@ def test_a_reader_that_nobody_answers_fails_within_its_bound_and_in_silence(capf
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_closed_reader_asks_nobody() -> None:
+def test_a_closed_reader_sends_no_request() -> None:
     """Closing again does nothing."""
     reader = GroupReader(NOWHERE, "orders")
     reader.close()
@@ -137,7 +139,7 @@ def test_a_closed_reader_asks_nobody() -> None:
 
 
 def test_clients_of_our_own_take_the_connection_and_nothing_else() -> None:
-    """Rights and the token callback come along; group, offsets and the app's callbacks do not."""
+    """They take credentials and the token callback, but not the group, the offsets or the app's other callbacks."""
 
     def token(_config: str) -> tuple[str, float]:
         return "token", 0.0
@@ -167,6 +169,6 @@ def test_clients_of_our_own_take_the_connection_and_nothing_else() -> None:
 
 
 def test_many_partitions_are_named_in_few_words() -> None:
-    """In order, and the rest is counted."""
+    """The first ones are named in order, and the rest are counted."""
     assert named([("b", 1), ("a", 10), ("a", 2)]) == "a[2], a[10], b[1]"
     assert named([("a", n) for n in range(10)]).endswith("a[7] and 2 more")

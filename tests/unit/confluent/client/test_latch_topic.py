@@ -1,4 +1,4 @@
-"""The latch topic of the latch: what its records say. How they are read, the live tests prove."""
+"""The records of the latch topic. Live tests prove how they are read."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from featuregate_confluent.latch.models import Model
 NAMES = st.text(min_size=1, max_size=20) | st.text(alphabet="a|%2", min_size=1, max_size=6)
 
 
-def mirror(group: str, gate: str = "kip447") -> LatchTopic:
+def latch_topic(group: str, gate: str = "kip447") -> LatchTopic:
     return LatchTopic("latches", {}, group=group, gate=gate)
 
 
 def test_a_record_is_named_by_group_gate_and_model() -> None:
     """People can read it, and the value is that of an offset's metadata."""
-    record = mirror("orders").record(Model.V2)
+    record = latch_topic("orders").record(Model.V2)
     assert (record.topic, record.key, record.value) == ("latches", b"orders|kip447|v2", b"fg1;model=v2")
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_no_group_has_the_records_of_another(group: str, gate: str, other_group: str, other_gate: str) -> None:
-    """A separator within a name separates nothing."""
-    one, other = mirror(group, gate)._prefix, mirror(other_group, other_gate)._prefix
+    """A separator within a name does not split the key."""
+    one, other = latch_topic(group, gate)._prefix, latch_topic(other_group, other_gate)._prefix
     assert one.startswith(other) == ((group, gate) == (other_group, other_gate))
 
 
 def test_a_model_that_we_do_not_know_is_refused() -> None:
-    """Newer software has latched the group higher than we can go."""
+    """Newer software has latched the group at a model that this release does not know."""
     with pytest.raises(UnknownMark, match=r"orders\|kip447\|v3"):
-        mirror("orders")._model(b"orders|kip447|v3", b"fg1;model=v2")
+        latch_topic("orders")._model(b"orders|kip447|v3", b"fg1;model=v2")
 
 
 def test_a_newer_format_of_the_value_is_refused() -> None:
-    """It may mean more than we know."""
+    """It may mean more than this release knows."""
     with pytest.raises(UnknownMark):
-        mirror("orders")._model(b"orders|kip447|v2", b"fg2;model=v2")
+        latch_topic("orders")._model(b"orders|kip447|v2", b"fg2;model=v2")
 
 
 @pytest.mark.parametrize("value", [b"", b"\xff\x00", b"text of somebody"])
 def test_a_value_that_is_not_ours_still_latches(value: bytes) -> None:
-    """What is there was not erased: only a tombstone takes a latch back."""
-    assert mirror("orders")._model(b"orders|kip447|v2", value) is Model.V2
+    """The record was not erased: only a tombstone removes a latch."""
+    assert latch_topic("orders")._model(b"orders|kip447|v2", value) is Model.V2
 
 
 def test_brokers_that_are_away_are_no_fault_of_the_topic() -> None:
-    """A member joins again for that, and does not end; and no right is said to be missing."""
+    """The member joins again rather than stop, and the error names no missing right."""
     nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "orders"}
     with pytest.raises(LatchTopicUnreadable, match="Try again") as raised:
         LatchTopic("latches", nowhere, group="orders", gate="kip447").read(1.0)

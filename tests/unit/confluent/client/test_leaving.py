@@ -1,4 +1,4 @@
-"""How a member leaves its group, with consumers that answer as told."""
+"""How a member leaves its group, with fake consumers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from featuregate_confluent.client.leaving import close_static_member, leave_grou
 
 
 class Member:
-    """A consumer that has some things to say before it is quiet, and notes the calls."""
+    """A consumer that has some callbacks to run, and records the calls."""
 
     def __init__(self, *, says: int = 0, failing: str = "") -> None:
         self.calls: list[str] = []
@@ -43,8 +43,8 @@ class Member:
 
 
 @pytest.mark.parametrize("says", [0, 5])
-def test_a_member_hears_everything_before_it_closes(says: int) -> None:
-    """``close()`` with two callbacks to run never returns, and the process stands still with all of its threads."""
+def test_a_member_runs_all_callbacks_before_it_closes(says: int) -> None:
+    """``close()`` with two pending callbacks never returns, and blocks every thread of the process."""
     member = Member(says=says)
     leave_group(member)  # type: ignore[arg-type]
     assert member.calls == ["unsubscribe", "poll", "close"]
@@ -52,7 +52,7 @@ def test_a_member_hears_everything_before_it_closes(says: int) -> None:
 
 
 def test_a_static_member_does_not_unsubscribe() -> None:
-    """That would give up its place in the group."""
+    """To unsubscribe would give up its place in the group."""
     member = Member(says=2)
     close_static_member(member)  # type: ignore[arg-type]
     assert member.calls == ["pause", "poll", "close"]
@@ -60,7 +60,7 @@ def test_a_static_member_does_not_unsubscribe() -> None:
 
 @pytest.mark.parametrize(("leave", "failing"), [(leave_group, "unsubscribe"), (close_static_member, "poll")])
 def test_a_consumer_that_has_failed_is_closed_all_the_same(leave: Any, failing: str) -> None:
-    """After a fatal error nothing calls back any more."""
+    """After a fatal error no callback runs any more."""
     member = Member(failing=failing)
     leave(member)
     assert member.calls[-1] == "close"

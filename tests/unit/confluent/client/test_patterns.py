@@ -21,5 +21,5 @@ from featuregate_confluent.client.patterns import matcher
     ],
 )
 def test_patterns_match_as_consumers_do_or_else_everything(pattern: str, topic: str, matches: bool) -> None:  # noqa: FBT001 - a table
-    """POSIX classes, and what does not compile, match all: a partition too few might be the one with the latch."""
+    """POSIX classes and patterns that do not compile match all topics: a missed partition might hold the latch."""
     assert bool(matcher(pattern)(topic)) is matches

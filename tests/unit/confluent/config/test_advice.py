@@ -42,7 +42,7 @@ def judged(name: str, librdkafka: tuple[int, int, int] | None) -> Advice:
 
 
 def test_an_old_cluster_allows_zstd_and_idempotence_only() -> None:
-    """2.4: neither the new group protocol nor offsets that are fenced by the group."""
+    """A cluster of 2.4 has neither the new group protocol nor offsets that are fenced by the group."""
     states = {each.name: each.state for role in ("consumer", "producer") for each in advise(OLD, role, {})}
     assert states == {
         "group-protocol": AdviceState.NOT_YET,
@@ -55,27 +55,27 @@ def test_an_old_cluster_allows_zstd_and_idempotence_only() -> None:
 
 
 def test_the_new_group_protocol_needs_the_finalized_level() -> None:
-    """3.9 serves the API, and has not finalized group.version; 4.2 has."""
+    """Release 3.9 serves the API but has not finalized group.version; 4.2 has."""
     assert one("group-protocol", MIDDLE).state is AdviceState.NOT_YET
     assert "group.version>=1" in one("group-protocol", MIDDLE).reason
     assert one("group-protocol", NEW).state is AdviceState.MAY
 
 
 def test_one_old_broker_holds_everything_back_that_it_lacks() -> None:
-    """It may coordinate the group tomorrow; the reason names it."""
+    """That broker may coordinate the group tomorrow; the reason names it."""
     found = one("one-producer-per-process", ROLLING)
     assert found.state is AdviceState.NOT_YET
     assert "broker 2" in found.reason
 
 
 def test_a_broker_that_said_nothing_holds_everything_back() -> None:
-    """Unknown never opens anything."""
+    """An unknown verdict never opens a gate."""
     silent = release_view("4.2", "4.2", silent=(2,))
     assert {each.state for each in advise(silent, "producer", {})} == {AdviceState.NOT_YET, AdviceState.NO_EFFECT}
 
 
 def test_transactions_v2_are_for_information() -> None:
-    """The cluster has them, and librdkafka does not speak them."""
+    """The cluster supports them, and librdkafka does not."""
     found = one("transactions-v2", NEW)
     assert found.decision.open
     assert (found.state, found.used, found.setting) == (AdviceState.NO_EFFECT, False, None)
@@ -94,7 +94,7 @@ def test_transactions_v2_are_for_information() -> None:
     ],
 )
 def test_what_is_on_is_seen_in_every_spelling(config: dict[str, object], name: str) -> None:
-    """By the app's own property, by one that implies it, or by librdkafka's default."""
+    """A setting is on by the app's own property, by one that implies it, or by librdkafka's default."""
     found = one(name, NEW, config)
     assert (found.state, found.conflicts, found.applies) == (AdviceState.ON, (), False)
 
@@ -108,7 +108,7 @@ def test_what_is_on_without_the_cluster_is_said() -> None:
 
 @pytest.mark.parametrize("key", CLASSIC_ONLY)
 def test_librdkafka_refuses_what_we_call_a_conflict(key: str) -> None:
-    """Applied all the same, the advice would leave the app without a consumer."""
+    """If the advice were applied all the same, the app could not make its consumer."""
     config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "group.protocol": "consumer"}
     Consumer(config, logger=QUIET).close()
     value = {"group.protocol.type": "consumer", "partition.assignment.strategy": "range"}.get(key, "6000")
@@ -140,7 +140,7 @@ def test_properties_of_the_classic_protocol_go_first(key: str) -> None:
     ],
 )
 def test_the_app_s_own_choice_stands_in_the_way(config: dict[str, object], name: str, conflict: str) -> None:
-    """It is named, and never overridden."""
+    """The app's property is named, and never overridden."""
     found = one(name, NEW, config)
     assert (found.state, found.conflicts, found.applies) == (AdviceState.MAY, (conflict,), False)
     with_features = with_advice(config, role="producer", features=StaticFeatures(NEW))
@@ -149,12 +149,12 @@ def test_the_app_s_own_choice_stands_in_the_way(config: dict[str, object], name:
 
 @pytest.mark.parametrize("config", [{"acks": "ALL"}, {"acks": -1}, {"max.in.flight": 5}, {"queuing.strategy": "fifo"}])
 def test_what_idempotence_can_live_with_is_no_conflict(config: dict[str, object]) -> None:
-    """Only the values that librdkafka refuses beside it."""
+    """Only values that librdkafka refuses beside idempotence are conflicts."""
     assert one("idempotence", NEW, config).applies
 
 
 def test_an_old_librdkafka_holds_the_group_protocol_back() -> None:
-    """Before 2.12 it was a preview, which the cluster cannot know."""
+    """Before 2.12 the group protocol was a preview, which the cluster cannot know."""
     found = judged("group-protocol", (2, 11, 1))
     assert (found.state, found.used, found.applies) == (AdviceState.NOT_YET, False, False)
     assert "2.11.1" in found.reason
@@ -163,21 +163,21 @@ def test_an_old_librdkafka_holds_the_group_protocol_back() -> None:
 
 
 def test_it_works_where_confluent_kafka_is_not_installed() -> None:
-    """An operator's machine may look on behalf of the app's; the sentence says that nobody asked the client."""
+    """An operator may ask for the app from another machine; the reason says that the client is not known."""
     found = judged("group-protocol", None)
     assert found.applies
     assert found.reason.endswith("confluent-kafka is not installed here")
 
 
 def test_the_version_of_librdkafka_is_the_one_in_this_process() -> None:
-    """As its own text says it."""
+    """The numbers are those of the version's own text."""
     found = advice.installed_librdkafka()
     assert found is not None
     assert ".".join(map(str, found)) == libversion()[0]
 
 
 def test_every_advice_says_why_and_crosses_process_borders() -> None:
-    """Each is shown to people, and sent to where they look."""
+    """An advice has a reason, and can be pickled."""
     for view in (OLD, ROLLING, NEW):
         for role in ("consumer", "producer"):
             for found in advise(view, role, {}):
@@ -186,7 +186,7 @@ def test_every_advice_says_why_and_crosses_process_borders() -> None:
 
 
 def test_there_are_two_roles() -> None:
-    """Anything else is a slip of the pen."""
+    """Any other role is refused."""
     with pytest.raises(ConfigError, match="role: must be consumer or producer, not 'admin'"):
         advise(NEW, "admin", {})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="role"):
@@ -194,7 +194,7 @@ def test_there_are_two_roles() -> None:
 
 
 def test_what_may_be_switched_on_is() -> None:
-    """In a new dict, with all that the app had in it."""
+    """The advised settings are added to a copy of the app's properties."""
     config = {"group.id": "g", "linger.ms": 5}
     features = StaticFeatures(NEW)
     assert with_advice(config, role="consumer", features=features) == {**config, "group.protocol": "consumer"}
@@ -223,7 +223,7 @@ def test_what_was_switched_on_stays_on() -> None:
 
 
 def test_the_gates_are_named() -> None:
-    """So that health() shows them, and an app can hold one closed in its tests."""
+    """The names let health() show the gates, and an app force one closed in its tests."""
     features = StaticFeatures(NEW)
     features.force_closed("advice-zstd")
     zstd = features.gate("advice-zstd", presets.zstd)
@@ -232,7 +232,7 @@ def test_the_gates_are_named() -> None:
 
 
 def test_each_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """What was set, and why something was not."""
+    """The log says what was set, and why another setting was not."""
     with caplog.at_level(logging.INFO, logger="featuregate_confluent.config.advice"):
         with_advice({"acks": 1}, role="producer", features=StaticFeatures(NEW))
     lines = [record.getMessage() for record in caplog.records]

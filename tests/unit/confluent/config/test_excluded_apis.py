@@ -1,4 +1,4 @@
-"""The switch and the API versions that its client must not use."""
+"""The switch of a client that must not use certain API versions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def options(cluster: FakeCluster) -> dict[str, Any]:
 
 
 def test_the_gate_of_the_switch_does_not_count_them(fake_kafka: FakeCluster) -> None:
-    """The switch stays in the old model, and says why; every broker has what the new one needs."""
+    """The switch stays in the old model and says why, although every broker has what the new model needs."""
     with closing(ProducerSwitch(**options(fake_kafka), exclude_apis="TxnOffsetCommit=3-")) as switch:
         eventually(lambda: "are excluded by configuration" in switch.health()["gate_why"], "the decision names them")
         assert switch.health()["gate"] is False
 
 
 def test_what_does_not_parse_is_refused(fake_kafka: FakeCluster) -> None:
-    """The switch checks it before it starts anything."""
+    """The switch checks the option before it starts anything."""
     with pytest.raises(ConfigError, match=r"^exclude_apis: part 1 of 1 names no known API"):
         ProducerSwitch(**options(fake_kafka), exclude_apis="TxnOfsetCommit")

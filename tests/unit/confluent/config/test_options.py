@@ -32,15 +32,15 @@ def processor(**options: Any) -> ExactlyOnceProcessor:
 
 
 def test_each_option_is_needed_or_has_a_default() -> None:
-    """What type checkers know is what there is."""
+    """The options that type checkers know are those that are read."""
     assert SwitchOptions.__optional_keys__ == DEFAULTS.keys()
     assert SwitchOptions.__required_keys__ == NEEDED.keys()
     assert complete(SwitchOptions(**NEEDED)) == {**DEFAULTS, **NEEDED}
     assert complete(SwitchOptions(**NEEDED, model="v2"))["model"] == "v2"
 
 
-def test_a_wrong_name_is_told_as_any_call_tells_it() -> None:
-    """Also by the processor, which hands it on."""
+def test_an_unknown_option_is_reported_as_in_any_call() -> None:
+    """The processor passes the option on, and reports it in the same way."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'modell'"):
         switch(modell="v2")
     with pytest.raises(TypeError, match="unexpected keyword argument 'group_intervall'"):
@@ -73,14 +73,14 @@ def test_a_wrong_name_is_told_as_any_call_tells_it() -> None:
     ],
 )
 def test_what_cannot_be_used_is_named(options: dict[str, Any], name: str) -> None:
-    """At once, and not at the first assignment."""
+    """The error is raised at once, and not at the first assignment."""
     with pytest.raises(ConfigError) as refused:
         processor(**options)
     assert refused.value.key == name
 
 
-def test_a_property_of_the_producer_that_librdkafka_refuses_is_told() -> None:
-    """It is known when the first producer is made, and going on would not help."""
+def test_a_producer_property_that_librdkafka_refuses_is_reported() -> None:
+    """The first producer fails with it, and another attempt would fail as well."""
     made = switch(producer={**NOWHERE, "no.such.property": 1})
     with pytest.raises(SwitchFatal, match=r"no\.such\.property"):
         _ = made._producers.for_process
@@ -99,7 +99,7 @@ def test_a_property_of_the_producer_that_librdkafka_refuses_is_told() -> None:
     ],
 )
 def test_how_assignments_come_is_read_as_librdkafka_reads_it(properties: dict[str, str], *, incremental: bool) -> None:
-    """Values are told in any case; an assignment that is taken for the other kind ends the consumer."""
+    """Case does not count. A consumer fails if its assignments are taken for the other kind."""
     given = {**NOWHERE, **properties}
     Consumer(given).close()  # librdkafka takes it
     made = switch(consumer=given)
@@ -108,7 +108,7 @@ def test_how_assignments_come_is_read_as_librdkafka_reads_it(properties: dict[st
 
 
 def test_closing_twice_is_closing_once_and_nothing_goes_on_then() -> None:
-    """One event says so; consuming from a switch that is closed, or was never subscribed, is told."""
+    """One event is emitted; to consume from a closed or a never subscribed switch is an error."""
     told: list[object] = []
     made = switch(metrics=told.append)
     with pytest.raises(SwitchFatal, match="subscribe"):
@@ -121,7 +121,7 @@ def test_closing_twice_is_closing_once_and_nothing_goes_on_then() -> None:
 
 
 def test_features_that_were_given_are_not_closed() -> None:
-    """They are the app's, and other gates may stand on them."""
+    """They belong to the app, and other gates may depend on them."""
     features = StaticFeatures()
     switch(features=features).close()
     assert features.start().health()["status"] != "closed"
@@ -178,7 +178,7 @@ print(len(inside))
 
 @pytest.mark.slow
 def test_stop_may_be_called_from_a_signal_handler_at_any_time() -> None:
-    """Also in the middle of another stop(); an Event would wait for itself there."""
+    """A handler may interrupt another stop(), where an Event would wait for itself."""
     command = [sys.executable, "-c", REENTRANT]
     stopped = subprocess.run([*command, "stop"], capture_output=True, text=True, timeout=30, check=True)
     assert int(stopped.stdout) > 0

@@ -1,4 +1,4 @@
-"""What the app's properties become, and which of them are refused."""
+"""How the app's properties are completed, and which of them are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dotted(properties: dict[str, object]) -> dict[str, object]:
 
 
 def librdkafka_takes(config: dict[str, object]) -> bool:
-    """Ask the client itself; it connects to nobody."""
+    """Ask the client itself, which connects to no broker."""
     try:
         Producer(config, logger=QUIET)
     except KafkaException:
@@ -45,14 +45,14 @@ def librdkafka_takes(config: dict[str, object]) -> bool:
 
 
 def test_the_consumer_reads_committed_and_commits_nothing_by_itself() -> None:
-    """Both are what a new owner's stable read, and the group's latch, rest on."""
+    """A new owner's stable read and the group's latch depend on both."""
     config = consumer()
     assert config["isolation.level"] == "read_committed"
     assert config["enable.auto.commit"] is False
 
 
 def test_a_static_member_shows_its_tag_in_its_instance_id_too() -> None:
-    """A classic group keeps showing the client id of whoever had the instance id before; a dynamic member gets none."""
+    """A classic group still shows the client id of the member that had the instance id before."""
     static = settings.consumer_config(
         {"bootstrap.servers": "b:1", "group.id": "g", "group.instance.id": "one#fg=legacy"},
         app_id="app",
@@ -63,14 +63,14 @@ def test_a_static_member_shows_its_tag_in_its_instance_id_too() -> None:
 
 
 def test_the_consumer_shows_its_tag() -> None:
-    """In the app's own client.id, or in one that is the app's id."""
+    """The tag is added to the app's own client.id, or else to the app id."""
     assert consumer(client__id="mine")["client.id"] == "mine#fg=bridge"
     assert consumer()["client.id"] == "app#fg=bridge"
     assert consumer(client__id="")["client.id"] == "app#fg=bridge"
 
 
 def test_the_producer_is_idempotent_has_an_id_and_a_short_timeout() -> None:
-    """Ten seconds: so long may a dead member hold up the next owner."""
+    """A dead member holds up the next owner for ten seconds at most."""
     config = producer()
     assert config["enable.idempotence"] is True
     assert config["transactional.id"] == "app-in-0"
@@ -91,7 +91,7 @@ def test_the_app_s_dict_stays_as_it_was_and_callbacks_pass_through() -> None:
 
 
 def test_what_is_not_judged_is_kept() -> None:
-    """The app's choice wins over our defaults where it is no contradiction."""
+    """The app's value takes precedence over a default unless it is a contradiction."""
     config = producer(transaction__timeout__ms="60000", linger__ms=50, acks="ALL")
     assert (config["transaction.timeout.ms"], config["linger.ms"], config["acks"]) == (60_000, 50, "ALL")
 
@@ -105,14 +105,14 @@ def test_reading_uncommitted_is_refused(value: str) -> None:
 
 @pytest.mark.parametrize("value", [True, "true", "True", "T", "1", 1])
 def test_automatic_commits_are_refused_in_every_spelling_of_true(value: object) -> None:
-    """librdkafka takes all of these for true, and would commit beside the transaction."""
+    """librdkafka reads all of these as true, and would commit beside the transaction."""
     with pytest.raises(SettingsContradict, match=r"^enable\.auto\.commit: is "):
         consumer(enable__auto__commit=value)
 
 
 @pytest.mark.parametrize("value", [False, "false", "F", "0", 0])
 def test_no_automatic_commits_in_the_app_s_own_words_are_fine(value: object) -> None:
-    """Nothing is refused that says what we would say."""
+    """A value that equals the default is not refused."""
     assert consumer(enable__auto__commit=value)["enable.auto.commit"] == value
 
 
@@ -124,7 +124,7 @@ def test_a_group_is_needed(value: object) -> None:
 
 
 def test_brokers_are_needed() -> None:
-    """In either spelling; a client without brokers waits for ever."""
+    """Either spelling counts. A client without brokers would wait for ever."""
     with pytest.raises(SettingsContradict, match=r"^bootstrap\.servers: is missing"):
         settings.consumer_config({"group.id": "g"}, app_id="app", tag=Model.BRIDGE)
     with pytest.raises(SettingsContradict, match=r"^bootstrap\.servers: is missing"):
@@ -133,14 +133,14 @@ def test_brokers_are_needed() -> None:
 
 
 def test_an_empty_transactional_id_is_refused() -> None:
-    """librdkafka takes it, and sends without transactions."""
+    """librdkafka accepts it, and would send without transactions."""
     with pytest.raises(ConfigError, match="must not be empty"):
         settings.producer_config({"bootstrap.servers": NOWHERE}, transactional_id="")
     assert librdkafka_takes({"bootstrap.servers": NOWHERE, "transactional.id": ""})
 
 
 def test_the_app_cannot_name_the_producers() -> None:
-    """The error says what names them instead."""
+    """The error says how producers are named instead."""
     with pytest.raises(SettingsContradict, match=r"^transactional\.id: is 'mine', .*app_id.*instance_id"):
         producer(transactional__id="mine")
 
@@ -169,7 +169,7 @@ def test_the_app_cannot_name_the_producers() -> None:
 def test_contradictions_of_the_producer_are_named_as_the_app_spelled_them(
     properties: dict[str, object], key: str
 ) -> None:
-    """Each of them is one that librdkafka refuses as well; ours says which property, and what to do."""
+    """librdkafka refuses each of them as well; this error names the property and says what to do."""
     with pytest.raises(SettingsContradict) as refused:
         producer(**properties)
     assert refused.value.key == key
@@ -200,12 +200,12 @@ def test_contradictions_of_the_producer_are_named_as_the_app_spelled_them(
     ],
 )
 def test_nothing_is_refused_that_the_client_takes(properties: dict[str, object]) -> None:
-    """In its own spellings, up to the bounds."""
+    """Its own spellings are accepted, up to the bounds."""
     assert librdkafka_takes(producer(**properties))
 
 
 def test_a_timeout_beyond_our_default_says_that_the_bound_is_ours() -> None:
-    """The app may never have heard of transaction.timeout.ms."""
+    """The app may not have set transaction.timeout.ms at all."""
     with pytest.raises(SettingsContradict, match=r"10000, the default here\)\. Remove it, lower it, or raise"):
         producer(message__timeout__ms=30_000)
     with pytest.raises(SettingsContradict, match=r"\(20000\)"):
@@ -213,19 +213,19 @@ def test_a_timeout_beyond_our_default_says_that_the_bound_is_ours() -> None:
 
 
 def test_two_clusters_are_refused() -> None:
-    """A transaction cannot span them; both lists are shown."""
+    """A transaction cannot span two clusters; the error shows both lists."""
     with pytest.raises(SettingsContradict, match=r"a:9092.*b:9093.*same list"):
         settings.require_one_cluster({"bootstrap.servers": "a"}, {"metadata.broker.list": "b:9093"})
 
 
 @pytest.mark.parametrize("written", ["a:9092", "A", "b:1, a", "PLAINTEXT://a:9092"])
 def test_lists_that_share_a_broker_are_one_cluster(written: str) -> None:
-    """However they spell it; the lists of two teams need not be the same."""
+    """The lists need not be equal, and may spell the broker in different ways."""
     settings.require_one_cluster({"bootstrap.servers": "a:9092,c:9092"}, {"bootstrap.servers": written})
 
 
 def test_where_brokers_are_named_twice_the_last_counts() -> None:
-    """As for librdkafka, to which one name is an alias of the other."""
+    """librdkafka does the same: one name is an alias of the other."""
     twice = {"bootstrap.servers": "a", "metadata.broker.list": "b"}
     with pytest.raises(SettingsContradict):
         settings.require_one_cluster(twice, {"bootstrap.servers": "a"})
@@ -234,7 +234,7 @@ def test_where_brokers_are_named_twice_the_last_counts() -> None:
 
 @given(value=st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()))
 def test_no_value_raises_anything_but_an_error_of_ours(value: object) -> None:
-    """Whatever an app puts there, librdkafka's words for it come later."""
+    """Whatever value the app sets, librdkafka reports it later."""
     for name in ("acks", "max.in.flight", "message.timeout.ms", "enable.idempotence", "transaction.timeout.ms"):
         with contextlib.suppress(SettingsContradict):
             assert settings.producer_config({"bootstrap.servers": NOWHERE, name: value}, transactional_id="t")

@@ -1,4 +1,4 @@
-"""The latch protocol as a whole: every state of small worlds, searched with the package's own decisions.
+"""The latch protocol as a whole: a search of every state of small worlds, with the package's own decisions.
 
 Three things must hold in every state. S1: no input is in the committed output twice. S2: no committed offset passes
 an input whose output was never committed. S3: once a v2 commit is durable, nobody takes over below v2.
@@ -35,7 +35,7 @@ SAFE_AND_SLOW = {
 BROKEN = {
     "R1 stable": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R1"}))),
     "R2 fenced": ("S1", Scenario(ours=2, without=frozenset({"R2"}))),
-    "R3 peek": ("S3", Scenario(ours=2, tidy=True, without=frozenset({"R3"}))),
+    "R3 all marks": ("S3", Scenario(ours=2, tidy=True, without=frozenset({"R3"}))),
     "R4 every broker": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R4"}))),
     "R5 every member": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R5"}))),
     "R5 in this generation": (
@@ -48,7 +48,7 @@ BROKEN = {
     "R8 id before offset": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R8"}))),
     "R9 whole rounds": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R9"}))),
     "R10 fenced means rejoin": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R10"}))),
-    "R11 mirror": ("S3", Scenario(ours=1, resets=True, without=frozenset({"R11"}))),
+    "R11 latch topic": ("S3", Scenario(ours=1, resets=True, without=frozenset({"R11"}))),
     "R12 a switch is a takeover": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R12"}))),
 }
 LONG = {"R2 fenced", "R4 every broker", "R8 id before offset", "R9 whole rounds", "R10 fenced means rejoin"}
@@ -69,7 +69,7 @@ def hold(scenario: Scenario, at_least: int) -> None:
 
 @pytest.mark.parametrize("name", SAFE)
 def test_the_protocol_is_safe_in_every_state(name: str) -> None:
-    """Whatever crashes, stalls, wakes up, expires or is rebalanced, and however stale a view is."""
+    """Members may crash, stall, resume, expire or be rebalanced, and views may be stale."""
     hold(*SAFE[name])
 
 
@@ -82,7 +82,7 @@ def test_the_protocol_is_safe_in_every_state_of_larger_worlds(name: str) -> None
 
 @pytest.mark.parametrize("rule", [pytest.param(rule, marks=slow if rule in LONG else ()) for rule in BROKEN])
 def test_without_a_rule_there_is_a_counter_example(rule: str) -> None:
-    """No rule is there for nothing; the steps that break it are printed."""
+    """Each rule is needed; the steps that break the protocol without it are printed."""
     breaks, scenario = BROKEN[rule]
     found = search(scenario)
     print(f"without {rule}: {found}")  # noqa: T201  # the trace is what people want to see
@@ -92,7 +92,7 @@ def test_without_a_rule_there_is_a_counter_example(rule: str) -> None:
 
 @pytest.mark.parametrize("assumption", ASSUMED)
 def test_what_no_protocol_of_ours_can_stop_is_an_assumption(assumption: str) -> None:
-    """A member without metadata must not join, nor take its id, once the group has begun with v2."""
+    """A member without metadata must not join, nor take its id, once the group has committed in v2."""
     found = search(ASSUMED[assumption])
     print(f"without {assumption}: {found}")  # noqa: T201  # the trace is what people want to see
     assert found.trace, f"nothing goes wrong without {assumption}"
@@ -101,7 +101,7 @@ def test_what_no_protocol_of_ours_can_stop_is_an_assumption(assumption: str) -> 
 
 @pytest.mark.parametrize(("rule", "inputs"), [pytest.param("R1", 1, marks=slow), ("R3", 1), ("R7", 2)])
 def test_a_tidy_world_hides_nothing(rule: str, inputs: int) -> None:
-    """With and without the steps that it joins, the same property breaks."""
+    """The same property breaks whether or not steps are joined."""
     verdicts = [
         search(Scenario(ours=2, inputs=inputs, tidy=tidy, without=frozenset({rule}))).trace[-1][:2]
         for tidy in (False, True)

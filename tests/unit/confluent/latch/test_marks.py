@@ -26,13 +26,13 @@ def test_a_mark_is_a_short_text_that_people_can_read(model: Model) -> None:
 
 @given(mark=st.builds(Mark, models, app_text))
 def test_what_is_written_reads_as_it_was(mark: Mark) -> None:
-    """The model and the app's text both survive."""
+    """The model and the app's text are both read back."""
     assert read(write(mark)) == mark
 
 
 @given(text=app_text.filter(lambda text: not text.startswith("fg")))
 def test_text_of_the_app_alone_is_carried_as_it_is(text: str) -> None:
-    """Without a model nothing of ours is added."""
+    """Without a model, no mark is added."""
     assert read(text) == Mark(None, text)
     assert write(Mark(None, text)) == text
 
@@ -45,7 +45,7 @@ def test_no_metadata_is_no_mark(nothing: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["fg1;model=v2\0", "fg1;model=v2\0\0", "fg1;model=v2\0fg1;model=legacy"])
 def test_a_text_ends_at_its_first_nul(text: str) -> None:
-    """confluent-kafka writes one on the wire, and other clients hand it out."""
+    """confluent-kafka writes a NUL on the wire, and other clients return it."""
     assert read(text) == Mark(Model.V2)
 
 
@@ -53,7 +53,7 @@ def test_a_text_ends_at_its_first_nul(text: str) -> None:
     "text", ["fg", "fg;model=v2", "fg1", "fg1:model=v2", " fg1;model=v2", "FG1;model=v2", "fg\u0661;a"]
 )
 def test_what_does_not_begin_like_a_mark_is_the_apps(text: str) -> None:
-    """Only ``fg<digits>;`` is ours."""
+    """Only ``fg<digits>;`` begins a mark."""
     assert read(text) == Mark(None, text)
 
 
@@ -61,12 +61,12 @@ def test_what_does_not_begin_like_a_mark_is_the_apps(text: str) -> None:
     "text", ["fg1;model=v2;since=4", "fg1;since=4;model=v2;", "fg1;;model=v2;flag", "fg1;Model=x;model=v2"]
 )
 def test_fields_that_a_later_version_adds_are_passed_over(text: str) -> None:
-    """They belong to format 1 as long as they change nothing for us."""
+    """They belong to format 1 as long as they do not change the meaning of the known fields."""
     assert read(text + "|the app's") == Mark(Model.V2, "the app's")
 
 
 def test_the_first_bar_begins_the_apps_text() -> None:
-    """Which may hold anything, bars and marks included."""
+    """The app's text may hold anything, bars and marks included."""
     assert read("fg1;model=v2|a|fg1;model=legacy") == Mark(Model.V2, "a|fg1;model=legacy")
 
 
@@ -74,7 +74,7 @@ def test_the_first_bar_begins_the_apps_text() -> None:
     "text", ["fg2;model=v2", "fg10;", "fg0;model=v2", "fg01;model=v2", "fg1;model=v3", "fg1;model=V2"]
 )
 def test_what_is_newer_is_refused_and_never_read_as_nothing(text: str) -> None:
-    """An old member must not run beside something that it does not know."""
+    """An old member must not run beside a model that it does not know."""
     with pytest.raises(UnknownMark) as raised:
         read(text)
     assert raised.value.text == text
@@ -84,13 +84,13 @@ def test_what_is_newer_is_refused_and_never_read_as_nothing(text: str) -> None:
     "text", ["fg1;", "fg1;|x", "fg1;model", "fg1;model=", "fg1;mod", "fg1;mode|l=v2", "fg1;model=v2;model=legacy"]
 )
 def test_what_is_damaged_is_refused_and_lowers_no_latch(text: str) -> None:
-    """It was ours: to read it as nothing would forget what the group has done."""
+    """To read a damaged mark as no mark would lose the latch of the group."""
     with pytest.raises(UnknownMark):
         read(text)
 
 
 def test_what_is_refused_is_shown_without_the_apps_text() -> None:
-    """And is cut: it came from the network."""
+    """It is also cut, because it came from the network."""
     with pytest.raises(UnknownMark) as raised:
         read(f"fg2;{'x' * 5000}|private")
     assert len(raised.value.text) == 200
@@ -102,7 +102,7 @@ def test_what_is_refused_is_shown_without_the_apps_text() -> None:
 @given(text=st.none() | any_text | like_ours)
 @example("fg1;model=v2|\ud800")
 def test_reading_is_total(text: str | None) -> None:
-    """Any text is a mark, or is refused by name; and what was read can be written and reads the same."""
+    """Any text is a mark or is refused, and a mark that was read can be written and read again."""
     try:
         mark = read(text)
     except UnknownMark:
@@ -117,7 +117,7 @@ def test_reading_is_total(text: str | None) -> None:
 @example(Mark(Model.V2, "ü" * 3000))
 @example(Mark(None, "😀" * 3000))
 def test_what_does_not_fit_is_cut_from_the_apps_text_and_never_from_the_mark(mark: Mark) -> None:
-    """At the border of a character, and as late as possible."""
+    """It is cut between two characters, as late as possible."""
     written = write(mark)
     size = len(written.encode())
     assert size <= LIMIT
@@ -137,6 +137,6 @@ def test_the_longest_text_that_fits_is_kept_whole() -> None:
 
 
 def test_a_text_of_the_app_that_would_read_as_a_mark_is_refused() -> None:
-    """Without a model of its own it would become a latch that nobody decided on."""
+    """Without a model it would become a latch on which no member decided."""
     with pytest.raises(ConfigError, match="begins like a mark"):
         write(Mark(None, "fg1;model=v2"))

@@ -73,7 +73,7 @@ def attempt(pinned: Model | None, seen: Observation, running: Model | None) -> M
 
 
 def test_the_latch_is_the_highest_that_anybody_left() -> None:
-    """In the own partitions, in those of others, or in the latch topic; foreign text says nothing."""
+    """It may be in own partitions, in other members' or in the latch topic. The app's own text does not count."""
     low, high, none = {P0: Mark(BRIDGE)}, {P1: Mark(V2)}, {P0: Mark(None, "v2")}
     assert latch(low, high, None) is V2
     assert latch(high, low, None) is V2
@@ -84,7 +84,7 @@ def test_the_latch_is_the_highest_that_anybody_left() -> None:
 
 
 def test_auto_runs_v2_where_everything_is_proved() -> None:
-    """With the proof in words."""
+    """The reason says what was proved."""
     choice = decide(None, READY, BRIDGE)
     assert choice.model is V2
     assert choice.why == "every broker checks the group's generation, and every live member (2) is bridge at least"
@@ -92,12 +92,12 @@ def test_auto_runs_v2_where_everything_is_proved() -> None:
 
 @pytest.mark.parametrize("seen", NOT_READY.values(), ids=NOT_READY)
 def test_auto_waits_in_bridge_for_the_group(seen: Observation) -> None:
-    """Brokers check, but one fact about the members is missing."""
+    """All brokers check the generation, but one fact about the members is missing."""
     assert decide(None, seen, None).model is BRIDGE
 
 
 def test_auto_is_legacy_where_the_gate_is_closed() -> None:
-    """And repeats what the gate says of brokers."""
+    """The reason repeats what the gate says of the brokers."""
     choice = decide(None, CLOSED, None)
     assert choice.model is LEGACY
     assert "broker 2 has TxnOffsetCommit up to 2" in choice.why
@@ -105,32 +105,32 @@ def test_auto_is_legacy_where_the_gate_is_closed() -> None:
 
 @pytest.mark.parametrize(("latched", "running"), [(BRIDGE, None), (None, BRIDGE), (BRIDGE, LEGACY)])
 def test_a_closed_gate_does_not_lower_what_was_reached(latched: Model | None, running: Model | None) -> None:
-    """The view may be stale, the group's own past is not."""
+    """The view may be stale, but the group's own commits are not."""
     assert decide(None, replace(CLOSED, latch=latched), running).model is BRIDGE
 
 
 @pytest.mark.parametrize("pinned", [None, V2])
 def test_a_latch_at_v2_decides_alone(pinned: Model | None) -> None:
-    """Whatever the member's own view of cluster and group says."""
+    """The member's own view of cluster and group does not count."""
     assert decide(pinned, LATCHED, None) == ModelChoice(V2, "the group is latched at v2, and never goes back by itself")
 
 
 @pytest.mark.parametrize("pinned", [LEGACY, BRIDGE])
 def test_a_latch_at_v2_refuses_a_lower_pin_and_names_the_way_back(pinned: Model) -> None:
-    """With its dangers."""
+    """The error also says what may go wrong."""
     with pytest.raises(ModelRefused, match=r"latched at v2.*stop every member.*featuregate group rollback.*twice"):
         decide(pinned, LATCHED, None)
 
 
 @pytest.mark.parametrize("pinned", [LEGACY, BRIDGE])
 def test_a_lower_pin_is_obeyed_before_the_latch(pinned: Model) -> None:
-    """Also where v2 would be possible."""
+    """The member stays below v2 even where v2 would be possible."""
     assert decide(pinned, READY, None).model is pinned
     assert decide(pinned, replace(CLOSED, latch=BRIDGE), None).model is pinned
 
 
 def test_a_pin_does_not_lower_a_process_that_runs() -> None:
-    """Its own commits are there."""
+    """The process has committed in the higher model."""
     with pytest.raises(ModelRefused, match="has committed in bridge"):
         decide(LEGACY, READY, BRIDGE)
     with pytest.raises(ModelRefused, match="has committed in v2"):
@@ -138,12 +138,12 @@ def test_a_pin_does_not_lower_a_process_that_runs() -> None:
 
 
 def test_a_process_that_has_committed_in_v2_stays() -> None:
-    """Also where marks were lost and no latch topic is kept."""
+    """It stays even where the marks were lost and there is no latch topic."""
     assert decide(None, NOT_READY["a foreign member"], V2).model is V2
 
 
 def test_pinned_v2_needs_the_same_proof() -> None:
-    """A pinned model is a wish, not a permission."""
+    """To pin a model does not make it safe."""
     assert decide(V2, READY, None).model is V2
     for seen in (CLOSED, *NOT_READY.values()):
         with pytest.raises(ModelRefused):
@@ -151,13 +151,13 @@ def test_pinned_v2_needs_the_same_proof() -> None:
 
 
 def test_pinned_v2_is_refused_with_the_brokers_reason() -> None:
-    """As the gate gives it."""
+    """The reason is that of the gate."""
     with pytest.raises(ModelRefused, match="broker 2 has TxnOffsetCommit up to 2"):
         decide(V2, CLOSED, None)
 
 
 def test_pinned_v2_is_refused_with_the_members_name() -> None:
-    """By client id, host and instance id: that is what an operator can look for."""
+    """An operator can look for the client id, the host and the instance id."""
     seen = replace(READY, members=(member(), member(None, "old-app", "rack-7"), member(LEGACY)))
     with pytest.raises(ModelRefused) as refused:
         decide(V2, seen, None)
@@ -167,7 +167,7 @@ def test_pinned_v2_is_refused_with_the_members_name() -> None:
 
 
 def test_a_sentence_stays_a_sentence() -> None:
-    """Many members, long names and line breaks come from the network."""
+    """Many members, long names and line breaks may come from the network."""
     seen = replace(READY, members=tuple(member(None, f"{i}\n" + "x" * 5000) for i in range(50)))
     why = decide(None, seen, None).why
     assert "and 47 more" in why
@@ -177,13 +177,13 @@ def test_a_sentence_stays_a_sentence() -> None:
 
 @pytest.mark.parametrize(("instance_id", "promised"), [("one", None), ("one#fg=bridge", BRIDGE), (None, V2)])
 def test_a_static_member_promises_what_its_instance_id_says(instance_id: str | None, promised: Model | None) -> None:
-    """Its client id may be that of the software which it has replaced in place."""
+    """Its client id may be that of the software that it has replaced."""
     assert member(V2, instance_id=instance_id).model is promised
 
 
 @pytest.mark.parametrize("model", [LEGACY, BRIDGE])
 def test_one_producer_for_each_partition_takes_every_id(model: Model) -> None:
-    """Sorted, so that members that share partitions take them in one order."""
+    """The ids are sorted, so that members take them in the same order."""
     assert ids_to_take(model, {P1: Mark(V2), P0: Mark(None)}) == (P0, P1)
 
 
@@ -208,7 +208,7 @@ def test_another_kind_of_producer_reads_every_offset_anew(before: Model, after: 
 
 @given(pinned=maybe, seen=seens, running=maybe)
 def test_nothing_is_ever_lowered(pinned: Model | None, seen: Observation, running: Model | None) -> None:
-    """Neither the process nor a latch at v2; for auto not even a latch at bridge."""
+    """Neither the process nor a latch at v2 falls; with auto not even a latch at bridge does."""
     choice = attempt(pinned, seen, running)
     if choice is None:
         return
@@ -220,7 +220,7 @@ def test_nothing_is_ever_lowered(pinned: Model | None, seen: Observation, runnin
 
 @given(pinned=maybe, seen=seens, running=maybe)
 def test_a_first_v2_is_always_proved(pinned: Model | None, seen: Observation, running: Model | None) -> None:
-    """Gate open, and every live member bridge at least, in this very generation."""
+    """The gate is open, and every live member of this generation is bridge at least."""
     choice = attempt(pinned, seen, running)
     if choice is None or choice.model is not V2 or V2 in (seen.latch, running):
         return
@@ -232,12 +232,12 @@ def test_a_first_v2_is_always_proved(pinned: Model | None, seen: Observation, ru
 
 @given(seen=seens, running=maybe)
 def test_auto_is_never_refused(seen: Observation, running: Model | None) -> None:
-    """It always has a model to run in."""
+    """There is always a model to run in."""
     assert attempt(None, seen, running) is not None
 
 
 @given(pinned=st.sampled_from(list(Model)), seen=seens, running=maybe)
 def test_a_pin_is_obeyed_or_refused(pinned: Model, seen: Observation, running: Model | None) -> None:
-    """Never replaced in silence."""
+    """A pinned model is never replaced silently."""
     choice = attempt(pinned, seen, running)
     assert choice is None or choice.model is pinned

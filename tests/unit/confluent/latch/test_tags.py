@@ -16,26 +16,26 @@ client_ids = st.text(st.characters(), max_size=20) | st.lists(
 
 
 def test_a_tag_stands_at_the_end_of_the_client_id() -> None:
-    """So that prefixes, by which people search, stay."""
+    """The prefix, by which operators search, stays."""
     assert tags.tagged("orders-app.1", Model.BRIDGE) == "orders-app.1#fg=bridge"
 
 
 @given(client_id=client_ids, model=models)
 @example("", Model.V2)
 def test_a_tag_reads_as_it_was_written(client_id: str, model: Model) -> None:
-    """Whatever the app's own client id is."""
+    """The app's own client id may be any text."""
     assert tags.read(tags.tagged(client_id, model)) is model
 
 
 @given(client_id=client_ids, first=models, second=models)
 def test_tagging_twice_replaces(client_id: str, first: Model, second: Model) -> None:
-    """A configuration that is used again does not collect tags."""
+    """A configuration that is used twice has one tag."""
     assert tags.tagged(tags.tagged(client_id, first), second) == tags.tagged(client_id, second)
 
 
 @given(client_id=client_ids.filter(lambda text: "#fg=" not in text), model=models)
 def test_nothing_else_of_the_client_id_is_touched(client_id: str, model: Model) -> None:
-    """Quotas and dashboards know it."""
+    """Quotas and dashboards may depend on it."""
     assert tags.tagged(client_id, model).removesuffix(f"#fg={model.label}") == client_id
 
 
@@ -60,7 +60,7 @@ def test_text_of_the_app_that_only_looks_like_a_tag_is_kept() -> None:
     ],
 )
 def test_what_is_no_tag_of_ours_is_a_foreign_member(client_id: str) -> None:
-    """A tag that we do not know promises nothing either."""
+    """An unknown tag promises nothing either."""
     assert tags.read(client_id) is None
 
 

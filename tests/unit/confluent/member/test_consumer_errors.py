@@ -1,4 +1,4 @@
-"""What a consumer says in place of a message."""
+"""The errors that a consumer returns in place of a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DONE_FOR = KafkaError._FATAL
 
 
 def fatal(code: int) -> KafkaError:
-    """Say it as librdkafka does of a consumer that is done for: ``_FATAL``, without the flag."""
+    """Return the error of a consumer with a fatal error: ``_FATAL``, without the flag."""
     reason = KafkaError(code).str()
     return KafkaError(DONE_FOR, f"Fatal error: {reason}: Fatal consumer error: {reason}")
 
@@ -27,7 +27,7 @@ def test_what_passes_passes() -> None:
 
 
 def test_a_static_member_that_was_replaced_stops() -> None:
-    """By its code alone it would join again, and throw the other process out in its turn."""
+    """By the code alone the member would join again, and replace the other process in turn."""
     error = fatal(KafkaError.FENCED_INSTANCE_ID)
     assert action_for(error) is ErrorAction.REJOIN
     with pytest.raises(SwitchFatal, match=r"another process has this one's group\.instance\.id"):
@@ -35,13 +35,13 @@ def test_a_static_member_that_was_replaced_stops() -> None:
 
 
 def test_a_name_that_is_taken_may_be_free_soon() -> None:
-    """A process that was killed has it until its session times out."""
+    """A process that was killed keeps the name until its session times out."""
     with pytest.raises(InstanceTaken, match="still used by another member"):
         raise_for_consumer_errors([fatal(KafkaError.UNRELEASED_INSTANCE_ID)])
 
 
 def test_a_consumer_that_is_done_for_otherwise_is_made_anew() -> None:
-    """Whatever it was: a new one says what stands in its way, if anything."""
+    """If the error persists, the new consumer reports it."""
     with pytest.raises(MustRejoin, match="made anew"):
         raise_for_consumer_errors(
             [KafkaError(KafkaError._PARTITION_EOF), fatal(KafkaError.INCONSISTENT_GROUP_PROTOCOL)]
@@ -49,13 +49,13 @@ def test_a_consumer_that_is_done_for_otherwise_is_made_anew() -> None:
 
 
 def test_a_partition_without_a_place_to_begin_stops() -> None:
-    """The app has asked for it by auto.offset.reset=error; to go on would leave that partition out in silence."""
+    """The app has set auto.offset.reset=error; without an error that partition would be skipped silently."""
     with pytest.raises(SwitchFatal, match=r"_AUTO_OFFSET_RESET .*set the group's offset, or earliest"):
         raise_for_consumer_errors([KafkaError(KafkaError._AUTO_OFFSET_RESET)])
 
 
 def test_missing_rights_stop() -> None:
-    """No new consumer has them."""
+    """A new consumer would lack them as well."""
     for code in (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED):
         with pytest.raises(SwitchFatal, match="AUTHORIZATION_FAILED"):
             raise_for_consumer_errors([KafkaError(code)])

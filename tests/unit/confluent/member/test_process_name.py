@@ -42,19 +42,19 @@ def number(name: str) -> int:
 
 
 def test_an_instance_id_is_the_name() -> None:
-    """It is the operator's own promise that nobody else has it, and wins over a folder."""
+    """The operator promises that no other process has it, and it takes precedence over a folder."""
     process = claim_process_name("orders", instance_id="worker-3", state_dir="/nowhere")
     assert (process.name, process.stable) == ("worker-3", True)
 
 
 def test_an_empty_instance_id_is_refused() -> None:
-    """All processes that left the variable of their environment empty would fence one another."""
+    """All processes with an empty environment variable would fence one another."""
     with pytest.raises(ConfigError, match="instance_id: must not be empty"):
         claim_process_name("orders", instance_id="")
 
 
 def test_without_id_and_folder_the_name_is_random_and_says_what_that_costs() -> None:
-    """Two processes never share it, and a restart is told what it will wait for."""
+    """Two processes never share it, and the log says what a restart has to wait for."""
     first, second = claim_process_name("orders"), claim_process_name("orders")
     assert first.name != second.name
     assert not first.stable
@@ -62,7 +62,7 @@ def test_without_id_and_folder_the_name_is_random_and_says_what_that_costs() -> 
 
 
 def test_siblings_get_the_lowest_numbers_that_are_free(tmp_path: Path) -> None:
-    """A number that was given back is the next one's."""
+    """The next process takes a number that was released."""
     first, second, third = (claim_process_name("orders", state_dir=tmp_path) for _ in range(3))
     assert [number(process.name) for process in (first, second, third)] == [0, 1, 2]
     second.release()
@@ -71,13 +71,13 @@ def test_siblings_get_the_lowest_numbers_that_are_free(tmp_path: Path) -> None:
 
 
 def test_apps_number_their_processes_apart(tmp_path: Path) -> None:
-    """Another app's process takes no number away, so that its coming and going changes no name."""
+    """The processes of another app do not change the names of this one."""
     orders, bills = claim_process_name("orders", state_dir=tmp_path), claim_process_name("bills", state_dir=tmp_path)
     assert number(orders.name) == number(bills.name) == 0
 
 
 def test_a_crash_frees_the_name_for_the_restart(tmp_path: Path) -> None:
-    """SIGKILL while a sibling lives: the restart gets the name of the dead, and not a new one."""
+    """After SIGKILL the restarted process gets its old name, although a sibling still runs."""
     crashing, its_name = start_holder(tmp_path)
     staying, other_name = start_holder(tmp_path)
     try:
@@ -94,7 +94,7 @@ def test_a_crash_frees_the_name_for_the_restart(tmp_path: Path) -> None:
 
 
 def test_a_name_is_given_back_by_any_thread_and_twice(tmp_path: Path) -> None:
-    """Apps are started by one thread and stopped by another; a lock of the thread's own would stay held."""
+    """An app may be started by one thread and stopped by another; a lock of one thread would stay held."""
     process = claim_process_name("orders", state_dir=tmp_path)
     stopper = threading.Thread(target=process.release)
     stopper.start()
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_hold_locks_is_named(tmp_path: Path) -> None:
 
 
 def test_names_are_bounded_in_number(tmp_path: Path) -> None:
-    """A folder in which every lock seems taken ends the search."""
+    """The search ends in a folder in which every lock seems taken."""
     held = [_numbered("orders", tmp_path, most=2) for _ in range(2)]
     with pytest.raises(ConfigError, match="all 2 numbers of 'orders'"):
         _numbered("orders", tmp_path, most=2)
@@ -120,7 +120,7 @@ def test_names_are_bounded_in_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("app_id", ["../../etc/passwd", "a/b", "..", "", "x" * 5000, "null\0byte", "\ud800"])
 def test_no_app_id_leaves_the_folder(tmp_path: Path, app_id: str) -> None:
-    """Whatever it holds, its lock file lies in the folder."""
+    """The lock file lies in the folder, whatever the app id is."""
     folder = tmp_path / "state"
     process = claim_process_name(app_id, state_dir=folder)
     assert [path.suffix for path in folder.iterdir()] == [".lock"]
@@ -130,7 +130,7 @@ def test_no_app_id_leaves_the_folder(tmp_path: Path, app_id: str) -> None:
 
 @given(st.text(min_size=1, max_size=300), st.text(min_size=1, max_size=300))
 def test_names_of_instances_are_safe_bounded_and_never_merged(one: str, other: str) -> None:
-    """Two instances that got one name would fence each other for ever."""
+    """Two instances with one name would fence each other for ever."""
     names = [claim_process_name("orders", instance_id=text).name for text in (one, other)]
     assert (names[0] == names[1]) == (one == other)
     for name in names:
@@ -139,7 +139,7 @@ def test_names_of_instances_are_safe_bounded_and_never_merged(one: str, other: s
 
 
 def test_long_names_that_differ_at_their_end_stay_apart() -> None:
-    """What is cut off still counts."""
+    """The part that is cut off still counts."""
     long = "worker-" * 40
     assert (
         claim_process_name("orders", instance_id=long + "1").name
@@ -148,7 +148,7 @@ def test_long_names_that_differ_at_their_end_stay_apart() -> None:
 
 
 def test_no_process_has_the_id_of_a_partition() -> None:
-    """Not even that of a topic called ``process``; both begin with the app's id, so that one ACL covers them."""
+    """A topic may be called ``process``. Both ids begin with the app id, so that one ACL covers them."""
     assert process_transactional_id("app", "0") != partition_transactional_id("app", ("process", 0))
     assert all(
         id_.startswith("app-")

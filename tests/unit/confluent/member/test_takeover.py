@@ -1,4 +1,4 @@
-"""How a member takes over what it is assigned, with a group that answers as told."""
+"""How a member takes over its partitions, with a fake group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A, B = ("orders", 0), ("orders", 1)
 
 
 class Group:
-    """Answers a member: what the group has committed, seen from outside and, once it is stable, from within."""
+    """A group that answers what it has committed, from outside and, once that is stable, to a member."""
 
     def __init__(self, marks: dict[Partition, str], stable: dict[Partition, str] | None = None) -> None:
         self.marks = marks
@@ -113,7 +113,7 @@ class Member:
 
 
 def test_ids_are_taken_before_offsets_are_read() -> None:
-    """R8: whoever had an id before can commit nothing after its offset was read."""
+    """R8: the previous owner of an id can commit nothing after the offset was read."""
     group = Group({A: NOTHING, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A, B], 3)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def test_a_mark_that_only_a_stable_read_shows_moves_the_member_up_and_all_is_rea
 
 
 def test_partitions_that_stay_are_not_read_again() -> None:
-    """Where the kind of producer stays, too."""
+    """The kind of producer stays as well."""
     group = Group({A: LEGACY, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A], 3)  # type: ignore[arg-type]
@@ -158,7 +158,7 @@ def test_partitions_that_stay_are_not_read_again() -> None:
 def test_a_group_that_cannot_be_read_is_a_reason_to_join_again_or_to_stop(
     code: int | None, kind: type[Exception]
 ) -> None:
-    """To stop where a right is missing."""
+    """The member stops where a right is missing, and otherwise joins again."""
     group = Group({A: LEGACY})
     group.refuses = GroupUnreadable("the group", None if code is None else KafkaError(code))
     member = Member(group)
@@ -180,7 +180,7 @@ def test_a_latch_topic_that_cannot_be_read_now_is_a_reason_to_join_again() -> No
 
 
 def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> None:
-    """A late heir had the id of a kept partition; only the offset tells (R12)."""
+    """Another member had the id of a kept partition; only the offset shows it (R12)."""
     group = Group({A: LEGACY, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A], 3)  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> 
 
 
 def test_a_consumer_that_cannot_be_moved_is_replaced() -> None:
-    """It would go on behind messages that nobody has processed, or before such that another has."""
+    """It would skip unprocessed messages, or process again what another member has committed."""
     group = Group({A: LEGACY, B: LEGACY})
     member = Member(group)
     member.takeover.take(group, [A], 3)  # type: ignore[arg-type]

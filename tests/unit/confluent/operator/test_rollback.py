@@ -1,4 +1,4 @@
-"""A rollback, with a group that answers as told."""
+"""A rollback of a fake group."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Group:
         return {"billing": answered}
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no client is open."""
 
 
 class LatchTopic:
@@ -129,7 +129,7 @@ def test_a_group_with_members_is_left_alone(member: Member, words: str) -> None:
 
 
 def test_an_offset_that_a_transaction_holds_is_named() -> None:
-    """Brokers would take the new commit, and the output of the transaction would be there twice."""
+    """Brokers would accept the new commit, and the output of the transaction would be there twice."""
     group = Group({A: V2, B: V2})
     group.held = {C}  # the first commit in this partition: the group's own list does not have it yet
     with pytest.raises(RollbackRefused, match=r"open transaction holds the offset of orders\[2\]"):
@@ -137,7 +137,7 @@ def test_an_offset_that_a_transaction_holds_is_named() -> None:
 
 
 def test_a_group_that_moved_since_the_plan_is_left_alone() -> None:
-    """A member commits there."""
+    """A member still commits in that group."""
     group = Group({A: V2})
     done = rollback(group)
     plan = done.plan()
@@ -151,8 +151,8 @@ def test_a_group_that_moved_since_the_plan_is_left_alone() -> None:
     ("code", "words"),
     [(KafkaError.UNKNOWN_MEMBER_ID, "A member has joined"), (KafkaError.GROUP_AUTHORIZATION_FAILED, "right READ")],
 )
-def test_offsets_that_brokers_refuse_are_told(code: int, words: str) -> None:
-    """With what to do."""
+def test_offsets_that_brokers_refuse_are_reported(code: int, words: str) -> None:
+    """The error says what to do."""
     group = Group({A: V2})
     group.refuses = code
     done = rollback(group)
@@ -161,7 +161,7 @@ def test_offsets_that_brokers_refuse_are_told(code: int, words: str) -> None:
 
 
 def test_a_commit_of_a_member_in_between_is_found_when_it_is_read_back() -> None:
-    """Brokers cannot be asked to do both at once."""
+    """Brokers cannot read and commit in one step."""
     group = Group({A: V2})
     done = rollback(group)
     group.alter_consumer_group_offsets = lambda *_, **__: {"billing": _answered()}  # type: ignore[method-assign]
@@ -176,7 +176,7 @@ def _answered() -> Future[Any]:
 
 
 def test_a_group_without_offsets_and_one_of_newer_software_are_refused() -> None:
-    """Neither can be rolled back by what is known of it."""
+    """Too little is known of either to roll it back."""
     with pytest.raises(RollbackRefused, match="shows no offset"):
         rollback(Group({})).plan()
     with pytest.raises(UnknownMark):

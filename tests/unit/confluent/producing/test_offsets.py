@@ -1,4 +1,4 @@
-"""Who a consumer is in its group, read from bytes that are no API."""
+"""The membership of a consumer, read from bytes that are no API."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
 
 
 @pytest.mark.parametrize("more", [{}, {"group.instance.id": "one"}, {"group.protocol": "consumer"}])
-def test_a_real_consumer_that_never_joined_is_nobody(more: dict[str, str]) -> None:
-    """These are the bytes of the client that is installed: generation -1, and no member."""
+def test_a_real_consumer_that_never_joined_has_no_membership(more: dict[str, str]) -> None:
+    """The bytes are those of the installed client: generation -1, and no member."""
     with Consumer({**NOWHERE, "group.id": "a group", **more}, logger=SILENT) as consumer:
         assert identity(consumer.consumer_group_metadata()).generation < 0
 
 
 @given(st.integers(-(2**31), 2**31 - 1), NAMES, NAMES, st.binary())
 def test_what_looks_like_it_is_read(generation: int, group: str, member: str, rest: bytes) -> None:
-    """Generation and member, whatever the group is called and whatever follows."""
+    """Generation and member are read whatever the group's name is and whatever follows."""
     written = generation.to_bytes(4, "little", signed=True) + f"{group}\0{member}\0".encode() + rest
     assert identity(b"CGMDv2:" + written) == Identity(generation, member)
 
@@ -42,7 +42,7 @@ def test_what_looks_like_it_is_read(generation: int, group: str, member: str, re
 @example(b"CGMDv2:\1\0\0\0group\0member without an end")
 @example(b"CGMDv3:\1\0\0\0group\0member\0\0")
 def test_anything_else_is_refused_rather_than_guessed(garbage: bytes) -> None:
-    """Either it is read, or it is refused as what no attempt would cure; nothing else is raised."""
+    """Any bytes are read or refused as fatal; no other error is raised."""
     if garbage.startswith(b"CGMDv2:") and garbage[11:].count(b"\0") >= 2:
         assert identity(garbage).generation == int.from_bytes(garbage[7:11], "little", signed=True)
     else:
@@ -53,7 +53,7 @@ def test_anything_else_is_refused_rather_than_guessed(garbage: bytes) -> None:
 
 @pytest.mark.parametrize("releases", [(), ("2.4",), ("4.2", "2.4")])
 def test_nothing_is_sent_while_the_gate_is_closed(releases: tuple[str, ...]) -> None:
-    """Nobody is asked: it is refused before the client is called, with the broker that is too old named."""
+    """The client is not called, and the error names the broker that is too old."""
     gate = StaticFeatures(release_view(*releases) if releases else None).gate("kip447", presets.kip447)
     with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer, pytest.raises(CommitRefused) as refused:
         safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate)
@@ -62,7 +62,7 @@ def test_nothing_is_sent_while_the_gate_is_closed(releases: tuple[str, ...]) -> 
 
 
 def test_nothing_is_sent_where_a_broker_shows_that_a_gate_is_held_wrongly() -> None:
-    """A sticky gate stays open for the app's own switches; a zombie's offsets are a matter of now."""
+    """A sticky gate stays open for the app's features; whether brokers refuse a zombie depends on now."""
     features = StaticFeatures(release_view("4.2", "4.2"))
     gate = features.gate("kip447", presets.kip447)
     features.show(release_view("4.2", "2.4"))
@@ -73,7 +73,7 @@ def test_nothing_is_sent_where_a_broker_shows_that_a_gate_is_held_wrongly() -> N
 
 
 def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
-    """Brokers would accept its offsets unchecked: the sentence says so, and what to do."""
+    """Brokers would accept its offsets unchecked: the error says so, and what to do."""
     gate = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
     with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer:
         consumer.assign([TopicPartition("t", 0)])

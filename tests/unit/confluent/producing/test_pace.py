@@ -14,7 +14,7 @@ MOST = 500
 
 
 def at(seconds: float) -> Pace:
-    """Give a pace that has settled at so many seconds a message."""
+    """Return a pace that has measured so many seconds for a message."""
     pace = Pace(BUDGET)
     for _ in range(20):
         pace.measured(pace.size(), pace.size() * seconds)
@@ -22,7 +22,7 @@ def at(seconds: float) -> Pace:
 
 
 def test_the_first_round_has_one_message_and_the_next_ones_grow_eightfold() -> None:
-    """The pace is unknown at first; a fast transform has its whole batch in the fourth round."""
+    """The pace is unknown at first; a fast transform has its full batch in the fourth round."""
     pace, sizes = Pace(BUDGET), []
     for _ in range(4):
         sizes.append(min(MOST, pace.size()))
@@ -48,7 +48,7 @@ def test_a_slower_round_counts_at_once_and_a_faster_one_eightfold_at_most() -> N
 
 
 def test_a_round_of_few_messages_makes_the_next_one_little_larger() -> None:
-    """One message that was skipped in no time says little of the other forty."""
+    """One fast message says little about the other forty."""
     pace = at(0.0125)
     assert pace.size() == 40
     pace.measured(1, 1e-6)
@@ -56,7 +56,7 @@ def test_a_round_of_few_messages_makes_the_next_one_little_larger() -> None:
 
 
 def test_what_was_lost_comes_in_halves_down_to_one_message() -> None:
-    """Also where the seconds of the app's code do not say why."""
+    """The round is halved even where the measured seconds do not explain the loss."""
     pace, sizes = at(0.0001), []
     pace.lost(500, 0.05)
     for _ in range(9):
@@ -72,7 +72,7 @@ def test_what_was_lost_comes_in_halves_down_to_one_message() -> None:
 def test_a_round_ends_within_half_of_the_limit_while_the_pace_changes_tenfold_at_most(
     paces: list[tuple[float, float]], first: float
 ) -> None:
-    """Ten times slower or faster from round to round, and rounds that are full or not."""
+    """The pace changes up to tenfold from round to round, and rounds may be full or not."""
     pace = Pace(BUDGET)
     pace.measured(1, first)
     seconds = first
@@ -87,7 +87,7 @@ def test_a_round_ends_within_half_of_the_limit_while_the_pace_changes_tenfold_at
 @example([(False, 0.0), (False, 1.5), (False, 0.0)])
 @given(st.lists(st.tuples(st.booleans(), st.floats(0.0, 1000.0)), max_size=60))
 def test_a_round_has_at_least_one_message_whatever_was_measured(rounds: list[tuple[bool, float]]) -> None:
-    """After a loss it has half of the last one's at the most."""
+    """After a loss it has at most half of the messages."""
     pace = Pace(BUDGET)
     for lost, seconds in rounds:
         size = pace.size()

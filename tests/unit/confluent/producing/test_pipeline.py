@@ -15,7 +15,7 @@ REJOIN, FATAL, FAILED = MustRejoin("fenced"), SwitchFatal("no rights"), Transfor
 
 
 class Ending:
-    """A transaction whose commit ends as it was told, with a note in a list."""
+    """A fake transaction whose commit ends as given, and which records that in a list."""
 
     def __init__(self, ended: list[int], number: int, failure: Exception | None) -> None:
         self.ended = ended
@@ -40,12 +40,12 @@ class Ends:
         self.ended: list[int] = []
 
     def of(self, number: int, failure: Exception | None = None) -> Transaction:
-        """Give one of them."""
+        """Return one of them."""
         return Ending(self.ended, number, failure)  # type: ignore[return-value]
 
 
 def test_only_so_many_are_under_way_and_none_is_left_at_the_end() -> None:
-    """The oldest one is waited for first."""
+    """The pipeline waits for the oldest commit first."""
     ends = Ends()
     with Pipeline(at_once=2) as pipeline:
         for number in range(4):
@@ -55,7 +55,7 @@ def test_only_so_many_are_under_way_and_none_is_left_at_the_end() -> None:
 
 
 def test_what_was_aborted_is_no_error() -> None:
-    """Its messages come again, wherever it was waited for."""
+    """The messages of an aborted transaction come again."""
     ends = Ends()
     with Pipeline(at_once=1) as pipeline:
         for number in range(3):
@@ -73,7 +73,7 @@ def test_what_was_aborted_is_no_error() -> None:
     ],
 )
 def test_all_are_waited_for_and_the_gravest_error_is_raised(failures: list[Exception | None], raised: object) -> None:
-    """What ends the app must not hide behind what only ends this member's turn."""
+    """A fatal error takes precedence over one that makes the member join again."""
     ends = Ends()
 
     def run() -> None:
@@ -94,7 +94,7 @@ def test_all_are_waited_for_and_the_gravest_error_is_raised(failures: list[Excep
 def test_an_error_of_the_block_is_raised_once_all_have_ended(
     body: Exception, end: Exception | None, raised: Exception
 ) -> None:
-    """The app's own error wins; that this member has to join again does not win over what is fatal."""
+    """The app's own error takes precedence, then a fatal error, then the need to join again."""
     ends = Ends()
 
     def run() -> None:

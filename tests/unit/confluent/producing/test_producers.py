@@ -26,7 +26,7 @@ def producers_on(kafka: MockKafka) -> Producers:
 
 
 def test_partitions_have_producers_until_the_process_has_one(kafka: MockKafka) -> None:
-    """The producer of the process is there before those of the partitions are closed."""
+    """The producer of the process is opened before those of the partitions are closed."""
     with closing(producers_on(kafka)) as producers:
         producers.open([A, B])
         assert (len(producers), A in producers, B in producers) == (2, True, True)
@@ -54,7 +54,7 @@ def test_an_old_producer_is_fenced_and_none_is_kept(kafka: MockKafka) -> None:
     ],
 )
 def test_where_one_id_cannot_be_had_no_producer_is_kept(kafka: MockKafka, code: int, kind: type[Exception]) -> None:
-    """Half of a model is none. The error says whether a new member would fare better."""
+    """A member needs all of its producers. The error says whether a new member may succeed."""
     kafka.answer(INIT_PRODUCER_ID, [code])
     with closing(producers_on(kafka)) as producers:
         with pytest.raises(kind, match="could not be taken"):
@@ -63,7 +63,7 @@ def test_where_one_id_cannot_be_had_no_producer_is_kept(kafka: MockKafka, code: 
 
 
 def test_properties_that_librdkafka_refuses_are_fatal(kafka: MockKafka) -> None:
-    """They would be refused again."""
+    """Another attempt would be refused as well."""
     refused = {"bootstrap.servers": kafka.bootstrap, "linger.ms": -5}
     with pytest.raises(SwitchFatal, match="properties are refused"):
         Producers(refused, app_id="billing", process="one").open([A])
@@ -72,7 +72,7 @@ def test_properties_that_librdkafka_refuses_are_fatal(kafka: MockKafka) -> None:
 def test_a_producer_that_failed_while_it_was_idle_does_not_end_the_loop(
     kafka: MockKafka, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its error is raised to whichever call polls it; the next transaction meets it again, where it has a meaning."""
+    """confluent-kafka raises the error from any call; the next transaction fails with it and handles it."""
     caplog.set_level(logging.INFO, "featuregate.confluent.producer")
     kafka.create_topic("bills")
     with closing(producers_on(kafka)) as producers:

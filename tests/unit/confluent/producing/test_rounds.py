@@ -65,7 +65,7 @@ class Member:
 
 
 def loses(member: Member, each: float) -> bool:
-    """Run a round; it is lost where it outlives a limit, as a real one is. Return whether it was."""
+    """Run a round, which is lost if it exceeds a limit. Return whether it was."""
     size = member.size()
     seconds = size * each
     lost = seconds > member.rounds.limits.poll
@@ -92,7 +92,7 @@ def test_code_in_a_transaction_counts_against_its_timeout_and_code_before_it_doe
 
 
 def test_the_size_survives_losses_and_a_rejoin() -> None:
-    """A round that was lost comes again with half of its messages; nothing is forgotten in between."""
+    """A lost round comes again with half of its messages; what was measured is kept."""
     member = Member(poll=6.0)
     for _ in range(6):
         member.round(1e-5)
@@ -106,7 +106,7 @@ def test_the_size_survives_losses_and_a_rejoin() -> None:
 
 
 def test_a_loss_for_another_reason_halves_the_round_and_blames_no_limit() -> None:
-    """A rebalance in mid-commit, for example."""
+    """The reason may be a rebalance during a commit."""
     member = Member()
     for _ in range(6):
         member.round(1e-5)
@@ -117,7 +117,7 @@ def test_a_loss_for_another_reason_halves_the_round_and_blames_no_limit() -> Non
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30))
 def test_no_work_of_a_possible_pace_is_lost_for_ever(paces: list[float]) -> None:
-    """Whatever it changes to, within three rounds one is committed: a loss tells the pace."""
+    """A loss measures the pace: whatever the pace becomes, one of three rounds is committed."""
     member = Member(poll=6.0)
     for each in paces:
         assert not all(loses(member, each) for _ in range(3))
@@ -127,7 +127,7 @@ def test_no_work_of_a_possible_pace_is_lost_for_ever(paces: list[float]) -> None
     ("inside", "limit"), [(False, "max.poll.interval.ms=6000"), (True, "transaction.timeout.ms=2000")]
 )
 def test_a_message_that_alone_outlives_a_limit_ends_it_with_the_name_of_the_property(inside: bool, limit: str) -> None:  # noqa: FBT001
-    """Not the first time: a process that was stopped for a while looks the same."""
+    """The first time is no error: a process that was stopped for a while looks the same."""
     member = Member(transaction=2.0, poll=6.0)
     seconds = 3.0 if inside else 8.0
     for _ in range(ALONE_AT_MOST):
@@ -142,7 +142,7 @@ def test_a_message_that_alone_outlives_a_limit_ends_it_with_the_name_of_the_prop
 
 
 def test_a_slow_message_that_was_committed_is_no_error_and_counts_the_others_anew() -> None:
-    """Where it is lost now and then, the member goes on."""
+    """The member goes on where such a message is lost only now and then."""
     member = Member(poll=6.0)
     for _ in range(5):
         member.round(8.0, lost=True)
@@ -152,7 +152,7 @@ def test_a_slow_message_that_was_committed_is_no_error_and_counts_the_others_ane
 
 
 def test_one_line_says_that_rounds_are_cut_and_one_that_they_are_not_any_more() -> None:
-    """Not one for each round, and none while the first rounds grow."""
+    """There is no line for each round, and none while the first rounds grow."""
     member = Member(transaction=10.0, poll=10.0)
     for _ in range(20):
         member.round(1e-5)
@@ -170,8 +170,8 @@ def test_one_line_says_that_rounds_are_cut_and_one_that_they_are_not_any_more() 
     assert member.rounds.health()["round_cut"] is False
 
 
-def test_a_transform_from_its_first_round_on_slow_is_told_as_cut() -> None:
-    """As soon as the size has settled."""
+def test_rounds_of_a_slow_transform_are_reported_as_cut() -> None:
+    """The event is emitted once the size stays the same."""
     member = Member(transaction=10.0, poll=10.0)
     for _ in range(5):
         member.round(SLOW)
@@ -179,7 +179,7 @@ def test_a_transform_from_its_first_round_on_slow_is_told_as_cut() -> None:
 
 
 def test_few_messages_are_not_cut() -> None:
-    """A message every now and then, each slow: there was nothing more to consume."""
+    """A few slow messages fill no round: there was nothing more to consume."""
     member = Member(transaction=10.0, poll=10.0)
     for _ in range(50):
         member.round(SLOW, there=3)
@@ -202,7 +202,7 @@ def test_the_limit_is_named_that_the_size_comes_from() -> None:
 
 
 def test_the_time_left_is_that_of_the_first_limit() -> None:
-    """Of the consumer from its last poll on, and of a transaction while it is open."""
+    """The limits are that of the consumer since its last poll, and that of each open transaction."""
     member, batch = Member(transaction=2.0, poll=6.0), Batch(1)
     member.rounds.polled(0)
     member.now += 1.0
@@ -220,7 +220,7 @@ def test_the_time_left_is_that_of_the_first_limit() -> None:
 
 
 def test_a_round_is_late_once_half_of_the_poll_interval_is_over() -> None:
-    """What of it was not begun by then comes again."""
+    """The messages that were not begun by then come again."""
     member = Member(poll=6.0)
     member.rounds.polled(0)
     member.now += 3.0
@@ -230,7 +230,7 @@ def test_a_round_is_late_once_half_of_the_poll_interval_is_over() -> None:
 
 
 def test_nothing_is_learned_from_a_round_without_messages() -> None:
-    """Nor from one whose transactions were never begun."""
+    """Nothing is measured in a round whose transactions were never begun, either."""
     member = Member()
     member.rounds.given(Batch(5))
     member.now += 100.0

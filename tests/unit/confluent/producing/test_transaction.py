@@ -1,4 +1,4 @@
-"""How a transaction ends, where clients answer as no broker can be made to, and signals come at the worst moment."""
+"""How a transaction ends, with fake clients, and with signals at the worst moment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOPIC = "orders"
 
 
 class Client:
-    """A producer that notes what it is asked, and does as it is told then."""
+    """A fake producer that records its calls, and runs a given function in each."""
 
     def __init__(self, **does: Callable[[], None]) -> None:
         self.does = does
@@ -62,7 +62,7 @@ class Client:
 
 
 class Reader:
-    """A consumer in generation 5, which notes where it is moved to."""
+    """A fake consumer in generation 5, which records where it is moved to."""
 
     def __init__(self) -> None:
         self.seeks: list[int] = []
@@ -75,7 +75,7 @@ class Reader:
 
 
 class Held:
-    """The producers of a member: what becomes of each."""
+    """The producers of a member, with a record of those that were closed or left behind."""
 
     def __init__(self) -> None:
         self.dropped: list[Client] = []
@@ -117,7 +117,7 @@ class Desk:
         return self.another(client, partition, messages)
 
     def another(self, client: Client, partition: int, messages: list[Message]) -> Transaction:
-        """Give one more transaction of the round."""
+        """Return one more transaction of the round."""
         return Transaction(
             keeper=self.conclusions,
             consumer=self.reader,
@@ -137,13 +137,13 @@ def desk() -> Iterator[Desk]:
 
 
 def left_behind(desk: Desk) -> bool:
-    """Do as whoever consumes next: whether something was under way, so that another consumer is needed."""
+    """Do what consume() does first; return whether another consumer is needed."""
     desk.conclusions.leave_behind()
     return desk.state.lost is not None
 
 
 def raising(failure: BaseException) -> Callable[[], None]:
-    """Give a call that fails."""
+    """Return a call that fails."""
 
     def call() -> None:
         raise failure
@@ -152,7 +152,7 @@ def raising(failure: BaseException) -> Callable[[], None]:
 
 
 def kafka(code: int, **more: Any) -> Callable[[], None]:
-    """Give a call that fails as a client's do."""
+    """Return a call that fails as a client's do."""
     return raising(KafkaException(KafkaError(code, "as told", **more)))
 
 
@@ -161,7 +161,7 @@ FENCED = kafka(KafkaError._FENCED, fatal=True)
 
 
 def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> None:
-    """The loop may be in the transform of another partition by then, for longer than brokers wait."""
+    """The loop may still run another partition's transform, for longer than brokers wait."""
     aborted = threading.Event()
     client = Client(send=REFUSED, abort=aborted.set)
     transaction = desk.transaction(client)
@@ -177,7 +177,7 @@ def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> N
 
 @pytest.mark.parametrize("ends", [{"commit": FENCED}, {"send": REFUSED, "abort": FENCED}, {"send": FENCED}])
 def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, ends: dict[str, Any]) -> None:
-    """Whatever was asked when it turned out; nobody rewinds."""
+    """Any call may report it. The consumer is not rewound."""
     client = Client(**ends)
     transaction = desk.transaction(client)
     with pytest.raises(MustRejoin), transaction:
@@ -188,7 +188,7 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
 
 
 def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
-    """Joining again would throw out the process that has this one's group.instance.id, which would do the same."""
+    """To join again would replace the process that has this group.instance.id, which would do the same."""
     desk.reader.seek = lambda _: kafka(KafkaError._STATE)()  # librdkafka's answer where the consumer is fenced
     taken = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
     with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
@@ -197,7 +197,7 @@ def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk)
 
 
 def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:
-    """As many are fenced as may be lost in a row; one commits though its place was lost meanwhile."""
+    """More producers are fenced than may be lost in a row. One commit succeeds although the member was replaced."""
     clients = [Client(commit=FENCED) for _ in range(LOST_AT_MOST + 1)]
     fine = Client()
     first = desk.transaction(clients[0])
@@ -215,8 +215,8 @@ def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Des
     assert (desk.held.dropped, desk.state.committed, next_offsets(desk.state.partitions)) == (clients, 1, {})
 
 
-class Unsettled(set):
-    """What is under way, where a signal comes just as something is concluded."""
+class InterruptedSet(set):
+    """A set of transactions under way, with a signal just before one is removed."""
 
     def discard(self, _item: object) -> None:
         raise KeyboardInterrupt
@@ -226,10 +226,10 @@ class Unsettled(set):
 def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
     desk: Desk, failure: BaseException
 ) -> None:
-    """The commit went through, and nothing here knows: rewound, its messages would be there twice."""
+    """The commit succeeded, and the member does not know it: to rewind would duplicate the messages."""
     client = Client()
     if isinstance(failure, KeyboardInterrupt):
-        desk.state.under_way = Unsettled()
+        desk.state.under_way = InterruptedSet()
     else:
         client.does["commit"] = raising(failure)
     transaction = desk.transaction(client)
@@ -243,7 +243,7 @@ def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
 def test_an_interrupt_while_a_commit_is_started_aborts_nothing_beside_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its thread may have begun: the producer is in use, and Ctrl-C is what the app hears of."""
+    """The commit's thread may have begun and use the producer. The app gets the KeyboardInterrupt."""
     client = Client()
     transaction = desk.transaction(client)
     monkeypatch.setattr(desk.conclusions.callers, "start", lambda _work: raising(KeyboardInterrupt())())
@@ -255,14 +255,14 @@ def test_an_interrupt_while_a_commit_is_started_aborts_nothing_beside_it(
 
 @pytest.mark.parametrize("failure", [FENCED, raising(ValueError("of a callback in the properties"))])
 def test_nothing_takes_the_place_of_an_interrupt(desk: Desk, failure: Callable[[], None]) -> None:
-    """Nor does the abort that follows it, where that fails."""
+    """A failing abort does not replace it either."""
     with pytest.raises(KeyboardInterrupt), desk.transaction(Client(abort=failure)):
         raise KeyboardInterrupt
 
 
-def test_a_commit_that_was_heard_of_by_nobody_is_not_finished_later(desk: Desk) -> None:
-    """Its answer is gone with the signal: trying again must not make it forgotten that another consumer is needed."""
-    desk.state.under_way = Unsettled()
+def test_a_commit_whose_outcome_was_lost_is_not_finished_later(desk: Desk) -> None:
+    """The signal has discarded the outcome: another attempt must not hide that another consumer is needed."""
+    desk.state.under_way = InterruptedSet()
     transaction = desk.transaction(Client())
     transaction.begin()
     transaction.start_commit()
@@ -275,7 +275,7 @@ def test_a_commit_that_was_heard_of_by_nobody_is_not_finished_later(desk: Desk) 
 
 
 def test_an_interrupt_waits_for_no_other_commit(desk: Desk) -> None:
-    """They may take a minute: they are left behind, and what they use is not closed."""
+    """Other commits may take a minute: they are left behind, and their producers are not closed."""
     free = threading.Event()
     slow = Client(commit=lambda: free.wait(BOUND))
     transaction = desk.transaction(slow)
@@ -295,7 +295,7 @@ def test_an_interrupt_waits_for_no_other_commit(desk: Desk) -> None:
 
 
 def test_a_transaction_is_left_alone_while_it_is_committed(desk: Desk) -> None:
-    """An abort beside the commit would make the client close what is in use."""
+    """An abort beside the commit would close a producer that is in use."""
     free = threading.Event()
     transaction = desk.transaction(Client(commit=lambda: free.wait(BOUND)))
     transaction.begin()
@@ -311,7 +311,7 @@ def test_a_transaction_is_left_alone_while_it_is_committed(desk: Desk) -> None:
 
 
 def test_what_is_produced_too_late_closes_no_producer_in_use(desk: Desk) -> None:
-    """The client says that it is fenced, while the commit that uses it has not come back."""
+    """The client reports that the producer is fenced while the commit that uses it has not returned."""
     free, begun = threading.Event(), threading.Event()
     client = Client(commit=lambda: (begun.set(), free.wait(BOUND)), produce=FENCED)
     transaction = desk.transaction(client)
@@ -325,7 +325,7 @@ def test_what_is_produced_too_late_closes_no_producer_in_use(desk: Desk) -> None
 
 
 def test_a_pipeline_in_a_generator_waits_where_its_loop_is_left(desk: Desk) -> None:
-    """That is no interrupt: what was begun is ended."""
+    """Leaving the loop is no interrupt: the commits that were begun are ended."""
 
     def rounds() -> Iterator[None]:
         with Pipeline() as pipeline:
@@ -341,7 +341,7 @@ def test_a_pipeline_in_a_generator_waits_where_its_loop_is_left(desk: Desk) -> N
 
 
 def test_a_producer_that_another_commit_uses_is_not_closed(desk: Desk) -> None:
-    """The same partition was begun again within one round; the client refuses that."""
+    """The client refuses to begin the same partition again within one round."""
     free, begun = threading.Event(), threading.Event()
     client = Client(commit=lambda: (begun.set(), free.wait(BOUND)))
     first = desk.transaction(client)
@@ -356,8 +356,8 @@ def test_a_producer_that_another_commit_uses_is_not_closed(desk: Desk) -> None:
     first.finish_commit()
 
 
-def test_a_commit_that_is_heard_of_late_moves_nothing_back(desk: Desk) -> None:
-    """Another member had the partition meanwhile, and went on to where this one owns it from now."""
+def test_a_commit_that_is_finished_late_moves_nothing_back(desk: Desk) -> None:
+    """Another member had the partition meanwhile, and has committed further."""
     transaction = desk.transaction(Client())
     transaction.begin()
     transaction.start_commit()
@@ -369,7 +369,7 @@ def test_a_commit_that_is_heard_of_late_moves_nothing_back(desk: Desk) -> None:
 
 
 def test_messages_and_producers_are_freed_without_the_collector(desk: Desk) -> None:
-    """A batch of large messages should not wait for it; nor should a client be destroyed wherever it runs."""
+    """A batch of large messages should not wait for the collector, which should not destroy a client either."""
     gc.disable()
     try:
         client = Client()
