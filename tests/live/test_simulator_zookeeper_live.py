@@ -91,7 +91,7 @@ def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: Local
     assert cluster.features.version == 2
 
 
-def test_kip_584_a_plan_for_a_real_controller_with_zookeeper_says_what_it_says(kafka: LocalKafka) -> None:
+def test_kip_584_a_plan_agrees_with_a_real_controller_with_zookeeper(kafka: LocalKafka) -> None:
     """The messages are those of the controller, and a downgrade has the flag of v0."""
     admin = fg.Admin(kafka.bootstrap)
     for updates in (upgrade({"bogus": 1}), downgrade({"bogus": 2}), disable("bogus"), disable("bogus", unsafe=True)):

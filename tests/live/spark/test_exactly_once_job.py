@@ -125,7 +125,7 @@ def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka
         family.close()
 
 
-def told_in_a_line(job: ChildProcess) -> str:
+def message_of(job: ChildProcess) -> str:
     """Wait until a job has failed, and return its message."""
     assert job.wait(4 * BOUND), job.last_lines(40)
     assert job.exit_code == 1, job.last_lines(40)
@@ -143,7 +143,7 @@ def test_an_error_is_one_line(tmp_path: Path, kafka: LocalKafka) -> None:
         with Ledger(pipe) as ledger:
             ledger.feed_now(1)
             job = family.start(command(*arguments, "--checkpoint", str(tmp_path / "checkpoint")), log=log)
-            assert told_in_a_line(job).startswith("exactly_once: topic 'nowhere' cannot be written: ")
+            assert message_of(job).startswith("exactly_once: topic 'nowhere' cannot be written: ")
     finally:
         family.close()
 
@@ -184,7 +184,7 @@ def test_workers_without_featuregate_are_one_line(tmp_path: Path, kafka: LocalKa
         with Ledger(pipe) as ledger:
             ledger.feed_now(1)
             job = family.start(command(*arguments, workers=str(without_featuregate)), log=family.folder / "job.log")
-            line = told_in_a_line(job)
+            line = message_of(job)
         assert f"Spark's workers run '{without_featuregate}' (PYSPARK_PYTHON), which has no module 'featureg" in line
         assert "set PYSPARK_PYTHON to a Python with the version and packages of this driver" in line
     finally:

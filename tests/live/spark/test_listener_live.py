@@ -26,7 +26,7 @@ TV2 = "transaction.version>=2"
 BOUND = 60.0
 
 
-class Told:
+class Events:
     """Keeps events, and lets a test wait for one of them."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ def test_each_batch_is_reported_with_its_own_pin_and_the_end_with_its_error(
     (tmp_path / "inputs").mkdir()
     for number in range(3):
         (tmp_path / "inputs" / f"{number}.txt").write_text("a\nb\n")
-    told = Told()
+    told = Events()
     with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, metrics=told) as features:
         features.gate("live", TV2, policy="live")
         features.gate("sticky", TV2)

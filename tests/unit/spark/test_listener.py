@@ -58,7 +58,7 @@ def ended(error: str | None) -> QueryTerminatedEvent:
     return QueryTerminatedEvent(ID, ID, error, None)
 
 
-def told_by(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | SparkEvent]:
+def emitted_for(*events: object, pins: tuple[Pinned, ...] = ()) -> list[Event | SparkEvent]:
     """Return the events that a listener emits for these events of Spark."""
     told: list[Event | SparkEvent] = []
     emit = EventEmitter(told.append)
@@ -87,7 +87,7 @@ def test_a_batch_is_reported_with_the_gates_of_its_pin() -> None:
         epoch=5,
         seconds=0.1,
     )
-    (told,) = told_by(progressed(3), pins=(pin,))
+    (told,) = emitted_for(progressed(3), pins=(pin,))
     assert told == StreamProgressed(
         query_id=str(ID),
         name="orders",
@@ -104,16 +104,16 @@ def test_a_batch_is_reported_with_the_gates_of_its_pin() -> None:
 
 def test_a_batch_without_a_pin_is_reported_with_the_gates_of_now() -> None:
     """The event has pinned=False, as for a query without foreach_batch or on Spark Connect."""
-    (told,) = told_by(progressed(3))
+    (told,) = emitted_for(progressed(3))
     assert isinstance(told, StreamProgressed)
     assert (told.gates, told.pinned, told.epoch) == ({"tv2": True}, False, NEW.epoch)
 
 
 def test_the_end_is_reported_with_the_name_that_spark_omits() -> None:
     """The name comes from the start or the progress of the query."""
-    assert told_by(began(), ended(None)) == [StreamEnded(query_id=str(ID), name="orders", error=None)]
-    assert told_by(progressed(1), ended("boom"))[1:] == [StreamEnded(query_id=str(ID), name="orders", error="boom")]
-    assert told_by(ended(None)) == [StreamEnded(query_id=str(ID), name=None, error=None)]
+    assert emitted_for(began(), ended(None)) == [StreamEnded(query_id=str(ID), name="orders", error=None)]
+    assert emitted_for(progressed(1), ended("boom"))[1:] == [StreamEnded(query_id=str(ID), name="orders", error="boom")]
+    assert emitted_for(ended(None)) == [StreamEnded(query_id=str(ID), name=None, error=None)]
 
 
 def test_a_closed_session_has_no_gates() -> None:

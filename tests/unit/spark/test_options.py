@@ -35,14 +35,14 @@ REFUSED = {
 }
 
 
-def told(view: View | None, options: Mapping[str, Any] | None = None) -> dict[str, Advice]:
+def advice_by_name(view: View | None, options: Mapping[str, Any] | None = None) -> dict[str, Advice]:
     """Return the advice for both roles, by name."""
     return {each.name: each for role in ROLES for each in kafka_options(view, role, options)}
 
 
 def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
     """Defaults of the Java producer are on, and options that Spark does not use have no effect."""
-    assert {name: each.state for name, each in told(NEW).items()} == {
+    assert {name: each.state for name, each in advice_by_name(NEW).items()} == {
         "read-committed": AdviceState.MAY,
         "group-protocol": AdviceState.NO_EFFECT,
         "zstd": AdviceState.MAY,
@@ -55,26 +55,26 @@ def test_a_new_cluster_allows_all_and_some_of_it_has_no_effect() -> None:
 
 def test_an_option_that_the_cluster_lacks_is_not_yet_possible() -> None:
     """The reason names the broker; an option that is on by default says so."""
-    assert told(OLD)["zstd"].state is AdviceState.NOT_YET
-    assert "broker 1" in told(OLD)["zstd"].reason
-    assert told(ANCIENT)["read-committed"].state is AdviceState.NOT_YET
-    assert told(ANCIENT)["idempotence"].reason.startswith("it is on, but closed: ")
+    assert advice_by_name(OLD)["zstd"].state is AdviceState.NOT_YET
+    assert "broker 1" in advice_by_name(OLD)["zstd"].reason
+    assert advice_by_name(ANCIENT)["read-committed"].state is AdviceState.NOT_YET
+    assert advice_by_name(ANCIENT)["idempotence"].reason.startswith("it is on, but closed: ")
 
 
 @pytest.mark.parametrize("view", [None, release_view("4.2", "4.2", silent=(2,)), release_view("4.2", "0.10.0")])
 def test_one_broker_that_is_old_or_does_not_answer_prevents_all(view: View | None) -> None:
     """A cluster of which no broker has answered prevents all options, too."""
-    assert not any(each.applies for each in told(view).values())
-    assert told(view)["zstd"].state is AdviceState.NOT_YET
+    assert not any(each.applies for each in advice_by_name(view).values())
+    assert advice_by_name(view)["zstd"].state is AdviceState.NOT_YET
 
 
 def test_an_option_without_effect_still_has_the_cluster_s_decision() -> None:
     """A user might set it because the cluster supports it."""
-    protocol = told(NEW)["group-protocol"]
+    protocol = advice_by_name(NEW)["group-protocol"]
     assert protocol.decision is not None
     assert (protocol.decision.open, protocol.used, protocol.applies) == (True, False, False)
     assert "Spark assigns the partitions" in protocol.reason
-    level = told(NEW)["transactions-v2"]
+    level = advice_by_name(NEW)["transactions-v2"]
     assert (level.setting, level.used) == (None, False)
 
 
@@ -99,7 +99,7 @@ def test_a_rejected_option_is_named_with_what_to_remove(role: SparkRole, option:
 )
 def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> None:
     """The app may set it in each spelling that Kafka's Java client accepts."""
-    found = told(NEW, options)[name]
+    found = advice_by_name(NEW, options)[name]
     assert (found.state, found.conflicts, found.applies) == (AdviceState.ON, (), False)
 
 
@@ -118,13 +118,13 @@ def test_an_option_that_is_set_is_on(options: dict[str, object], name: str) -> N
 )
 def test_the_app_s_own_value_is_a_conflict(options: dict[str, object], name: str) -> None:
     """The advice names the option as the app spelled it, and never overrides it."""
-    found = told(NEW, options)[name]
+    found = advice_by_name(NEW, options)[name]
     assert (found.state, found.conflicts, found.applies) == (AdviceState.MAY, (*options,), False)
 
 
 def test_idempotence_beside_what_excludes_it_fails() -> None:
     """Kafka's client does not silently disable idempotence that the app has set: the task fails."""
-    found = told(NEW, {"kafka.enable.idempotence": "true", "kafka.acks": "1"})["idempotence"]
+    found = advice_by_name(NEW, {"kafka.enable.idempotence": "true", "kafka.acks": "1"})["idempotence"]
     assert (found.state, found.conflicts) == (AdviceState.FAILS, ("kafka.acks",))
 
 

@@ -272,7 +272,7 @@ def test_a_latch_without_a_cluster_is_corrupt() -> None:
         BatchPin.from_json(json.dumps(document))
 
 
-def test_a_pin_says_what_it_is() -> None:
+def test_a_pin_explains_its_purpose() -> None:
     """The file has a text for an operator who finds it."""
     document = json.loads(after(HIGH).to_json())
     assert "delete this file only with the whole checkpoint" in document["about"]

@@ -98,7 +98,7 @@ def test_answers_once_is_gone_after_one_answer(fake_kafka: FakeCluster) -> None:
     assert tell(broker) == truth
 
 
-def test_answers_once_tells_another_cluster_id_where_one_is_told(fake_kafka: FakeCluster) -> None:
+def test_answers_once_puts_another_cluster_id_in_the_next_answer_that_has_one(fake_kafka: FakeCluster) -> None:
     """ApiVersions has no cluster id, so the fault waits for an answer that has one."""
     broker = fake_kafka.broker(1)
     broker.answers_once(cluster_id="other")

@@ -131,7 +131,7 @@ def test_internal_topics_survive_one_broker_where_there_are_three(nodes, replica
         ("2.4.1", {"controllers": 1}, "nodes that are controllers only"),
     ],
 )
-def test_what_a_release_cannot_do_is_said_before_it_is_started(version, options, problem):
+def test_an_option_that_a_release_lacks_is_refused_before_the_start(version, options, problem):
     """The error comes before a broker starts."""
     with pytest.raises(LocalKafkaError, match=f"does not support {problem}"):
         config_of(version, **options).check(recipe_for(version))

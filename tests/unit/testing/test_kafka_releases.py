@@ -27,7 +27,7 @@ def test_a_release_is_run_as_it_wants(version, scala, quorum, logging, scram):
     assert (recipe.scala, recipe.quorum, recipe.logging, recipe.scram) == (scala, quorum, logging, scram)
 
 
-def test_a_release_that_nobody_tried_is_run_as_the_one_before():
+def test_an_unknown_release_is_run_as_the_newest_known_one():
     """An unknown release follows the last rules."""
     newest, unknown = recipe_for("4.3.1"), recipe_for("5.17.3")
     assert unknown.coordinates == ("org.apache.kafka:kafka_2.13:5.17.3", "org.apache.kafka:kafka-tools:5.17.3")
@@ -64,14 +64,14 @@ def test_the_table_is_in_order():
 
 
 @pytest.mark.parametrize("version", ["0.9.0.1", "0.8.2.2"])
-def test_what_has_no_api_versions_is_refused(version):
+def test_a_release_without_api_versions_is_refused(version):
     """KIP-35 came with 0.10.0."""
     with pytest.raises(LocalKafkaError, match="no ApiVersions"):
         recipe_for(version)
 
 
 @pytest.mark.parametrize("text", ["", "4", "latest", "v4.2.0", "4.2.0 ", "4..2", "4.2.0/../x", "4.2.0\n"])
-def test_what_is_no_version_is_refused(text):
+def test_a_text_that_is_no_version_is_refused(text):
     """The version becomes part of a path and of a Maven coordinate."""
     with pytest.raises(LocalKafkaError, match="is not a version"):
         version_numbers(text)

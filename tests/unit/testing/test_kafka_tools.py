@@ -49,7 +49,7 @@ def test_the_storage_is_formatted_with_what_was_asked():
 
 
 @pytest.mark.parametrize(("version", "option"), [("3.9.2", "-Dlog4j.configuration=file:"), ("4.2.0", "-Dlog4j2.conf")])
-def test_each_release_is_told_how_to_log(version, option):
+def test_each_release_gets_its_own_option_for_logging(version, option):
     """Each release gets the option of its logger."""
     installed = Installation(recipe_for(version), Path("/jars"), Path("/java"), Path("/shared"))
     command = [str(word) for word in installed.broker(Path("p"), None)]
@@ -67,7 +67,7 @@ def _string(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
 
 
-def test_membership_is_read_with_who_lags():
+def test_membership_has_the_brokers_that_lag():
     """Two brokers, one topic with one partition, whose second replica is not in sync."""
     brokers = struct.pack(">i", 2) + b"".join(
         struct.pack(">i", node_id) + _string("localhost") + struct.pack(">i", 9092) for node_id in (1, 2)
@@ -78,7 +78,7 @@ def test_membership_is_read_with_who_lags():
     assert (seen.brokers, seen.lagging) == ({1, 2}, {2})
 
 
-def test_sessions_in_zookeeper_tell_who_is_registered():
+def test_sessions_in_zookeeper_name_the_registered_brokers():
     """The answer to dump contains them."""
     dump = "Sessions with Ephemerals (2):\n0x1:\n\t/brokers/ids/1\n\t/controller\n0x2:\n\t/brokers/ids/12\n"
     assert registered_in(dump) == {1, 12}
@@ -119,7 +119,7 @@ def test_half_a_release_is_never_there(tmp_path):
     assert [path.name for path in (cache / "4.2.0").iterdir()] == ["kafka-clients.jar"]
 
 
-def test_reserved_ports_are_given_to_nobody_else():
+def test_reserved_ports_are_not_given_to_other_sockets():
     """While ports are reserved, a new socket gets other ones."""
     ports = ReservedPorts(40)
     others = ReservedPorts(40)

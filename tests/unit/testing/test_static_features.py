@@ -61,7 +61,7 @@ def test_a_lower_epoch_does_not_lower_the_level() -> None:
     assert features.view.level("group.version") == 0
 
 
-def test_nobody_has_answered_yet() -> None:
+def test_before_the_first_answer_there_is_no_view() -> None:
     """A test can cover the time before the first answer."""
     features = StaticFeatures()
     assert features.view is None

@@ -102,7 +102,7 @@ def test_a_misspelled_secret_is_not_shown():
     assert "hush" not in str(raised.value)
 
 
-def test_what_the_options_say_does_not_show_secrets():
+def test_the_repr_of_options_shows_no_secrets():
     """The repr of the options has no secret."""
     assert "hush" not in repr(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
 

@@ -231,7 +231,7 @@ def test_transaction_coordinators_from_4_3_on_skip_a_newer_version_and_go_by_wha
     assert newest(TRANSACTION_STATE).permanent_losses(log[1:]) == {}
 
 
-def test_misread_bytes_are_nobodys_state() -> None:
+def test_misread_bytes_are_in_no_state() -> None:
     """The preview in 3.9 ignores the version; the simulation leaves misread values out."""
     preview = SimulatedCoordinator("3.9.2", levels=ALL_ON, consumer_protocol=True)
     said = preview.write(COMMIT, OFFSET)
@@ -308,7 +308,7 @@ def test_a_layout_of_an_early_access_is_not_written() -> None:
         early.write(ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2))
 
 
-def test_nor_is_it_read() -> None:
+def test_a_layout_of_an_early_access_is_not_read() -> None:
     """A coordinator of 4.0 reads a share group of 4.1 in another layout, even if the bytes fit."""
     key, value = ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=2)
     log = [SimulatedCoordinator("4.1.0", levels=ALL_ON).write(key, value)]

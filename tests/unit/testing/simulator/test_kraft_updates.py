@@ -24,7 +24,7 @@ FOR_ALL = "The update failed for all features since the following feature had an
 INVALID_UPDATE_VERSION = 95
 
 
-def told(start: KRaft | KRaftCluster, event: UpdateFeatures) -> str | None:
+def refusal(start: KRaft | KRaftCluster, event: UpdateFeatures) -> str | None:
     """Return the error message of an update of one feature; None if the update was made."""
     happened = apply(after(start), event)
     response = happened.response
@@ -60,15 +60,15 @@ GENERAL = [
 @pytest.mark.parametrize(("event", "message"), GENERAL)
 def test_checks_that_every_release_makes(start: KRaft, event: UpdateFeatures, message: str) -> None:
     """The controller checks the upgrade type, then the sign of the level, then its own support."""
-    assert told(start, event) == message
+    assert refusal(start, event) == message
 
 
 def test_the_controller_names_its_own_range() -> None:
     """The active controller refuses a level outside its own range, whatever brokers support."""
-    assert told(OLD, upgrade({"metadata.version": 22})) == (
+    assert refusal(OLD, upgrade({"metadata.version": 22})) == (
         "Invalid update version 22 for feature metadata.version. Local controller 1 only supports versions 1-21"
     )
-    assert told(NEW, downgrade({"metadata.version": 0})) == (
+    assert refusal(NEW, downgrade({"metadata.version": 0})) == (
         "Invalid update version 0 for feature metadata.version. Local controller 1 only supports versions 7-29"
     )
 
@@ -77,10 +77,10 @@ def test_a_registered_broker_that_is_down_counts() -> None:
     """A fenced broker with an old range still counts; the error names the first one that lacks the level."""
     mixed = after(KRaft("3.9"), *(Roll(node, "4.2") for node in (3000, 3001, 3002, 1)), Stop(2))
     assert mixed.nodes[2].fenced
-    assert told(mixed, upgrade({"metadata.version": 25})) == (
+    assert refusal(mixed, upgrade({"metadata.version": 25})) == (
         "Invalid update version 25 for feature metadata.version. Broker 2 only supports versions 1-21"
     )
-    assert told(mixed, upgrade({"group.version": 1})) == (
+    assert refusal(mixed, upgrade({"group.version": 1})) == (
         "Invalid update version 1 for feature group.version. Broker 2 does not support this feature."
     )
 
@@ -89,7 +89,7 @@ def test_a_registered_controller_counts() -> None:
     """Controllers are checked after brokers, all except the active one."""
     mixed = after(KRaft("3.9"), *(Roll(node, "4.2") for node in (1, 2, 3, 3000, 3001)))
     assert mixed.active == 3000
-    assert told(mixed, upgrade({"metadata.version": 25})) == (
+    assert refusal(mixed, upgrade({"metadata.version": 25})) == (
         "Invalid update version 25 for feature metadata.version. Controller 3002 only supports versions 1-21"
     )
 
@@ -97,13 +97,13 @@ def test_a_registered_controller_counts() -> None:
 def test_a_voter_that_never_registered_counts() -> None:
     """Controllers register from 3.7-IV0; a voter that is down since then has not."""
     there = after(KRaft("3.9", levels={"metadata.version": 14}), Stop(3002), upgrade({"metadata.version": 15}))
-    assert told(there, upgrade({"metadata.version": 21})) == (
+    assert refusal(there, upgrade({"metadata.version": 21})) == (
         "Invalid update version 21 for feature metadata.version. controller 3002 has not registered, and may not "
         "support this feature"
     )
 
 
-def test_3_9_judges_one_by_one() -> None:
+def test_3_9_decides_each_update_by_itself() -> None:
     """One update fails and the other is made; results are sorted, and the response has no error."""
     happened = apply(OLD.create(), downgrade({"metadata.version": 19, "bogus": 1}))
     assert happened.response.error_code == 0
@@ -115,7 +115,7 @@ def test_3_9_judges_one_by_one() -> None:
     assert happened.cluster.levels["metadata.version"] == 19
 
 
-def test_4_0_judges_all_or_nothing() -> None:
+def test_4_0_makes_all_updates_or_none() -> None:
     """One update fails, and no update is made; the response has no results."""
     happened = apply(NEW.create(), downgrade({"transaction.version": 1, "bogus": 1}))
     assert happened.response.error_code == INVALID_UPDATE_VERSION
@@ -125,7 +125,7 @@ def test_4_0_judges_all_or_nothing() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_what_is_told_of_success_depends_on_the_version(version: int) -> None:
+def test_the_results_of_a_success_depend_on_the_version(version: int) -> None:
     """v0 and v1 have a result for each feature, whose message is NONE; v2 has none."""
     response = apply(NEW.create(), upgrade({"group.version": 1}, version=version)).response
     expected = (FeatureResult(feature="group.version", error_message="NONE"),) if version < 2 else ()
@@ -136,7 +136,7 @@ def test_a_dry_run_changes_nothing() -> None:
     """The answer is the usual one, and neither the levels nor the log change."""
     cluster = NEW.create()
     assert apply(cluster, downgrade({"group.version": 0}, dry_run=True)).cluster == cluster
-    assert told(cluster, upgrade({"group.version": 2}, dry_run=True)) is not None
+    assert refusal(cluster, upgrade({"group.version": 2}, dry_run=True)) is not None
 
 
 def test_v0_cannot_downgrade() -> None:
@@ -170,10 +170,10 @@ def test_kraft_version_is_raised_by_the_quorum_itself() -> None:
         == 1
     )
     assert raised.node_state(1, "controller").epoch == before.node_state(1, "controller").epoch
-    assert told(raised, downgrade({"kraft.version": 0})) == (
+    assert refusal(raised, downgrade({"kraft.version": 0})) == (
         "Invalid update version 0 for feature kraft.version. Can't downgrade the version of this feature."
     )
-    assert told(raised, downgrade({"kraft.version": 1})) is None
+    assert refusal(raised, downgrade({"kraft.version": 1})) is None
 
 
 def test_a_refusal_does_not_stop_the_quorum_from_4_1_on() -> None:
@@ -192,36 +192,36 @@ def test_a_voter_that_cannot_run_it_stops_the_quorum() -> None:
     """Controllers do not register before 3.7-IV0, so that only the quorum checks them."""
     mixed = after(KRaft("3.8", levels={"metadata.version": 14}), *(Roll(node, "4.2") for node in (3000, 3001, 1, 2, 3)))
     assert mixed.active == 3000
-    assert told(mixed, upgrade({"kraft.version": 1})) == (
+    assert refusal(mixed, upgrade({"kraft.version": 1})) == (
         "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
     )
-    assert told(after(mixed, Roll(3002, "4.2")), upgrade({"kraft.version": 1})) is None
+    assert refusal(after(mixed, Roll(3002, "4.2")), upgrade({"kraft.version": 1})) is None
 
 
 def test_4_0_takes_kraft_version_for_a_feature_like_others_and_for_0() -> None:
     """The level depends on metadata.version 3.9-IV0, and its record has no effect (seen: 4.0.0)."""
     cluster = KRaft("4.0", brokers=2, controllers=0, levels={"metadata.version": 20}).create()
-    assert told(cluster, upgrade({"kraft.version": 1})) == (
+    assert refusal(cluster, upgrade({"kraft.version": 1})) == (
         "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "
         "metadata.version level 21"
     )
     raised = after(cluster, upgrade({"kraft.version": 1, "metadata.version": 21}))
     assert raised.levels == {"metadata.version": 21}
     assert "kraft.version" not in raised.node_state(1).finalized
-    assert told(raised, downgrade({"kraft.version": 1})) == (
+    assert refusal(raised, downgrade({"kraft.version": 1})) == (
         "Invalid update version 1 for feature kraft.version. Can't downgrade to a newer version."
     )
-    assert told(raised, downgrade({"kraft.version": 0})) is None
+    assert refusal(raised, downgrade({"kraft.version": 0})) is None
 
 
 def test_up_to_3_6_a_broker_that_lacks_a_feature_refuses_to_disable_it() -> None:
     """The messages are those of a real 3.3.2."""
     old = KRaft("3.6", brokers=2, controllers=0)
-    assert told(old, downgrade({"bogus": 0})) == (
+    assert refusal(old, downgrade({"bogus": 0})) == (
         "Invalid update version 0 for feature bogus. Broker 1 does not support this feature."
     )
     mixed = after(KRaft("3.5"), *(Roll(node, "3.6") for node in (3000, 3001, 3002)))
-    assert told(mixed, upgrade({"metadata.version": 14})) == (
+    assert refusal(mixed, upgrade({"metadata.version": 14})) == (
         "Invalid update version 14 for feature metadata.version. Broker 1 does not support the given version. It "
         "supports 1 to 11."
     )

@@ -141,7 +141,7 @@ def cannot_tell(cluster: KRaftCluster, update: Update) -> bool:
 
 
 @given(cluster=kraft_clusters(rolled=False), data=st.data(), dry_run=st.booleans())
-def test_a_plan_that_saw_all_of_a_cluster_says_what_its_controller_says(
+def test_a_plan_for_a_whole_cluster_agrees_with_its_controller(
     cluster: KRaftCluster, data: st.DataObject, *, dry_run: bool
 ) -> None:
     """The plan has the controller's decision and words, for any release, levels and features."""
@@ -164,7 +164,7 @@ def objects_as_a_controller(said: dict[str, Said], name: str) -> bool:
 
 
 @given(cluster=kraft_clusters(rolled=True), data=st.data(), controllers=st.booleans())
-def test_a_plan_that_saw_a_part_of_a_cluster_never_says_the_contrary_of_its_controller(
+def test_a_plan_for_a_part_of_a_cluster_never_contradicts_its_controller(
     cluster: KRaftCluster, data: st.DataObject, *, controllers: bool
 ) -> None:
     """In a roll, with nodes down, with or without controllers: refused is refused, and accepted accepted.
@@ -222,7 +222,7 @@ def zookeeper_clusters(draw: st.DrawFn) -> ZooKeeperCluster:
     names=st.lists(st.sampled_from([GROUP_COORDINATOR, "bogus"]), min_size=1, unique=True),
     data=st.data(),
 )
-def test_kip_584_a_plan_says_what_a_controller_with_zookeeper_says(
+def test_kip_584_a_plan_agrees_with_a_controller_with_zookeeper(
     cluster: ZooKeeperCluster, names: list[str], data: st.DataObject
 ) -> None:
     """The updates have v0 and its flag, and levels down to the finalized minimum."""

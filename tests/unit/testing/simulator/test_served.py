@@ -57,7 +57,7 @@ def wants(levels: dict[str, int], upgrade_type: int = 1) -> UpdateFeaturesReques
     )
 
 
-def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_brokers_report_what_is_simulated(simulated_kafka: MakeSimulatedCluster) -> None:
     """Levels, epoch and ranges change with each event; a lagging broker reports what it has read."""
     cluster = simulated_kafka(KRaft("3.9"))
     cluster.apply(Lag(2), downgrade({"metadata.version": 19}), Roll(1, "4.2"), Tick(5))
@@ -72,7 +72,7 @@ def test_brokers_tell_what_the_simulation_says(simulated_kafka: MakeSimulatedClu
     assert cluster.finalized == {"metadata.version": 19}
 
 
-def test_who_does_not_listen_in_the_simulation_does_not_listen(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_nodes_listen_only_while_they_do_in_the_simulation(simulated_kafka: MakeSimulatedCluster) -> None:
     """Stopped, paused, fenced, refused, unregistered and new brokers behave as simulated."""
     cluster = simulated_kafka(KRaft("4.2"))
     config = {"bootstrap.servers": cluster.bootstrap, "socket.timeout.ms": 400}
@@ -120,7 +120,7 @@ def _is_hung_up(cluster: SimulatedCluster, event) -> bool:
     return asyncio.run(run())
 
 
-def test_an_operators_request_is_judged_and_made(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_the_controller_answers_and_makes_an_operators_update(simulated_kafka: MakeSimulatedCluster) -> None:
     """The simulated controller answers through any broker, and brokers report the new levels."""
     cluster = simulated_kafka(KRaft("4.2"))
     refused = ask(cluster.broker(2).address, wants({"group.version": 7}))
@@ -147,7 +147,7 @@ def test_controllers_name_the_active_one(simulated_kafka: MakeSimulatedCluster) 
     assert "group.version" not in cluster.current.levels
 
 
-def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_without_a_quorum_no_node_answers_an_update(simulated_kafka: MakeSimulatedCluster) -> None:
     """The connection stays open without an answer, until there is a quorum again."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Partition((3000,)), Kill(3001))
@@ -157,7 +157,7 @@ def test_without_a_quorum_nobody_answers(simulated_kafka: MakeSimulatedCluster) 
     assert ask(cluster.broker(1).address, wants({"group.version": 1})).error_code == 0
 
 
-def test_what_was_asked_without_a_quorum_is_made_with_one(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_an_update_without_a_quorum_is_made_when_there_is_one(simulated_kafka: MakeSimulatedCluster) -> None:
     """The broker keeps the request for the next controller, as a real one does; later requests wait too."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.apply(Partition((3000,)), Kill(3001))
@@ -173,7 +173,7 @@ def test_what_was_asked_without_a_quorum_is_made_with_one(simulated_kafka: MakeS
     assert "group.version" not in cluster.current.levels
 
 
-def test_what_goes_wrong_with_an_answer_waits_for_the_answer(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_a_fault_waits_for_the_answer_of_an_update(simulated_kafka: MakeSimulatedCluster) -> None:
     """The update is made, and the client gets no answer."""
     cluster = simulated_kafka(KRaft("4.2"))
     cluster.broker(1).cut_once(api="UpdateFeatures")
@@ -224,7 +224,7 @@ def test_answers_come_in_the_order_of_the_requests(simulated_kafka: MakeSimulate
         assert [client.receive_frame()[:4] for _ in range(2)] == [b"\0\0\0\x01", b"\0\0\0\x02"]
 
 
-def test_a_controller_that_an_update_kills_stops_to_listen(simulated_kafka: MakeSimulatedCluster) -> None:
+def test_a_controller_that_an_update_kills_stops_listening(simulated_kafka: MakeSimulatedCluster) -> None:
     """An update through one socket closes the listener of another node."""
     cluster = simulated_kafka(KRaft("3.3"))
     cluster.apply(Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)), Heal())

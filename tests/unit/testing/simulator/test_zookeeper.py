@@ -48,7 +48,7 @@ def rolled(start: ZooKeeper | ZooKeeperCluster, build: str) -> ZooKeeperCluster:
     return after(cluster, *(Roll(node, build) for node in sorted(cluster.nodes, reverse=True)))
 
 
-def told(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
+def refusal(cluster: ZooKeeperCluster, event: UpdateFeatures) -> str | None:
     """Return the error message of an update of one feature; None if the update was made."""
     response = apply(cluster, event).response
     assert response.error_code == 0
@@ -72,7 +72,7 @@ def test_kip_584_status_case_2_cluster_upgrade() -> None:
     assert before.features == FeaturesNode(0, enabled=False, levels={})
     upgraded = rolled(before, "v1-v2")
     assert upgraded.features == FeaturesNode(1, enabled=True, levels={})
-    assert told(upgraded, upgrade({GROUP: 1})) is None
+    assert refusal(upgraded, upgrade({GROUP: 1})) is None
 
 
 def test_kip_584_status_case_3_cluster_downgrade() -> None:
@@ -91,7 +91,7 @@ def test_the_status_follows_the_controller_alone() -> None:
     assert not after(mixed, Stop(1)).features.enabled
 
 
-def test_brokers_tell_no_epoch_where_the_node_is_disabled() -> None:
+def test_brokers_report_no_epoch_where_the_node_is_disabled() -> None:
     """Brokers whose protocol is too old to read the node report no epoch either."""
     assert ZooKeeper("old-protocol").create().node_state(1).epoch == -1
     assert ZooKeeper("old-protocol").create().node_state(1).supported == {}
@@ -176,16 +176,16 @@ VALIDATIONS = [
 @pytest.mark.parametrize(("cluster", "event", "message"), VALIDATIONS)
 def test_kip_584_validations(cluster: ZooKeeperCluster, event: UpdateFeatures, message: str | None) -> None:
     """The three allowed cases and each refusal come in the order of the KIP."""
-    assert told(cluster, event) == message
+    assert refusal(cluster, event) == message
 
 
 def test_every_live_broker_must_support_the_level() -> None:
     """A broker that is down does not count, unlike with KRaft; a broker without the feature does."""
     mixed = after(OLD, Roll(1, "v1-v2"), Roll(2, "v1-v2"))
-    assert told(mixed, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
-    assert told(after(mixed, Stop(3)), upgrade({GROUP: 2})) is None
+    assert refusal(mixed, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
+    assert refusal(after(mixed, Stop(3)), upgrade({GROUP: 2})) is None
     lacking = after(ZooKeeper("old-protocol"), *(Roll(node, "v1") for node in (1, 2)), Stop(3), Start(3, "2.8"))
-    assert told(lacking, upgrade({GROUP: 1})) == f"{INCOMPATIBLE} for the feature."
+    assert refusal(lacking, upgrade({GROUP: 1})) == f"{INCOMPATIBLE} for the feature."
 
 
 def test_an_update_may_be_carried_out_in_part() -> None:
@@ -198,7 +198,7 @@ def test_an_update_may_be_carried_out_in_part() -> None:
     assert happened.cluster.features == FeaturesNode(1, enabled=True, levels={GROUP: (1, 1)})
 
 
-def test_what_changes_nothing_writes_nothing() -> None:
+def test_an_update_without_a_change_writes_nothing() -> None:
     """The version of the node does not change."""
     cluster = after(NEW)
     assert apply(cluster, upgrade({GROUP: 7})).cluster == cluster
@@ -224,14 +224,14 @@ def test_the_flag_of_v0_counts() -> None:
     assert happened.cluster.levels == {GROUP: 1}
 
 
-def test_one_update_is_in_flight_and_the_next_goes_by_what_it_left() -> None:
+def test_the_controller_makes_one_update_after_the_other() -> None:
     """Of two operators who raise the level from 1 to 2, the second is refused: the level is 2."""
     first = apply(UPGRADED, upgrade({GROUP: 2}))
     assert first.response.results[0].error_code == 0
-    assert "from existing maxVersionLevel:2 to the same value" in told(first.cluster, upgrade({GROUP: 2}))
+    assert "from existing maxVersionLevel:2 to the same value" in refusal(first.cluster, upgrade({GROUP: 2}))
 
 
-def test_a_controller_that_does_not_read_back_what_it_wrote_says_that_it_failed() -> None:
+def test_a_controller_that_does_not_read_its_own_change_reports_a_failure() -> None:
     """The update is made although the answer is a failure, so the operator must check."""
     happened = apply(after(NEW, Lag(1)), downgrade({GROUP: 1}))
     (result,) = happened.response.results
@@ -292,7 +292,7 @@ def test_kip_584_race_of_an_incompatible_broker_step_by_step() -> None:
 def test_without_the_race_the_update_is_refused() -> None:
     """The controller processes the registration first."""
     there = after(UPGRADED, Roll(3, "v1"))
-    assert told(there, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
+    assert refusal(there, upgrade({GROUP: 2})) == f"{INCOMPATIBLE} for the feature."
 
 
 def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
@@ -308,7 +308,7 @@ def test_a_registration_that_was_held_counts_once_it_is_released() -> None:
 # ---------------------------------------------------------------- eventual consistency, and the life of brokers
 
 
-def test_a_broker_that_lags_tells_an_older_version() -> None:
+def test_a_broker_that_lags_reports_an_older_version() -> None:
     """The version of the node is the epoch, by which clients order answers."""
     lagging = after(NEW, Lag(2), downgrade({GROUP: 1}))
     assert [(lagging.node_state(node).epoch, lagging.node_state(node).finalized[GROUP]) for node in (1, 2)] == [
