@@ -11,12 +11,12 @@ __all__ = ["is_classic", "is_stopped", "python_of_workers"]
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Say whether this process has the JVM; on Spark Connect it has none."""
+    """Return whether this process has the JVM; on Spark Connect it has none."""
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Say whether a session is stopped."""
+    """Return whether a session is stopped."""
     if is_classic(spark):
         return spark.sparkContext._jsc is None  # noqa: SLF001 - PySpark has no public name for it
     return bool(spark.is_stopped)  # type: ignore[attr-defined]  # a property of Spark Connect's session

@@ -104,6 +104,6 @@ class _JavaHandler:
         self._receive(received.getNumber())
 
     class Java:
-        """Tells Py4J which interface this implements."""
+        """Names the interface that this implements, for Py4J."""
 
         implements: Final = ["sun.misc.SignalHandler"]

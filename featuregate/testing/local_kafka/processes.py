@@ -70,14 +70,14 @@ class ChildProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def terminate(self) -> None:
-        """Send SIGTERM; a paused process is resumed to hear it."""
+        """Send SIGTERM. A paused process is resumed, so that it receives the signal."""
         self._ended_by_us = True
         self._process.terminate()
         if self._paused:
             self.resume()
 
     def wait(self, timeout: float) -> bool:
-        """Wait up to ``timeout`` seconds for its end; True when it has ended."""
+        """Wait for the end of the process, for ``timeout`` seconds at most; return whether it has ended."""
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -85,23 +85,23 @@ class ChildProcess:
         return True
 
     def kill(self) -> None:
-        """End it now (SIGKILL), and wait for that."""
+        """Kill the process (SIGKILL), and wait for its end."""
         self._ended_by_us = True
         self._process.kill()
         self._process.wait()
 
     def last_lines(self, count: int) -> str:
-        """Read the last lines of its log, which may be shorter."""
+        """Return the last lines of the log; fewer if the log is shorter."""
         if not self.log.exists():
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
 
 class ProcessGroup:
-    """A folder and the processes that use it, which all go when the owner goes.
+    """A folder and the processes that use it, which end with the process that owns them.
 
-    They go by ``close()``, at the end of the interpreter, when the family is forgotten, and, because a watchdog
-    watches, even when the owner is killed with SIGKILL. A forked child of the owner owns nothing.
+    ``close()`` ends them and deletes the folder. So do the end of the interpreter and the garbage collection of the
+    group. If the owner is killed with SIGKILL, a watchdog does it. A forked child of the owner owns nothing.
     """
 
     def __init__(self, name: str) -> None:
@@ -123,7 +123,7 @@ class ProcessGroup:
         return child
 
     def run(self, argv: Sequence[str | Path], *, timeout: float) -> subprocess.CompletedProcess[str]:
-        """Run one process to its end and return its output. Raises TimeoutExpired after killing it."""
+        """Run one process to its end, and return its output. Kills it after ``timeout`` seconds: TimeoutExpired."""
         return subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,

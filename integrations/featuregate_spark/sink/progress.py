@@ -53,7 +53,7 @@ class PreviousBatchIncomplete(ProgressLost):
 
 
 def is_committed(progress: Progress | None, batch_id: int) -> bool:
-    """Say whether the shard has committed this batch.
+    """Return whether the shard has committed this batch.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def is_committed(progress: Progress | None, batch_id: int) -> bool:
 
 
 def is_committed_with(progress: Progress | None, batch_id: int, sharding: Sharding) -> bool:
-    """Say whether the shard has committed this batch in this sharding.
+    """Return whether the shard has committed this batch in this sharding.
 
     The progress is final only if it was read after the previous producer of the shard was fenced (P7).
 

@@ -184,7 +184,7 @@ def _await_commit_of_other_attempt(shard: Shard, reader: ProgressReader, fenced:
 
 
 def _is_committed_now(shard: Shard, reader: ProgressReader) -> bool:
-    """Say whether the shard has committed the batch; False where the progress cannot be read now."""
+    """Return whether the shard has committed the batch; False where the progress cannot be read now."""
     try:
         return is_committed(reader.read([shard.number], QUICK_READ_SECONDS)[shard.number], shard.batch.batch_id)
     except WriteFailed as unread:
