@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from featuregate.catalog import captured, release_of
 from featuregate.cli.plugin import (
     FAILED,
     OK,
+    UNKNOWN,
     CommandError,
     CommandHelp,
     add_cluster_options,
@@ -25,10 +27,13 @@ from featuregate.cli.plugin import (
     print_message,
     printable,
 )
+from featuregate_fleet.evidence.paths import broker_of
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from featuregate_fleet.readiness.report import Report
 
 __all__ = ["HELP", "add_options", "run"]
@@ -114,16 +119,16 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     if not args.logs.is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
-    brokers = _expected_brokers(args)
+    folders, listed = _folders(args.logs), _listed_brokers(args)
     tables_folder = _folder(args)
     from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
-    with local_session() as spark:
+    with _one_at_a_time(tables_folder, args.cluster), local_session() as spark:
         tables = DeltaTables(spark, tables_folder, args.cluster)
-        tables.expect(brokers)
+        tables.expect(folders, listed)
         drain(spark, args.logs, tables)
         for path in grown_files(args.logs, tables):
             print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
@@ -133,12 +138,30 @@ def _run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _expected_brokers(args: argparse.Namespace) -> dict[str, str]:
-    """Return the brokers that must have evidence, and how they are known."""
-    found = {path.name: "folder" for path in args.logs.iterdir() if path.is_dir() and path.name.isdecimal()}
-    if args.bootstrap_server or args.bootstrap_controller or args.command_config:
-        found |= {str(broker.node_id): "cluster" for broker in discover_view(args).brokers}
-    return found
+@contextmanager
+def _one_at_a_time(tables: Path, cluster: str) -> Iterator[None]:
+    """Refuse a second run over the same tables, which would share the checkpoint of the first one."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - --help needs none
+
+    tables.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(tables / f".{cluster}.lock", timeout=0):
+            yield
+    except Timeout:
+        raise CommandError(f"another run writes the tables of {cluster}: wait for its end", UNKNOWN) from None
+
+
+def _folders(logs: Path) -> set[str]:
+    return {path.name for path in logs.iterdir() if path.is_dir() and broker_of(f"{path.name}/file")}
+
+
+def _listed_brokers(args: argparse.Namespace) -> set[str] | None:
+    """Ask the cluster for its brokers, if the options name one."""
+    if args.bootstrap_controller or args.broker_list == "bootstrap":
+        raise CommandError("fleet run needs the ids of the brokers: give --bootstrap-server and no --broker-list")
+    if not args.bootstrap_server and not args.command_config:
+        return None
+    return {str(broker.node_id) for broker in discover_view(args).brokers}
 
 
 def _readiness(args: argparse.Namespace) -> int:

@@ -6,10 +6,8 @@ of the lines about a refused request.
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,18 +15,18 @@ import pyarrow.compute as pc
 from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE
 from featuregate_fleet.evidence.fast_path import FIELDS, read_lines
 from featuregate_fleet.evidence.one_line import Request, read_line
+from featuregate_fleet.evidence.paths import broker_of, path_below
 from featuregate_fleet.evidence.reasons import NO_REQUEST, PARSER, RAW_LENGTH, UNKNOWN_BROKER
 from featuregate_fleet.evidence.refusals import Refusal, is_header, read_refusal, repeats_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["LINES", "broker_of", "parse_batches", "path_below"]
+__all__ = ["LINES", "parse_batches"]
 
 LINES: Final = pa.schema([("value", pa.string()), ("path", pa.string()), ("block", pa.int64()), ("size", pa.int64())])
 """What is parsed: each line with the URI of its file, the byte where its reader began, and the size of the file."""
 
-_NODE_ID: Final = re.compile(r"(0|[1-9]\d{0,9})/.", re.ASCII)
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string())])
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"
@@ -47,17 +45,6 @@ def parse_batches(batches: Iterable[pa.RecordBatch], *, root: str) -> Iterator[p
                 path = path_below(root, uri)
                 piece = _Piece(uri, path, broker_of(path), block)
             yield from piece.parse(lines["value"], lines["size"][0].as_py())
-
-
-def path_below(root: str, uri: str) -> str:
-    """Return the path of a file below the root; its whole path if it is elsewhere."""
-    return unquote(urlsplit(uri).path).removeprefix(root.rstrip("/") + "/")
-
-
-def broker_of(path: str) -> str | None:
-    """Return the broker in whose folder a file is: the first part of its path below the root, if it is a node id."""
-    found = _NODE_ID.match(path)
-    return found[1] if found else None
 
 
 def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

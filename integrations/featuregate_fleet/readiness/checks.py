@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["api_versions", "coverage", "quarantine", "refused_requests"]
 
-_UNREADABLE: Final = 0.01
+_UNREADABLE: Final = 0.1
 """The share of requests in quarantine from which on the others say too little."""
 
 

@@ -60,7 +60,7 @@ def drain(spark: SparkSession, logs: Path, tables: DeltaTables) -> None:
     try:
         query.awaitTermination()
     except StreamingQueryException as error:
-        raise TablesBroken(f"the stream over {logs} failed: {error}") from error
+        raise TablesBroken(f"the stream over {logs} failed: {str(error).partition(chr(10))[0]}") from error
     finally:
         query.stop()
 

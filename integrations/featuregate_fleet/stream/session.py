@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.errors import WrongSpark
@@ -62,8 +65,16 @@ def local_session() -> Iterator[SparkSession]:
         "spark.executor.extraClassPath": jars,
     }.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with chdir(_scratch_folder()):
+        spark = builder.getOrCreate()
     try:
         yield spark
     finally:
         spark.stop()
+
+
+def _scratch_folder() -> str:
+    """Make a folder for what the JVM leaves where it was started. The JVM lives as long as this process."""
+    folder = mkdtemp(prefix="featuregate-fleet-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

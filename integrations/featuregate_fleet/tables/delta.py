@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.evidence import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
     from pathlib import Path
 
     import pyarrow as pa
@@ -75,11 +75,18 @@ class DeltaTables:
             txnAppId=batch.query_id, txnVersion=str(batch.batch_id)
         ).save(self._path(table))
 
-    def expect(self, brokers: Mapping[str, str]) -> None:
-        """Replace the brokers that evidence is expected from: the source of each by its id. Writes only a change."""
-        if {row["broker"]: row["source"] for row in self.read("brokers").collect()} == brokers:
+    def expect(self, folders: Collection[str], listed: Collection[str] | None) -> None:
+        """Replace the brokers that evidence is expected from: those with a folder, and those that the cluster listed.
+
+        ``listed`` is None where the cluster was not asked: then the last list still counts.
+        """
+        known = {(row["broker"], row["source"]) for row in self.read("brokers").collect()}
+        last = {broker for broker, source in known if source == "cluster"}
+        wanted = {(broker, "folder") for broker in folders}
+        wanted |= {(broker, "cluster") for broker in (last if listed is None else listed)}
+        if wanted == known:
             return
-        rows = self._spark.createDataFrame(list(brokers.items()), from_arrow_schema(columns.BROKERS))
+        rows = self._spark.createDataFrame(sorted(wanted), from_arrow_schema(columns.BROKERS))
         only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version("brokers") is not None else {}
         whole = self._whole_rows("brokers", rows, _NO_BATCH)
         whole.write.format("delta").mode("overwrite").options(**only).save(self._path("brokers"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
+from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 
 if TYPE_CHECKING:
@@ -23,7 +25,20 @@ _WHO: Final = (
 
 
 def read_evidence(tables: DeltaTables) -> Evidence:
-    """Add up the rows of all hours, brokers and micro-batches."""
+    """Add up the rows of all hours, brokers and micro-batches.
+
+    Raises
+    ------
+    TablesBroken
+        A table cannot be read.
+    """
+    try:
+        return _read(tables)
+    except PySparkException as error:
+        raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error
+
+
+def _read(tables: DeltaTables) -> Evidence:
     usage, files = tables.read("api_usage"), tables.read("evidence_files")
     times = (f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen"))
     used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()

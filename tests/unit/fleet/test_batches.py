@@ -13,7 +13,8 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
-from featuregate_fleet.evidence.batches import LINES, broker_of, parse_batches, path_below  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import LINES, parse_batches  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import broker_of, path_below  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

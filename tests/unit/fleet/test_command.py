@@ -6,8 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 
-from featuregate.cli.plugin import USAGE, CommandError
+from featuregate.cli.plugin import UNKNOWN, USAGE, CommandError
+from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 def parse(*argv: str) -> argparse.Namespace:
     """Parse the options of the command."""
     parser = argparse.ArgumentParser()
-    parser.set_defaults(bootstrap_server=None, bootstrap_controller=None, command_config=None)
+    parser.set_defaults(
+        bootstrap_server=None, bootstrap_controller=None, command_config=None, broker_list="cluster", timeout=None
+    )
     command.add_options(parser)
     return parser.parse_args(argv)
 
@@ -49,6 +53,43 @@ def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):
     with pytest.raises(CommandError, match="there is no such folder") as error:
         command.run(args)
     assert error.value.exit_code == USAGE
+
+
+def test_the_cluster_lists_its_brokers(tmp_path: Path):
+    """So that a broker without a folder is missed; without the option nobody is asked."""
+    options = ("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c")
+    with FakeCluster(brokers=2) as cluster:
+        asked = parse(*options, "--bootstrap-server", cluster.bootstrap)
+        assert command._listed_brokers(asked) == {str(broker.node_id) for broker in cluster.brokers}
+    assert command._listed_brokers(parse(*options)) is None
+
+
+def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):
+    """The files of other folders go to the quarantine."""
+    for name in ("1", "20", "old", "01"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "3").touch()
+    assert command._folders(tmp_path) == {"1", "20"}
+
+
+@pytest.mark.parametrize("option", [("--bootstrap-controller", "c:1"), ("--broker-list", "bootstrap")])
+def test_a_run_needs_the_ids_of_brokers(option: tuple[str, str], tmp_path: Path):
+    """Controllers log no clients, and a bootstrap list has no ids."""
+    args = parse("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c", *option)
+    with pytest.raises(CommandError, match="needs the ids of the brokers"):
+        command.run(args)
+
+
+def test_a_second_run_at_the_same_time_is_refused(tmp_path: Path):
+    """Two streams with one checkpoint would fight over it."""
+    pytest.importorskip("pyspark")
+    args = parse("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c")
+    with (
+        FileLock(tmp_path / ".c.lock"),
+        pytest.raises(CommandError, match="another run writes the tables of c") as error,
+    ):
+        command.run(args)
+    assert error.value.exit_code == UNKNOWN
 
 
 @pytest.mark.parametrize("action", ["run", "readiness"])

@@ -172,7 +172,7 @@ def test_an_old_block_is_stale():
     assert "too long ago" in only(found, "api-versions").why
 
 
-@pytest.mark.parametrize(("count", "verdict"), [(0, Verdict.OK), (9, Verdict.WARN), (50, Verdict.UNKNOWN)])
+@pytest.mark.parametrize(("count", "verdict"), [(0, Verdict.OK), (90, Verdict.WARN), (150, Verdict.UNKNOWN)])
 def test_requests_in_quarantine_are_missing_evidence(count: int, verdict: Verdict):
     """A few are a warning; of too many nobody knows what they would have said."""
     assert report(usage(), quarantined={"cut": count, "no-request": 1000}).verdict is verdict

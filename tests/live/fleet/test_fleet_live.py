@@ -1,0 +1,145 @@
+"""From the log of a real broker to verdicts, by the command line and through Spark."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from waiting import eventually
+
+from featuregate.cli import main
+from featuregate_fleet.evidence.one_line import Request, read_line
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+
+class Fleet(NamedTuple):
+    """A folder of logs, and one of tables."""
+
+    logs: Path
+    tables: Path
+
+    def arguments(self, action: str, *more: str) -> list[str]:
+        """Return the arguments of a command."""
+        return ["fleet", action, "--tables", str(self.tables), "--cluster", "orders", *more]
+
+    def run(self) -> int:
+        """Read what is there."""
+        return main(self.arguments("run", "--once", "--logs", str(self.logs)))
+
+    def readiness(self, capsys: pytest.CaptureFixture[str], to: str) -> tuple[int, dict[str, Any]]:
+        """Return the exit code and the report."""
+        capsys.readouterr()
+        code = main(self.arguments("readiness", "--to", to, "--output", "json"))
+        return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, broker_log: Path) -> Fleet:
+    """Put the log of the broker where it belongs: a part of it as it is, the rest compressed, and some garbage."""
+    folder = tmp_path / "logs" / "1"
+    folder.mkdir(parents=True)
+    lines = broker_log.read_bytes().splitlines(keepends=True)
+    (folder / "server.log.1").write_bytes(b"".join(lines[:20]))
+    (folder / "server.log.2.gz").write_bytes(gzip.compress(b"".join(lines[20:])))
+    (folder / "garbage.log").write_bytes(b"\xff\xfe garbage\n\n" + b"x" * 100_000)
+    return Fleet(tmp_path / "logs", tmp_path / "tables")
+
+
+def requests_of(log: Path) -> Counter[tuple[Any, ...]]:
+    """Count the requests line by line, in this process: what the tables must say."""
+    found = [read_line(line) for line in log.read_text().splitlines()]
+    return Counter(
+        (read.client_id, read.software_name, read.api_key, read.version) for read in found if isinstance(read, Request)
+    )
+
+
+def usage_in(fleet: Fleet) -> Counter[tuple[Any, ...]]:
+    """Count the requests in the tables by client, software, API and version."""
+    with local_session() as spark:
+        rows = DeltaTables(spark, fleet.tables, "orders").read("api_usage").where("outcome = 'completed'").collect()
+    total: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        total[row.client_id, row.software_name, row.api_key, row.version] += row["count"]
+    return total
+
+
+@pytest.mark.usefixtures("jvm")
+def test_evidence_of_a_real_broker_becomes_verdicts(
+    fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each exit code once; a second run changes nothing, and a lost checkpoint neither loses nor doubles a line."""
+    code, report = fleet.readiness(capsys, "4.2")
+    assert (code, report["verdict"], report["lines"]["read"]) == (3, "unknown", 0)
+
+    assert fleet.run() == 0
+    code, report = fleet.readiness(capsys, "4.2")
+    assert (code, report["verdict"]) == (1, "block")
+    blocking = [row for row in report["rows"] if row["verdict"] == "block"]
+    assert [(row["client_id"], row["api"], row["versions"], row["count"]) for row in blocking] == [
+        ("ancient", "ListOffsets", [0], 1)
+    ]
+    assert {("audit", "ok"), ('bill"ing', "ok")} <= {(row["client_id"], row["verdict"]) for row in report["rows"]}
+    (refused,) = [row for row in report["rows"] if row["check"] == "refused-requests"]
+    assert (refused["subject"], refused["api"], refused["versions"]) == ("a client at 127.0.0.1", "Metadata", [99])
+    lines = report["lines"]
+    assert lines["read"] == len(broker_log.read_text().splitlines()) + 3
+    assert lines["read"] == lines["rows"] + lines["quarantined"]
+    assert usage_in(fleet) == requests_of(broker_log)
+
+    assert fleet.run() == 0
+    again = fleet.readiness(capsys, "4.2")[1]
+    assert (again["lines"], again["coverage"]["table_versions"]) == (lines, report["coverage"]["table_versions"])
+
+    shutil.rmtree(fleet.tables / "_checkpoints")
+    with (fleet.logs / "1" / "garbage.log").open("ab") as file:
+        file.write(b"appended\n")
+    shutil.copy(broker_log, fleet.logs / "1" / "later.log")
+    capsys.readouterr()
+    assert fleet.run() == 0
+    assert "1/garbage.log has grown since it was read" in capsys.readouterr().err
+    assert usage_in(fleet) == requests_of(broker_log) + requests_of(broker_log)
+
+    code, report = fleet.readiness(capsys, "3.9")
+    assert (code, report["verdict"]) == (0, "warn")  # of the refused request
+    (fleet.logs / "2").mkdir()
+    assert fleet.run() == 0
+    code, report = fleet.readiness(capsys, "3.9")
+    assert (code, report["coverage"]["without_evidence"]) == (3, ["2"])
+    assert main(fleet.arguments("readiness", "--to", "9.9")) == 64
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_micro_batch_that_runs_again_counts_once(fleet: Fleet, broker_log: Path) -> None:
+    """After a run that was killed, and after the record of the last micro-batch was lost."""
+    command = [sys.executable, "-m", "featuregate", *fleet.arguments("run", "--once", "--logs", str(fleet.logs))]
+    checkpoint = fleet.tables / "_checkpoints" / "orders" / "request_logs"
+    begun = checkpoint / "offsets" / "0"
+    own_files = os.environ | {"TMPDIR": str(fleet.logs.parent)}  # which a killed process leaves behind
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **quiet, env=own_files, start_new_session=True) as run:
+        try:
+            eventually(lambda: begun.exists() or run.poll() is not None, "the first micro-batch began", 300)
+            assert run.poll() is None
+        finally:
+            os.killpg(run.pid, signal.SIGKILL)
+    assert fleet.run() == 0
+    assert usage_in(fleet) == requests_of(broker_log)
+
+    for lost in (checkpoint / "commits").iterdir():
+        lost.unlink()
+    assert fleet.run() == 0
+    assert usage_in(fleet) == requests_of(broker_log)
