@@ -35,6 +35,7 @@ from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.records.releases import coordinator_release
 from featuregate.records.transactions import TransactionLogKey, TransactionLogValue, TransactionState
 from featuregate.testing import LocalKafka
+from featuregate_confluent.client.leaving import leave_group
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
@@ -120,7 +121,8 @@ class Cluster:
 
 def joined(stack: contextlib.ExitStack, config: dict[str, Any], topic: str) -> Consumer:
     """Start a member that has read something, and so has partitions."""
-    consumer = stack.enter_context(Consumer({"auto.offset.reset": "earliest", "enable.auto.commit": False, **config}))
+    consumer = Consumer({"auto.offset.reset": "earliest", "enable.auto.commit": False, **config})
+    stack.callback(leave_group, consumer)
     consumer.subscribe([topic])
     eventually(lambda: (message := consumer.poll(0.2)) and not message.error(), f"{config['group.id']} reads nothing")
     return consumer

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 import featuregate as fg
 from featuregate.testing import LocalKafka
 from featuregate_confluent import AdviceState, advise, with_advice
+from featuregate_confluent.client.leaving import leave_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +79,7 @@ def member(place: Place) -> Iterator[Callable[..., Consumer]]:
 
     yield join
     for consumer in members:
-        consumer.close()
+        leave_group(consumer)
 
 
 def of_group(place: Place, topic: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
+from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
@@ -119,7 +120,7 @@ def test_show_tells_latch_marks_members_and_obstacles(
     ]
     assert run(kafka, "show", group) == 0
     assert f"{group}[1]" in capsys.readouterr().out
-    consumer.close()
+    leave_group(consumer)
 
 
 def test_a_rollback_lowers_every_mark_and_moves_no_offset(
@@ -130,7 +131,7 @@ def test_a_rollback_lowers_every_mark_and_moves_no_offset(
     for protocol in protocols:
         consumer = joined(kafka, group, group_protocol=protocol)
         latch(kafka, group, consumer)
-        consumer.close()
+        leave_group(consumer)
         words = ("--latch-topic", f"{group}-mirror", "--output", "json")
 
         assert run(kafka, "rollback", group, *words, "--dry-run") == 0
@@ -160,7 +161,7 @@ def test_a_group_with_live_members_is_not_rolled_back(
     assert "still-here#fg=bridge" in said
     assert "Stop every member" in said
     assert marks(kafka, group) == BEFORE
-    consumer.close()
+    leave_group(consumer)
 
 
 def test_an_open_transaction_is_waited_for_by_the_operator(
@@ -179,7 +180,7 @@ def test_an_open_transaction_is_waited_for_by_the_operator(
         producer.begin_transaction()
         metadata = consumer.consumer_group_metadata()
         producer.send_offsets_to_transaction([TopicPartition(group, number, offset, "fg1;model=v2")], metadata, BOUND)
-        consumer.close()
+        leave_group(consumer)
         assert run(kafka, "rollback", group, "--confirm", group) == 1
         assert f"open transaction holds the offset of {group}[{number}]" in capsys.readouterr().err
         producer.commit_transaction(BOUND)
@@ -198,14 +199,14 @@ def test_a_group_that_moves_meanwhile_is_left_alone(kafka: LocalKafka, group: st
     """The group has changed since it was read: the old offset is not written over the new one."""
     consumer = joined(kafka, group)
     latch(kafka, group, consumer)
-    consumer.close()
+    leave_group(consumer)
     rollback = Rollback.connect(kafka.client_config(), group, to=Model.BRIDGE, latch_topic=None, timeout=BOUND)
     plan = rollback.plan()
     late = joined(kafka, group)
     late.commit(offsets=[TopicPartition(group, 0, 50, "fg1;model=v2|theirs")], asynchronous=False)
     with pytest.raises(RollbackRefused, match="not empty"):
         rollback.carry_out(plan)
-    late.close()
+    leave_group(late)
     with pytest.raises(RollbackRefused, match="has moved since"):
         rollback.carry_out(plan)
     assert marks(kafka, group) == [(50, Mark(Model.V2, "theirs")), *BEFORE[1:]]
@@ -219,7 +220,7 @@ def test_marks_of_newer_software_are_left_to_it(
     """Their meaning is not known here, so nothing is written over them."""
     consumer = joined(kafka, group)
     consumer.commit(offsets=[TopicPartition(group, 0, 5, "fg7;model=v9")], asynchronous=False)
-    consumer.close()
+    leave_group(consumer)
     assert run(kafka, "rollback", group, "--confirm", group) == 2
     assert "newer software" in capsys.readouterr().err
 
@@ -228,7 +229,7 @@ def test_on_a_terminal_the_operator_types_the_name_of_the_group(kafka: LocalKafk
     """Any other input changes nothing, nor does a run without a terminal and without --confirm."""
     consumer = joined(kafka, group)
     latch(kafka, group, consumer)
-    consumer.close()
+    leave_group(consumer)
     assert on_terminal(kafka, group, None) == 64
     assert on_terminal(kafka, group, "yes") == 1
     assert marks(kafka, group) == BEFORE

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.committed import stable_read
 from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.leaving import close_static_member, leave_group
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch.marks import Mark
@@ -58,7 +59,7 @@ def member(kafka: LocalKafka) -> Iterator[Callable[..., Consumer]]:
 
     yield join
     for consumer in members:
-        consumer.close()
+        leave_group(consumer)
 
 
 def protocols(kafka: LocalKafka) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ def test_a_static_member_that_is_replaced_keeps_its_client_id_in_classic_groups(
         old = member(topic, **about, client_id="app#fg=bridge", group_instance_id="one")
         until(lambda reader=reader: settled(reader, 2), other, old)
         before = static_member(reader)
-        old.close()
+        close_static_member(old)
         new = member(topic, **about, client_id="handwritten", group_instance_id="one")
         until(lambda reader=reader, before=before: static_member(reader)[0] != before[0], other, new)
         until(lambda new=new: bool(new.assignment()), other, new)

@@ -31,6 +31,7 @@ from featuregate_confluent import (
     safe_send_offsets,
 )
 from featuregate_confluent.client.latch_topic import LatchTopic
+from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, PartitionsTakenOver, Stopped, TransactionAborted
 from featuregate_confluent.latch.marks import Mark
@@ -154,7 +155,7 @@ class ByHand:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.consumer.close()
+        leave_group(self.consumer)
 
     def make(self) -> Producer:
         """Take the transactional id."""

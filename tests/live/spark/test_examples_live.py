@@ -21,6 +21,7 @@ from streams.sessions import CONNECTOR, SETTINGS
 
 from featuregate.testing import FakeCluster, LocalKafka
 from featuregate.testing.local_kafka.jars import spark_connector
+from featuregate_confluent.client.leaving import leave_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +127,7 @@ class Place(NamedTuple):
             consumer.subscribe([topic])
             return [(message.value() or b"").decode() for message in consumer.consume(count, BOUND)]
         finally:
-            consumer.close()
+            leave_group(consumer)
 
     def codecs(self, topic: str) -> set[int]:
         """Read the codec of each batch from the broker's own file."""
