@@ -68,8 +68,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     class BySharedBrokers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
-            if file in STAND_ALONE:
-                return nodeid
+            if file in HARNESSES:
+                return HARNESSES[file]
             if file.endswith("connect_live.py"):
                 return "Spark Connect"  # its server has one port for all
             release = re.search(r"\d+\.\d+\.\d+", test)
@@ -78,5 +78,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return BySharedBrokers(config, log)
 
 
-STAND_ALONE = {"tests/live/confluent/test_rolling_upgrades.py", "tests/live/confluent/test_demo.py"}
-"""Files of which each test starts brokers of its own."""
+HARNESSES = {
+    "tests/live/spark/test_sink_faults.py": "jobs under faults",
+    "tests/live/spark/test_sink_speculation.py": "jobs under faults",
+    "tests/live/spark/test_exactly_once_job.py": "jobs under faults",
+    "tests/live/confluent/test_rolling_upgrades.py": "members under faults",
+    "tests/live/confluent/test_demo.py": "members under faults",
+}
+"""Tests that start a dozen processes on brokers of their own, and what they start: one of each kind at a time.
+
+Four of them together put thirty processes in the queue of two cores, where a job needs minutes for its first batch.
+"""
