@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
+from confluent_kafka import Consumer
 from waiting import eventually
 
 from eos.counts import Counts
@@ -166,11 +167,22 @@ class Faults:
         self.note(f"broker {node} is heard again")
 
     def roll(self, node: int, version: str) -> None:
-        """Restart a broker in another release, newer or older; the caller lets the lines go on."""
+        """Restart a broker in another release, newer or older; the caller lets the lines go on.
+
+        As an operator does, wait for all replicas first. A partition whose other replicas lag would keep this broker as
+        its leader, so that groups get a coordinator of the old release when the broker goes back.
+        """
+        until("every replica is in sync", self._replicas_are_in_sync)
         self.note(f"broker {node} is restarted in {version}")
         self._kafka.roll(node, version)
         self.counts.kafka = list(dict.fromkeys([*self.counts.kafka, version]))
         self.counts.fault("a broker is restarted in another release")
+
+    def _replicas_are_in_sync(self) -> bool:
+        with Consumer({**self._lines[0].pipe.client, "group.id": "faults"}) as consumer:
+            topics = consumer.list_topics(timeout=BOUND).topics.values()
+        partitions = [partition for topic in topics for partition in topic.partitions.values()]
+        return all(len(partition.isrs) == len(partition.replicas) for partition in partitions)
 
     # ------------------------------------------------------------ and its end
 
