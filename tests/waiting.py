@@ -14,7 +14,7 @@ __all__ = ["BOUND", "eventually"]
 
 T = TypeVar("T")
 
-BOUND = float(os.environ.get("EOS_BOUND", "120"))
+BOUND = float(os.environ.get("EOS_BOUND", "240"))
 """Seconds that anything may take which usually takes less than one."""
 
 

@@ -35,7 +35,7 @@ INPUTS = 25_000
 """Inputs of each group in a run, at least: what the load has not brought comes at once, at its end."""
 A_ROUND: tuple[Kind, ...] = ("kill", "kill", "pause", "pause", "restart", "restart", "broker", "silence")
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900 + 300 * ROUNDS)]
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1800 + 300 * ROUNDS)]
 
 MARKERS_LOST = {"4.2.0"}
 """Releases whose coordinators write transaction markers in a version that brokers of the release before do not know
