@@ -12,9 +12,9 @@ from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadat
 from featuregate.records.consumer_groups import ConsumerGroupMemberMetadataValue
 from featuregate.records.offsets import OffsetCommitValue
 from featuregate.records.releases import coordinator_releases
-from featuregate.records.schema import Scalar, Tag, Versions
 from featuregate.records.transactions import PartitionsSchema, TransactionLogValue
 from featuregate.requirements import presets
+from featuregate.wire.schema import Scalar, Tag, Versions
 from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
 if TYPE_CHECKING:

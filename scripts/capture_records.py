@@ -21,9 +21,9 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, Key, Value
-from featuregate.records.schema import ZERO_UUID, Scalar, Tag, Versions
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
+from featuregate.wire.schema import ZERO_UUID, Scalar, Tag, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

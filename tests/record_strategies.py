@@ -18,7 +18,7 @@ from featuregate.records import (
     Key,
     Value,
 )
-from featuregate.records.schema import Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid, Versions
+from featuregate.wire.schema import Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

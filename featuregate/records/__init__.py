@@ -18,8 +18,9 @@ from featuregate.records import (
     transactions,
 )
 from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic, UnknownKey, UnknownValue
-from featuregate.records.schema import ZERO_UUID, Key, Value
+from featuregate.records.key_value import Key, Value
 from featuregate.records.tagged import keep_tagged_fields, tagged_fields
+from featuregate.wire.schema import ZERO_UUID
 
 __all__ = [
     "CONSUMER_OFFSETS",

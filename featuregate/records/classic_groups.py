@@ -7,7 +7,8 @@ same in 3.9.2.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import Flexible, Int32, Int64, Key, Value, Versions
+from featuregate.records.key_value import Key, Value
+from featuregate.wire.schema import Flexible, Int32, Int64, Versions
 
 __all__ = ["RECORDS", "GroupMetadataKey", "GroupMetadataValue", "MemberMetadata"]
 

@@ -1,25 +1,16 @@
-"""Encode and decode the dataclasses of `featuregate.records.schema`.
-
-A codec reads a schema once for each version; after that a record costs about one call for each field.
-"""
+"""Encode and decode keys, and values behind the numbers of their versions."""
 
 from __future__ import annotations
 
-import dataclasses
-import struct
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from featuregate.records.schema import Flexible, Scalar, Tag, Versions
-from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReader, Reader
-from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
+from featuregate.wire.codec import StructureCodec
+from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReader
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from featuregate.records.schema import Key, Read, Structure, Value, Write
-
-    _SetField = Callable[[Structure, Any], None]
+    from featuregate.records.key_value import Key, Value
+    from featuregate.wire.schema import Structure
 
 __all__ = ["Codec"]
 
@@ -31,7 +22,7 @@ class Codec:
 
     def __init__(self, cls: type[Structure], version: int, title: str, *, flexible: bool) -> None:
         self._flexible = flexible
-        self._structure = _StructureCodec(cls, version, flexible=flexible)
+        self._structure = StructureCodec(cls, version, flexible=flexible)
         self._title = title
 
     @classmethod
@@ -58,217 +49,3 @@ class Codec:
         writer.int16(number, "number")
         self._structure.write(writer, structure)
         return bytes(writer.out)
-
-
-class _FieldCodec(NamedTuple):
-    """Reads and writes one field, or one element of an array."""
-
-    read: Read
-    write: Write
-    smallest: int
-    """The fewest bytes that the field takes."""
-
-
-def _write_octets(writer: Writer, value: bytes, _: str) -> None:
-    writer.octets(value)
-
-
-_SIMPLE: Final[Mapping[tuple[Any, bool], tuple[_FieldCodec, _FieldCodec]]] = {
-    (str, False): (_FieldCodec(Reader.string, Writer.string, 2), _FieldCodec(Reader.string, Writer.string, 1)),
-    (str, True): (
-        _FieldCodec(Reader.nullable_string, Writer.nullable_string, 2),
-        _FieldCodec(Reader.nullable_string, Writer.nullable_string, 1),
-    ),
-    (bytes, False): (_FieldCodec(Reader.octets, _write_octets, 4), _FieldCodec(Reader.octets, _write_octets, 1)),
-}
-"""By type and whether it is nullable: the codecs of classic versions and of flexible versions."""
-
-
-class _Tagged(NamedTuple):
-    """A tagged field."""
-
-    name: str
-    label: str
-    codec: _FieldCodec
-    default: Any
-    set_field: _SetField
-
-
-class _StructureCodec:
-    """The fields of one structure, in one version. Errors name a field by its ``label``, the path to the field.
-
-    Reading sets the slots directly. The ``__init__`` of a frozen dataclass sets each field by its name, which takes
-    about as long as the rest of the decoding.
-    """
-
-    __slots__ = (
-        "_cls",
-        "_defaults",
-        "_flexible",
-        "_reads",
-        "_required_defaults",
-        "_set_unknown",
-        "_tagged",
-        "_writes",
-        "smallest",
-    )
-
-    def __init__(self, cls: type[Structure], version: int, *, flexible: bool, prefix: str = "") -> None:
-        self._cls = cls
-        self._flexible = flexible
-        self._reads: list[tuple[_SetField, Read, str]] = []
-        self._writes: list[tuple[str, Write, str]] = []
-        self._tagged: dict[int, _Tagged] = {}
-        self._defaults: list[tuple[_SetField, Any]] = []
-        self._required_defaults: list[tuple[str, str, Any]] = []
-        self._set_unknown = _setter(cls, "unknown_tags") if issubclass(cls, Flexible) else None
-        self.smallest = int(flexible)  # the count of tagged fields
-        hints = get_type_hints(cls, include_extras=True)
-        for declared in dataclasses.fields(cls):
-            if declared.name != "unknown_tags":
-                self._add(declared, hints[declared.name], version, prefix)
-
-    def _add(self, declared: dataclasses.Field[Any], hint: Any, version: int, prefix: str) -> None:
-        name, label, set_field = declared.name, prefix + declared.name, _setter(self._cls, declared.name)
-        versions, tag = _mark(hint, Versions) or Versions(0), _mark(hint, Tag)
-        is_there = versions.first <= version <= versions.last
-        if tag or not is_there:
-            self._defaults.append((set_field, declared.default))
-        if not is_there:
-            if not versions.ignorable:
-                self._required_defaults.append((name, label, declared.default))
-            return
-        codec = _codec(hint, version, label, flexible=self._flexible, tagged=bool(tag))
-        if tag:
-            self._tagged[tag.number] = _Tagged(name, label, codec, declared.default, set_field)
-        else:
-            self._reads.append((set_field, codec.read, label))
-            self._writes.append((name, codec.write, label))
-            self.smallest += codec.smallest
-
-    def read(self, reader: Reader, _label: str = "") -> Any:
-        """Read one structure."""
-        structure = object.__new__(self._cls)
-        for set_field, read, label in self._reads:
-            set_field(structure, read(reader, label))
-        for set_field, default in self._defaults:
-            set_field(structure, default)
-        if self._set_unknown:
-            self._set_unknown(structure, self._read_tagged(reader, structure))
-        return structure
-
-    def _read_tagged(self, reader: Reader, structure: Structure) -> dict[int, bytes]:
-        """Read the tagged fields, and return the unknown ones."""
-        unknown = {}
-        for number, inner in reader.tagged().items():
-            known = self._tagged.get(number)
-            if known is None:
-                unknown[number] = inner.rest()
-            else:
-                known.set_field(structure, known.codec.read(inner, known.label))
-                inner.finish()
-        return unknown
-
-    def write(self, writer: Writer, structure: Any, _label: str = "") -> None:
-        """Write one structure."""
-        for name, label, default in self._required_defaults:
-            if getattr(structure, name) != default:
-                raise writer.error("this version has no such field", label)
-        for name, write, label in self._writes:
-            write(writer, getattr(structure, name), label)
-        if self._flexible:
-            writer.tags(self._tags(writer, structure))
-
-    def _tags(self, writer: Writer, structure: Flexible) -> dict[int, bytes]:
-        if taken := self._tagged.keys() & structure.unknown_tags.keys():
-            raise writer.error(f"{sorted(taken)} are known tags, which have their own fields", "unknown_tags")
-        tags = dict(structure.unknown_tags)
-        for number, known in self._tagged.items():
-            value = getattr(structure, known.name)
-            if value != known.default:
-                inner = FlexibleWriter(writer.message)
-                known.codec.write(inner, value, known.label)
-                tags[number] = bytes(inner.out)
-        return tags
-
-
-def _setter(cls: type[Structure], name: str) -> _SetField:
-    """Return the function that sets a field of a new structure."""
-    set_field: _SetField = getattr(cls, name).__set__
-    return set_field
-
-
-def _mark(hint: Any, kind: type[Any]) -> Any:
-    """Return the mark of this kind of a field's type; None where there is none."""
-    return next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, kind)), None)
-
-
-def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool = False) -> _FieldCodec:
-    """Make the codec of a field from its type."""
-    if scalar := _mark(hint, Scalar):
-        return _FieldCodec(scalar.read, scalar.write, scalar.size)
-    if get_origin(hint) is Annotated:
-        return _codec(hint.__origin__, version, label, flexible=flexible, tagged=tagged)
-    choices = get_args(hint)
-    nullable = NoneType in choices
-    if nullable:
-        (hint,) = (choice for choice in choices if choice is not NoneType)
-    if simple := _SIMPLE.get((hint, nullable)):
-        return simple[flexible]
-    if get_origin(hint) is tuple:
-        return _array(hint, version, label, flexible=flexible, nullable=nullable)
-    inner = _StructureCodec(hint, version, flexible=flexible, prefix=f"{label}.")
-    if not nullable:
-        return _FieldCodec(inner.read, inner.write, inner.smallest)
-    return _nullable_tagged_structure(inner) if tagged else _nullable_structure(inner)
-
-
-def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _FieldCodec:
-    element = get_args(hint)[0]
-    codec = _codec(element, version, label, flexible=flexible)
-    scalar = _mark(element, Scalar)
-    letter = scalar.letter if scalar else ""
-    count = Reader.nullable_count if nullable else Reader.count
-
-    def read(reader: Reader, label: str) -> tuple[Any, ...] | None:
-        size = count(reader, label, codec.smallest)
-        if size is None:
-            return None
-        if letter:
-            return struct.unpack_from(f">{size}{letter}", reader.buffer, reader.take(size * codec.smallest, label))
-        return tuple([codec.read(reader, label) for _ in range(size)])
-
-    def write(writer: Writer, values: tuple[Any, ...] | None, label: str) -> None:
-        writer.length(-1 if values is None else len(values))
-        for value in values or ():
-            codec.write(writer, value, label)
-
-    return _FieldCodec(read, write, 1 if flexible else 4)
-
-
-def _nullable_structure(inner: _StructureCodec) -> _FieldCodec:
-    """Encode null as a negative byte before the structure, as Kafka's generated code does."""
-
-    def read(reader: Reader, label: str) -> Any:
-        return None if reader.int8(label) < 0 else inner.read(reader, label)
-
-    def write(writer: Writer, structure: Structure | None, label: str) -> None:
-        writer.int8(-1 if structure is None else 1, label)
-        if structure is not None:
-            inner.write(writer, structure, label)
-
-    return _FieldCodec(read, write, 1)
-
-
-def _nullable_tagged_structure(inner: _StructureCodec) -> _FieldCodec:
-    """Encode null as a varint of zero before the structure, as Kafka's generated code does in tagged fields."""
-
-    def read(reader: Reader, label: str) -> Any:
-        return inner.read(reader, label) if reader.uvarint(label) else None
-
-    def write(writer: Writer, structure: Structure | None, label: str) -> None:
-        writer.uvarint(structure is not None)
-        if structure is not None:
-            inner.write(writer, structure, label)
-
-    return _FieldCodec(read, write, 1)

@@ -8,7 +8,8 @@ could be upgraded.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import Flexible, Int8, Int32, Int64, Key, Tag, Uuid, Value
+from featuregate.records.key_value import Key, Value
+from featuregate.wire.schema import Flexible, Int8, Int32, Int64, Tag, Uuid
 
 __all__ = [
     "RECORDS",

@@ -17,7 +17,7 @@ from featuregate.wire.writers import ClassicWriter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate.records.schema import Key, Value
+    from featuregate.records.key_value import Key, Value
 
 __all__ = ["CoordinatorRecord", "CoordinatorTopic", "UnknownKey", "UnknownValue"]
 

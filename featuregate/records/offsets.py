@@ -7,7 +7,8 @@ Source: ``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and ``LegacyOffsetC
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import ZERO_UUID, Int32, Int64, Key, Tag, Uuid, Value, Versions
+from featuregate.records.key_value import Key, Value
+from featuregate.wire.schema import ZERO_UUID, Int32, Int64, Tag, Uuid, Versions
 
 __all__ = ["RECORDS", "LegacyOffsetCommitKey", "OffsetCommitKey", "OffsetCommitValue"]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from featuregate.records.consumer_groups import GroupKey, MemberKey, TopicPartition
-from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Key, Tag, Uuid, Value
+from featuregate.records.key_value import Key, Value
+from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Uuid
 
 __all__ = [
     "GROUP_RECORDS",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from featuregate.records.consumer_groups import GroupKey, MemberKey
-from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16, Value
+from featuregate.records.key_value import Value
+from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16
 
 __all__ = [
     "RECORDS",

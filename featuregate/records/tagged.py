@@ -6,12 +6,12 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from featuregate.records.schema import Flexible, Tag
+from featuregate.wire.schema import Flexible, Tag
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from featuregate.records.schema import Value
+    from featuregate.records.key_value import Value
 
     V = TypeVar("V", bound=Value)
 

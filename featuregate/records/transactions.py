@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, ClassVar, Final
 
-from featuregate.records.schema import Flexible, Int8, Int16, Int32, Int64, Key, Tag, Value, Versions
+from featuregate.records.key_value import Key, Value
+from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Versions
 
 __all__ = ["RECORDS", "PartitionsSchema", "TransactionLogKey", "TransactionLogValue", "TransactionState"]
 

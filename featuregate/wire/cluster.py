@@ -8,20 +8,23 @@ The requests name no topics and ask for no authorized operations. Metadata v0 is
 list of topics means all of them.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from featuregate.errors import RemoteWireError
 from featuregate.wire.message import Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
-    from featuregate.wire.readers import Reader
-    from featuregate.wire.writers import Writer
+from featuregate.wire.readers import Reader
+from featuregate.wire.schema import (
+    Boolean,
+    FixedVersion,
+    Flexible,
+    Int8,
+    Int16,
+    Int32,
+    Scalar,
+    Versions,
+)
+from featuregate.wire.writers import Writer
 
 __all__ = [
     "BROKERS",
@@ -40,33 +43,34 @@ CONTROLLERS: Final = 2
 
 _NOT_ASKED: Final = -(2**31)
 """Value for authorized operations that were not requested; Metadata of 2.4 has 0."""
-_SMALLEST_NODE: Final = 10
-"""Bytes: two numbers, an empty host, no rack."""
 _NO_TAGS: Final = b"\0"
 _NO_TAGS_TWICE: Final = b"\0\0"
 
-# Versions of Metadata in which a field begins, or for which it exists.
-_CLUSTER_ID_FROM: Final = 2
-_THROTTLE_FROM: Final = 3
-_AUTO_CREATION_FROM: Final = 4
-_TOPIC_OPERATIONS_FROM: Final = 8
-_CLUSTER_OPERATIONS: Final = range(8, 11)
-_ERROR_CODE_FROM: Final = 13
 
-# And of DescribeCluster.
-_ENDPOINT_TYPE_FROM: Final = 1
-_FENCED_FROM: Final = 2
+def _read_no_topics(reader: Reader, label: str) -> tuple[()]:
+    start = reader.at
+    if count := reader.count(label, 1):
+        raise reader.error(f"{count} topics, but the request names none", label, start)
+    return ()
+
+
+def _write_no_topics(writer: Writer, _topics: Any, _: str) -> None:
+    writer.length(0)
+
+
+_NoTopics = Annotated[tuple[()], Scalar("topics", _read_no_topics, _write_no_topics, 1)]
+"""A list of topics, which must be empty; null would mean all topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Flexible):
     """One broker or controller, and where it listens."""
 
-    node_id: int
+    node_id: Int32
     host: str
-    port: int
+    port: Int32
     rack: str | None = None
-    is_fenced: bool = False
+    is_fenced: Annotated[Boolean, Versions(2)] = False
     """Registered but not in use; only in DescribeCluster v2."""
 
 
@@ -79,19 +83,14 @@ class MetadataResponse(Response):
     VERSIONS: ClassVar = (1, 13)
     FLEXIBLE_FROM: ClassVar = 9
 
-    brokers: tuple[Node, ...]
-    cluster_id: str | None = None
-    """v2 and newer."""
-    controller_id: int = -1
+    throttle_time_ms: Annotated[Int32, Versions(3)] = 0
+    brokers: Annotated[tuple[Node, ...], FixedVersion(0)]
+    cluster_id: Annotated[str | None, Versions(2)] = None
+    controller_id: Int32 = -1
     """In KRaft a broker names any live broker, not the controller."""
-    throttle_time_ms: int = 0
-    """v3 and newer."""
-    cluster_authorized_operations: int = _NOT_ASKED
-    """v8 to v10."""
-    error_code: int = 0
-    """v13 and newer."""
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Unknown tagged fields, as received."""
+    topics: _NoTopics = ()
+    cluster_authorized_operations: Annotated[Int32, Versions(8, 10)] = _NOT_ASKED
+    error_code: Annotated[Int16, Versions(13)] = 0
 
     @classmethod
     def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
@@ -107,39 +106,6 @@ class MetadataResponse(Response):
                 raise
         return cls.decode(asked, body.removesuffix(_NO_TAGS)), asked
 
-    @classmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        throttle_time_ms = reader.int32("throttle_time_ms") if version >= _THROTTLE_FROM else 0
-        brokers = reader.array("brokers", _SMALLEST_NODE, lambda: _read_node(reader, fenced=False))
-        cluster_id = reader.nullable_string("cluster_id") if version >= _CLUSTER_ID_FROM else None
-        controller_id = reader.int32("controller_id")
-        _read_no_topics(reader)
-        operations = reader.int32("cluster_authorized_operations") if version in _CLUSTER_OPERATIONS else _NOT_ASKED
-        error_code = reader.int16("error_code") if version >= _ERROR_CODE_FROM else 0
-        return cls(
-            brokers=brokers,
-            cluster_id=cluster_id,
-            controller_id=controller_id,
-            throttle_time_ms=throttle_time_ms,
-            cluster_authorized_operations=operations,
-            error_code=error_code,
-            unknown_tags=reader.tags(),
-        )
-
-    def _write(self, writer: Writer, version: int) -> None:
-        if version >= _THROTTLE_FROM:
-            writer.int32(self.throttle_time_ms, "throttle_time_ms")
-        writer.array(self.brokers, lambda node: _write_node(writer, node, fenced=False))
-        if version >= _CLUSTER_ID_FROM:
-            writer.nullable_string(self.cluster_id, "cluster_id")
-        writer.int32(self.controller_id, "controller_id")
-        writer.length(0)
-        if version in _CLUSTER_OPERATIONS:
-            writer.int32(self.cluster_authorized_operations, "cluster_authorized_operations")
-        if version >= _ERROR_CODE_FROM:
-            writer.int16(self.error_code, "error_code")
-        writer.tags(self.unknown_tags)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest(Request[MetadataResponse]):
@@ -151,29 +117,10 @@ class MetadataRequest(Request[MetadataResponse]):
     FLEXIBLE_FROM: ClassVar = 9
     RESPONSE = MetadataResponse
 
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Unknown tagged fields, as received."""
-
-    @classmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        _read_no_topics(reader)
-        if version >= _AUTO_CREATION_FROM:
-            reader.boolean("allow_auto_topic_creation")
-        if version in _CLUSTER_OPERATIONS:
-            reader.boolean("include_cluster_authorized_operations")
-        if version >= _TOPIC_OPERATIONS_FROM:
-            reader.boolean("include_topic_authorized_operations")
-        return cls(unknown_tags=reader.tags())
-
-    def _write(self, writer: Writer, version: int) -> None:
-        writer.length(0)
-        if version >= _AUTO_CREATION_FROM:
-            writer.boolean(value=False)
-        if version in _CLUSTER_OPERATIONS:
-            writer.boolean(value=False)
-        if version >= _TOPIC_OPERATIONS_FROM:
-            writer.boolean(value=False)
-        writer.tags(self.unknown_tags)
+    topics: _NoTopics = ()
+    allow_auto_topic_creation: Annotated[Boolean, Versions(4)] = False
+    include_cluster_authorized_operations: Annotated[Boolean, Versions(8, 10)] = False
+    include_topic_authorized_operations: Annotated[Boolean, Versions(8)] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,58 +132,17 @@ class DescribeClusterResponse(Response):
     VERSIONS: ClassVar = (0, 2)
     FLEXIBLE_FROM: ClassVar = 0
 
-    error_code: int = 0
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     """114 (MISMATCHED_ENDPOINT_TYPE): the request was for controllers and reached a broker, or the reverse."""
     error_message: str | None = None
-    endpoint_type: int = BROKERS
-    """v1 and newer."""
+    endpoint_type: Annotated[Int8, Versions(1, ignorable=False)] = BROKERS
     cluster_id: str = ""
-    controller_id: int = -1
+    controller_id: Int32 = -1
     """From a controller: the leader. From a broker: any live broker."""
     brokers: tuple[Node, ...] = ()
     """The nodes; controllers where the request was for them."""
-    cluster_authorized_operations: int = _NOT_ASKED
-    throttle_time_ms: int = 0
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Unknown tagged fields, as received."""
-
-    @classmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        throttle_time_ms = reader.int32("throttle_time_ms")
-        error_code = reader.int16("error_code")
-        error_message = reader.nullable_string("error_message")
-        endpoint_type = reader.int8("endpoint_type") if version >= _ENDPOINT_TYPE_FROM else BROKERS
-        cluster_id = reader.string("cluster_id")
-        controller_id = reader.int32("controller_id")
-        fenced = version >= _FENCED_FROM
-        brokers = reader.array("brokers", _SMALLEST_NODE, lambda: _read_node(reader, fenced=fenced))
-        operations = reader.int32("cluster_authorized_operations")
-        return cls(
-            error_code=error_code,
-            error_message=error_message,
-            endpoint_type=endpoint_type,
-            cluster_id=cluster_id,
-            controller_id=controller_id,
-            brokers=brokers,
-            cluster_authorized_operations=operations,
-            throttle_time_ms=throttle_time_ms,
-            unknown_tags=reader.tags(),
-        )
-
-    def _write(self, writer: Writer, version: int) -> None:
-        writer.int32(self.throttle_time_ms, "throttle_time_ms")
-        writer.int16(self.error_code, "error_code")
-        writer.nullable_string(self.error_message, "error_message")
-        if version >= _ENDPOINT_TYPE_FROM:
-            writer.int8(self.endpoint_type, "endpoint_type")
-        elif self.endpoint_type != BROKERS:
-            raise writer.error("versions before v1 describe brokers only", "endpoint_type")
-        writer.string(self.cluster_id, "cluster_id")
-        writer.int32(self.controller_id, "controller_id")
-        fenced = version >= _FENCED_FROM
-        writer.array(self.brokers, lambda node: _write_node(writer, node, fenced=fenced))
-        writer.int32(self.cluster_authorized_operations, "cluster_authorized_operations")
-        writer.tags(self.unknown_tags)
+    cluster_authorized_operations: Int32 = _NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,57 +155,8 @@ class DescribeClusterRequest(Request[DescribeClusterResponse]):
     FLEXIBLE_FROM: ClassVar = 0
     RESPONSE = DescribeClusterResponse
 
-    endpoint_type: int = BROKERS
-    """`BROKERS` or `CONTROLLERS`; v1 and newer; older versions have brokers only."""
-    include_fenced_brokers: bool = False
-    """Whether to include registered brokers that are not in use; v2 and newer, older versions leave them out."""
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Unknown tagged fields, as received."""
-
-    @classmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        reader.boolean("include_cluster_authorized_operations")
-        return cls(
-            endpoint_type=reader.int8("endpoint_type") if version >= _ENDPOINT_TYPE_FROM else BROKERS,
-            include_fenced_brokers=version >= _FENCED_FROM and reader.boolean("include_fenced_brokers"),
-            unknown_tags=reader.tags(),
-        )
-
-    def _write(self, writer: Writer, version: int) -> None:
-        writer.boolean(value=False)
-        if version >= _ENDPOINT_TYPE_FROM:
-            writer.int8(self.endpoint_type, "endpoint_type")
-        elif self.endpoint_type != BROKERS:
-            raise writer.error("versions before v1 describe brokers only", "endpoint_type")
-        if version >= _FENCED_FROM:
-            writer.boolean(value=self.include_fenced_brokers)
-        elif self.include_fenced_brokers:
-            raise writer.error("versions before v2 cannot include fenced brokers", "include_fenced_brokers")
-        writer.tags(self.unknown_tags)
-
-
-def _read_no_topics(reader: Reader) -> None:
-    """Read the list of topics, which must be empty; null would mean all topics."""
-    start = reader.at
-    if count := reader.count("topics", 1):
-        raise reader.error(f"{count} topics, but the request names none", "topics", start)
-
-
-def _read_node(reader: Reader, *, fenced: bool) -> Node:
-    node_id = reader.int32("brokers.node_id")
-    host = reader.string("brokers.host")
-    port = reader.int32("brokers.port")
-    rack = reader.nullable_string("brokers.rack")
-    is_fenced = fenced and reader.boolean("brokers.is_fenced")
-    reader.tagged()
-    return Node(node_id=node_id, host=host, port=port, rack=rack, is_fenced=is_fenced)
-
-
-def _write_node(writer: Writer, node: Node, *, fenced: bool) -> None:
-    writer.int32(node.node_id, "brokers.node_id")
-    writer.string(node.host, "brokers.host")
-    writer.int32(node.port, "brokers.port")
-    writer.nullable_string(node.rack, "brokers.rack")
-    if fenced:
-        writer.boolean(value=node.is_fenced)
-    writer.tags({})
+    include_cluster_authorized_operations: Boolean = False
+    endpoint_type: Annotated[Int8, Versions(1, ignorable=False)] = BROKERS
+    """`BROKERS` or `CONTROLLERS`; older versions describe brokers only."""
+    include_fenced_brokers: Annotated[Boolean, Versions(2, ignorable=False)] = False
+    """Whether to include registered brokers that are not in use; older versions leave them out."""

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from featuregate.errors import LocalWireError
+from featuregate.wire.codec import StructureCodec
 from featuregate.wire.readers import ClassicReader, FlexibleReader
+from featuregate.wire.schema import Flexible
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from featuregate.wire.readers import Reader
-    from featuregate.wire.writers import Writer
-
 __all__ = ["Message", "Request", "Response"]
 
 
-class Message(ABC):
+class Message(Flexible):
     """A request or a response, without its header.
 
-    Subclasses are frozen dataclasses. A client encodes requests and decodes responses; the fake brokers of
-    `featuregate.testing` do the reverse.
+    Subclasses are frozen dataclasses whose fields are the schema: see `featuregate.wire.schema`. A client encodes
+    requests and decodes responses; the fake brokers of `featuregate.testing` do the reverse.
     """
 
     __slots__ = ()
@@ -39,14 +38,16 @@ class Message(ABC):
     def encode(self, version: int) -> bytes:
         """Encode the body; raises `LocalWireError` where this version cannot hold a value."""
         writer = (FlexibleWriter if self.is_flexible(version) else ClassicWriter)(self._title(version))
-        self._write(writer, version)
+        cls: Any = type(self)
+        _codec(cls, version).write(writer, self)
         return bytes(writer.out)
 
     @classmethod
     def decode(cls, version: int, body: bytes) -> Self:
         """Decode a complete body; raises `RemoteWireError` with the place that does not parse."""
         reader = (FlexibleReader if cls.is_flexible(version) else ClassicReader)(body, cls._title(version))
-        message = cls._read(reader, version)
+        this: Any = cls
+        message: Self = _codec(this, version).read(reader)
         reader.finish()
         return message
 
@@ -62,14 +63,10 @@ class Message(ABC):
     def _title(cls, version: int) -> str:
         return f"{cls.__name__} v{version}"
 
-    @abstractmethod
-    def _write(self, writer: Writer, version: int) -> None:
-        """Write each field in the order of Kafka's schema."""
 
-    @classmethod
-    @abstractmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        """Read each field in the order of Kafka's schema."""
+@functools.cache
+def _codec(cls: Any, version: int) -> StructureCodec:
+    return StructureCodec(cls, version, flexible=cls.is_flexible(version))
 
 
 class Response(Message):

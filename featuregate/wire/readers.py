@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from featuregate.errors import RemoteWireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 T = TypeVar("T")
 
@@ -183,10 +183,6 @@ class Reader(ABC):
         if count > MOST_ELEMENTS:
             raise self.error(f"{count} elements, more than the {MOST_ELEMENTS} that are believed", field, start)
         return count
-
-    def array(self, field: str, smallest: int, element: Callable[[], T]) -> tuple[T, ...]:
-        """Read an array, calling ``element`` for each."""
-        return tuple([element() for _ in range(self.count(field, smallest))])
 
     def rest(self) -> bytes:
         """Return the remaining bytes."""

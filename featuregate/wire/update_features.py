@@ -4,27 +4,19 @@ KIP-584 defined v0, KIP-778 v1 (upgrade types, dry run), KIP-1022's follow-up v2
 Source: ``UpdateFeaturesRequest.json`` and ``UpdateFeaturesResponse.json`` of Apache Kafka 4.4.0.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
+from featuregate.errors import LocalWireError
 from featuregate.wire.message import Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
-    from featuregate.wire.readers import Reader
-    from featuregate.wire.writers import Writer
+from featuregate.wire.readers import Reader
+from featuregate.wire.schema import Before, Boolean, Flexible, Int8, Int16, Int32, Scalar, Versions
+from featuregate.wire.writers import Writer
 
 __all__ = ["FeatureResult", "FeatureUpdate", "UpdateFeaturesRequest", "UpdateFeaturesResponse", "UpgradeType"]
 
-_UPGRADE_TYPE_FROM: Final = 1
-_RESULTS_UNTIL: Final = 1
-_SMALLEST_UPDATE: Final = 5
-_SMALLEST_RESULT: Final = 5
+_DRY_RUN_FROM: Final = 1
 
 
 class UpgradeType(IntEnum):
@@ -37,14 +29,27 @@ class UpgradeType(IntEnum):
     """A downgrade that may lose metadata. No release of Kafka allows it for ``metadata.version``."""
 
 
+def _read_allow_downgrade(reader: Reader, label: str) -> UpgradeType:
+    return UpgradeType.SAFE_DOWNGRADE if reader.boolean(label) else UpgradeType.UPGRADE
+
+
+def _write_allow_downgrade(writer: Writer, upgrade_type: int, label: str) -> None:
+    if upgrade_type not in tuple(UpgradeType):
+        raise writer.error("v0 can only allow a downgrade or not", label)
+    writer.boolean(value=upgrade_type != UpgradeType.UPGRADE)
+
+
+_ALLOW_DOWNGRADE = Scalar("bool", _read_allow_downgrade, _write_allow_downgrade, 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureUpdate:
+class FeatureUpdate(Flexible):
     """The new level of one feature."""
 
     feature: str
-    max_version_level: int
+    max_version_level: Int16
     """0 disables the feature, which counts as a downgrade."""
-    upgrade_type: int = UpgradeType.UPGRADE
+    upgrade_type: Annotated[Int8, Before(1, _ALLOW_DOWNGRADE)] = UpgradeType.UPGRADE
     """An `UpgradeType`; a number that is none of them is kept, as a controller has to refuse it.
 
     v0 has a flag instead, which allows a downgrade, safe or not; it is read as `UpgradeType.SAFE_DOWNGRADE`.
@@ -54,11 +59,11 @@ class FeatureUpdate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureResult:
+class FeatureResult(Flexible):
     """The result of one update."""
 
     feature: str
-    error_code: int = 0
+    error_code: Int16 = 0
     error_message: str | None = None
     """``NONE`` from brokers of 4.0 on, where the update succeeded."""
 
@@ -72,37 +77,11 @@ class UpdateFeaturesResponse(Response):
     VERSIONS: ClassVar = (0, 2)
     FLEXIBLE_FROM: ClassVar = 0
 
-    error_code: int = 0
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     error_message: str | None = None
-    results: tuple[FeatureResult, ...] = ()
+    results: Annotated[tuple[FeatureResult, ...], Versions(0, 1)] = ()
     """One for each feature in v0 and v1; none in v2, which has one error for the whole request."""
-    throttle_time_ms: int = 0
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Unknown tagged fields, as received."""
-
-    @classmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        throttle_time_ms = reader.int32("throttle_time_ms")
-        error_code = reader.int16("error_code")
-        error_message = reader.nullable_string("error_message")
-        results: tuple[FeatureResult, ...] = ()
-        if version <= _RESULTS_UNTIL:
-            results = reader.array("results", _SMALLEST_RESULT, lambda: _read_result(reader))
-        return cls(
-            error_code=error_code,
-            error_message=error_message,
-            results=results,
-            throttle_time_ms=throttle_time_ms,
-            unknown_tags=reader.tags(),
-        )
-
-    def _write(self, writer: Writer, version: int) -> None:
-        writer.int32(self.throttle_time_ms, "throttle_time_ms")
-        writer.int16(self.error_code, "error_code")
-        writer.nullable_string(self.error_message, "error_message")
-        if version <= _RESULTS_UNTIL:
-            writer.array(self.results, lambda result: _write_result(writer, result))
-        writer.tags(self.unknown_tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,66 +94,14 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     FLEXIBLE_FROM: ClassVar = 0
     RESPONSE = UpdateFeaturesResponse
 
-    timeout_ms: int = 60_000
+    timeout_ms: Int32 = 60_000
     updates: tuple[FeatureUpdate, ...]
-    validate_only: bool = False
+    validate_only: Annotated[Boolean, Versions(1)] = False
     """A dry run; v1 and newer."""
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
-    """Unknown tagged fields, as received."""
 
-    @classmethod
-    def _read(cls, reader: Reader, version: int) -> Self:
-        return cls(
-            timeout_ms=reader.int32("timeout_ms"),
-            updates=reader.array("feature_updates", _SMALLEST_UPDATE, lambda: _read_update(reader, version)),
-            validate_only=version >= _UPGRADE_TYPE_FROM and reader.boolean("validate_only"),
-            unknown_tags=reader.tags(),
-        )
-
-    def _write(self, writer: Writer, version: int) -> None:
-        writer.int32(self.timeout_ms, "timeout_ms")
-        writer.array(self.updates, lambda update: _write_update(writer, version, update))
-        if version >= _UPGRADE_TYPE_FROM:
-            writer.boolean(value=self.validate_only)
-        elif self.validate_only:
-            raise writer.error("v0 has no dry run, it would really change the levels", "validate_only")
-        writer.tags(self.unknown_tags)
-
-
-def _read_update(reader: Reader, version: int) -> FeatureUpdate:
-    feature = reader.string("feature_updates.feature")
-    max_version_level = reader.int16("feature_updates.max_version_level")
-    if version >= _UPGRADE_TYPE_FROM:
-        upgrade_type = reader.int8("feature_updates.upgrade_type")
-    else:
-        allow_downgrade = reader.boolean("feature_updates.allow_downgrade")
-        upgrade_type = UpgradeType.SAFE_DOWNGRADE if allow_downgrade else UpgradeType.UPGRADE
-    reader.tagged()
-    return FeatureUpdate(feature=feature, max_version_level=max_version_level, upgrade_type=upgrade_type)
-
-
-def _write_update(writer: Writer, version: int, update: FeatureUpdate) -> None:
-    writer.string(update.feature, "feature_updates.feature")
-    writer.int16(update.max_version_level, "feature_updates.max_version_level")
-    if version >= _UPGRADE_TYPE_FROM:
-        writer.int8(update.upgrade_type, "feature_updates.upgrade_type")
-    elif update.upgrade_type in tuple(UpgradeType):
-        writer.boolean(value=update.upgrade_type != UpgradeType.UPGRADE)
-    else:
-        raise writer.error("v0 can only allow a downgrade or not", "feature_updates.upgrade_type")
-    writer.tags({})
-
-
-def _read_result(reader: Reader) -> FeatureResult:
-    feature = reader.string("results.feature")
-    error_code = reader.int16("results.error_code")
-    error_message = reader.nullable_string("results.error_message")
-    reader.tagged()
-    return FeatureResult(feature=feature, error_code=error_code, error_message=error_message)
-
-
-def _write_result(writer: Writer, result: FeatureResult) -> None:
-    writer.string(result.feature, "results.feature")
-    writer.int16(result.error_code, "results.error_code")
-    writer.nullable_string(result.error_message, "results.error_message")
-    writer.tags({})
+    def encode(self, version: int) -> bytes:
+        """Encode the body; raises `LocalWireError` for a dry run over v0."""
+        if self.validate_only and version < _DRY_RUN_FROM:
+            problem = "v0 has no dry run, it would really change the levels"
+            raise LocalWireError(f"{self._title(version)}: validate_only: {problem}")
+        return Request.encode(self, version)

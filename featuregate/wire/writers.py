@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from featuregate.errors import LocalWireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Mapping
 
 T = TypeVar("T")
 
@@ -120,12 +120,6 @@ class Writer(ABC):
         """Write bytes."""
         self.length(len(value))
         self.out += value
-
-    def array(self, values: Collection[T], element: Callable[[T], None]) -> None:
-        """Write an array, calling ``element`` for each."""
-        self.length(len(values))
-        for value in values:
-            element(value)
 
 
 class ClassicWriter(Writer):

@@ -13,9 +13,9 @@ import pytest
 
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, Key, Value
 from featuregate.records.offsets import OffsetCommitValue
-from featuregate.records.schema import ZERO_UUID, Scalar, Tag, Versions
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
+from featuregate.wire.schema import ZERO_UUID, Scalar, Tag, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -147,7 +147,7 @@ def test_a_range_that_no_version_satisfies_is_kept_as_said(ranges: dict[int, tup
 )
 def test_an_api_that_is_listed_twice_is_refused(version: int, body: bytes) -> None:
     """Two ranges for one API have no single meaning."""
-    with pytest.raises(RemoteWireError, match="api_keys at byte 2: an API is listed twice"):
+    with pytest.raises(RemoteWireError, match="api_ranges at byte 2: an API is listed twice"):
         ApiVersionsResponse.decode(version, body)
 
 

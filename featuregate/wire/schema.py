@@ -3,31 +3,34 @@
 The fields have the order of the schema, and types that define the encoding: ``Int32``, ``str``, ``bytes``, ``Uuid``,
 another `Structure`, ``tuple[..., ...]`` for an array, ``| None`` for a nullable field. `Versions` and `Tag` have the
 meaning of ``versions``, ``ignorable`` and ``tag`` in Kafka's schemas (KIP-482). Type checkers see ``int`` and ``str``;
-`featuregate.records.codec` reads the rest.
+`featuregate.wire.codec` reads the rest.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from featuregate.wire.readers import Reader
 from featuregate.wire.writers import Writer
 
 __all__ = [
     "ZERO_UUID",
+    "Before",
+    "Boolean",
+    "FixedVersion",
     "Flexible",
     "Int8",
     "Int16",
     "Int32",
     "Int64",
-    "Key",
+    "Read",
     "Scalar",
     "Structure",
     "Tag",
     "UInt16",
     "Uuid",
-    "Value",
     "Versions",
+    "Write",
 ]
 
 Read = Callable[[Reader, str], Any]
@@ -49,6 +52,11 @@ class Scalar(NamedTuple):
     """Format character of `struct`, where there is one: then an array is unpacked in one call."""
 
 
+def _write_boolean(writer: Writer, value: bool, _: str) -> None:  # noqa: FBT001 - a `Write`
+    writer.boolean(value=value)
+
+
+Boolean = Annotated[bool, Scalar("bool", Reader.boolean, _write_boolean, 1)]
 Int8 = Annotated[int, Scalar("int8", Reader.int8, Writer.int8, 1, "b")]
 Int16 = Annotated[int, Scalar("int16", Reader.int16, Writer.int16, 2, "h")]
 UInt16 = Annotated[int, Scalar("uint16", Reader.uint16, Writer.uint16, 2, "H")]
@@ -73,17 +81,22 @@ class Tag(NamedTuple):
     number: int
 
 
+class Before(NamedTuple):
+    """A field that is encoded otherwise in versions before ``first``."""
+
+    first: int
+    scalar: Scalar
+
+
+class FixedVersion(NamedTuple):
+    """The version whose fields a structure has, in each version of the message around it."""
+
+    version: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """Base of keys, values and the structures in values."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key(Structure):
-    """The key of a record. Keys are never flexible (KIP-915), so equal keys have equal bytes; keys are hashable."""
-
-    RECORD_TYPE: ClassVar[int]
-    """The number that begins the key. Kafka's schemas call it ``apiKey``, and up to 4.0 the version of the key."""
+    """Base of messages, of keys and values of records, and of the structures in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +105,3 @@ class Flexible(Structure):
 
     unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
     """Tagged fields that are newer than this code, as they came; encoding writes them back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value(Flexible):
-    """The value of a record."""
-
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
-    """The lowest and the highest version that can be read, inclusive."""
-    FLEXIBLE_FROM: ClassVar[int] = 0
-    """The first version with compact lengths and tagged fields."""
