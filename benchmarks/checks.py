@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from measuring import Row, Section, at_least, at_most, loop, take_turns
+from openfeature.api import get_client, set_provider
+from openfeature.provider.in_memory_provider import InMemoryFlag, InMemoryProvider
 
 import featuregate as fg
 from featuregate.gating.gates import Gate
@@ -85,7 +87,6 @@ def run(rounds: int) -> Section:
         },
         "ns",
     )
-    peers, notes = others(rounds, opened)
     wrapper = calls["a bare wrapper"]
     return Section(
         name="checks",
@@ -94,25 +95,19 @@ def run(rounds: int) -> Section:
             at_most(1.2, "`gate.open`", reads["gate.open"], reads["a slot"]),
             at_most(1.25, "a guarded call, gate open", calls["guarded, open"], wrapper),
             at_most(1.25, "a guarded call, gate closed", calls["guarded, closed"], wrapper),
-            *peers,
+            beside_openfeature(rounds, opened),
         ),
-        notes=notes,
     )
 
 
-def others(rounds: int, gate: Gate) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+def beside_openfeature(rounds: int, gate: Gate) -> Row:
     """Hold a check against what an app might ask instead, for information."""
-    try:
-        from openfeature import api  # noqa: PLC0415 - not among what we depend on, even for development
-        from openfeature.provider.in_memory_provider import InMemoryFlag, InMemoryProvider  # noqa: PLC0415
-    except ImportError:
-        return (), ("OpenFeature's in-memory provider was not measured: `openfeature-sdk` is not installed.",)
-    api.set_provider(InMemoryProvider({"bench": InMemoryFlag("on", {"on": True, "off": False})}))
-    client = api.get_client()
+    set_provider(InMemoryProvider({"bench": InMemoryFlag("on", {"on": True, "off": False})}))
+    client = get_client()
     assert client.get_boolean_value("bench", default_value=False)
     contestants = {
         "gate.open": loop("x.open", gate),
         "OpenFeature, in memory": loop('x.get_boolean_value("bench", False)', client, repeat=10),
     }
     took = take_turns("peers", rounds, contestants, "ns")
-    return (at_least(None, "`gate.open`", took["gate.open"], took["OpenFeature, in memory"]),), ()
+    return at_least(None, "`gate.open`", took["gate.open"], took["OpenFeature, in memory"])
