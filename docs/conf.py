@@ -5,9 +5,16 @@ from __future__ import annotations
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
 from sphinx.util.nodes import make_refnode
+
+from featuregate.wire.update_features import (
+    FeatureResult,
+    FeatureUpdate,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import (  # Sphinx does not look here by itself
@@ -69,6 +76,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])"),
     (r"py:.*", r"featuregate\.[\w.]+\.[A-Z]"),  # type variables
 ]
+
+
+for documented in (UpdateFeaturesRequest, FeatureUpdate, UpdateFeaturesResponse, FeatureResult):
+    documented.__annotations__ = get_type_hints(documented)  # without the marks of the schema
 
 
 def follow_short_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
