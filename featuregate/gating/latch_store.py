@@ -10,19 +10,21 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
 from featuregate.gating.latches import LatchedGate, LatchState, join
+from featuregate.json_values import parse_json
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from featuregate.json_values import JsonValue
+
 __all__ = ["FileLatchStore", "LatchStore", "latch_document", "latch_state_from", "read_latch_file"]
 
-T = TypeVar("T")
 SCHEMA_VERSION = 1
 LOCK_SECONDS = 3.0
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
@@ -156,13 +158,13 @@ def _read(path: Path, cluster_id: str) -> LatchState:
 def _parse(path: Path) -> LatchState:
     data = path.read_bytes()
     try:
-        document = json.loads(data)
-        version = document["schema_version"]
-        if type(version) is int and version > SCHEMA_VERSION:
+        document = parse_json(data, "latches")
+        version = document.field("schema_version").integer()
+        if version > SCHEMA_VERSION:
             raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
         return latch_state_from(document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _Corrupt(f"{type(error).__name__}: {error}") from error
+    except ValueError as error:
+        raise _Corrupt(str(error)) from error
 
 
 def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
@@ -226,26 +228,20 @@ def latch_document(state: LatchState) -> dict[str, Any]:
     }
 
 
-def latch_state_from(document: Any) -> LatchState:
-    """Build the state from parsed JSON.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError, AttributeError
-        It is no such document.
-    """
+def latch_state_from(document: JsonValue) -> LatchState:
+    """Build the state from parsed JSON; raises `ValueError` for any other document."""
     gates = [
         LatchedGate(
-            gate=_typed(row["gate"], str),
-            requirement=_canonical(_typed(row["requirement"], str)),
-            opened_at=datetime.fromisoformat(_typed(row["opened_at"], str)).timestamp(),
-            epoch=_typed(row["epoch"], int),
+            gate=row.field("gate").text(),
+            requirement=_canonical(row.field("requirement").text()),
+            opened_at=datetime.fromisoformat(row.field("opened_at").text()).timestamp(),
+            epoch=row.field("epoch").integer(),
         )
-        for row in document["gates"]
+        for row in document.field("gates").items()
     ]
     return LatchState(
-        cluster_id=_typed(document["cluster_id"], str),
-        levels={_typed(name, str): _typed(level, int) for name, level in document["levels"].items()},
+        cluster_id=document.field("cluster_id").text(),
+        levels={name: level.integer() for name, level in document.field("levels").fields().items()},
         gates={latched.key: latched for latched in gates},
     )
 
@@ -260,9 +256,3 @@ def _canonical(requirement: str) -> str:
         return str(parse(requirement))
     except RequirementError:
         return requirement
-
-
-def _typed(value: object, kind: type[T]) -> T:
-    if type(value) is not kind:
-        raise TypeError(f"expected {kind.__name__}, found {value!r}")
-    return value

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from featuregate.catalog import api_name
 from featuregate.errors import ViewJsonError
+from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 __all__ = ["SCHEMA_VERSION", "ViewFields", "fields_from_json", "text_of"]
 
-T = TypeVar("T")
-
 SCHEMA_VERSION: Final = 1
 _KEY: Final = re.compile(r"0|-?[1-9][0-9]{0,4}")
-_PAIR: Final = 2
-_LONGEST: Final = 60
 
 _Pool = dict[tuple[str, object], Any]
 
@@ -105,104 +102,28 @@ def fields_from_json(text: str) -> ViewFields:
     ViewJsonError
         It is no JSON, of a newer schema, or a value is missing or of a wrong type; the error says where.
     """
-    import json  # noqa: PLC0415 - only once somebody asks
-
     try:
-        whole = _Place("view", json.loads(text, parse_constant=_no_constant))
-    except (ValueError, RecursionError) as error:
-        raise ViewJsonError("view", f"this is no JSON: {error}") from error
-    version = whole.field("schema_version").integer()
-    if version > SCHEMA_VERSION:
-        problem = (
-            f"{version} is newer than {SCHEMA_VERSION}, the newest that this featuregate reads: upgrade featuregate"
-        )
-        raise ViewJsonError("view.schema_version", problem)
+        return _fields_from(parse_json(text, "view"))
+    except JsonError as error:
+        raise ViewJsonError(error.where, error.problem) from error
+
+
+def _fields_from(whole: JsonValue) -> ViewFields:
+    check_schema(whole, newest=SCHEMA_VERSION)
     role = whole.field("role").one_of("broker", "controller")
     pool: _Pool = {}
     return {
-        "cluster_id": whole.field("cluster_id").optional(_Place.text),
+        "cluster_id": whole.field("cluster_id").optional(JsonValue.text),
         "role": role,
         **_read_levels(whole, pool),
         "brokers": tuple(_read_broker(broker, role, pool) for broker in whole.field("brokers").items()),
         "broker_list": whole.field("broker_list").one_of("cluster", "bootstrap"),
-        "controller_id": whole.field("controller_id").optional(_Place.integer),
+        "controller_id": whole.field("controller_id").optional(JsonValue.integer),
         "seen_at": whole.field("seen_at").seconds(),
     }
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not allowed")
-
-
-class _Place:
-    """A value, and where in the document it stands."""
-
-    __slots__ = ("value", "where")
-
-    def __init__(self, where: str, value: Any) -> None:
-        self.where = where
-        self.value = value
-
-    def wrong(self, expected: str) -> ViewJsonError:
-        """Make the error for a value of another type."""
-        said = repr(self.value)
-        return ViewJsonError(
-            self.where, f"expected {expected}, not {said if len(said) <= _LONGEST else said[:_LONGEST] + '...'}"
-        )
-
-    def of_type(self, kind: type[T], expected: str) -> T:
-        """Return the value if it is of exactly this type: JSON's true is no number."""
-        if type(self.value) is not kind:
-            raise self.wrong(expected)
-        return self.value
-
-    def field(self, name: str) -> _Place:
-        """Step into an object."""
-        fields = self.of_type(dict, "an object")
-        where = f"{self.where}.{name}"
-        if name not in fields:
-            raise ViewJsonError(where, "this is missing")
-        return _Place(where, fields[name])
-
-    def fields(self) -> dict[str, _Place]:
-        """Return all of an object."""
-        return {name: _Place(f"{self.where}.{name}", value) for name, value in self.of_type(dict, "an object").items()}
-
-    def items(self) -> list[_Place]:
-        """Return all of an array."""
-        return [_Place(f"{self.where}[{at}]", value) for at, value in enumerate(self.of_type(list, "an array"))]
-
-    def integer(self) -> int:
-        """Return an integer."""
-        return self.of_type(int, "an integer")
-
-    def text(self) -> str:
-        """Return a string."""
-        return self.of_type(str, "a string")
-
-    def seconds(self) -> float:
-        """Return a number, whole or not."""
-        return self.value if type(self.value) is int else self.of_type(float, "a number")
-
-    def one_of(self, *allowed: str) -> str:
-        """Return a string out of these."""
-        if self.value not in allowed:
-            raise self.wrong(" or ".join(map(repr, allowed)))
-        return self.text()
-
-    def optional(self, read: Callable[[_Place], T]) -> T | None:
-        """Return None for null."""
-        return None if self.value is None else read(self)
-
-    def pair(self) -> tuple[int, int]:
-        """Return an array of two integers."""
-        lowest, highest = self.items() if type(self.value) is list and len(self.value) == _PAIR else (self, self)
-        if lowest is self:
-            raise self.wrong("the lowest and the highest level")
-        return lowest.integer(), highest.integer()
-
-
-def _read_levels(at: _Place, pool: _Pool) -> _Levels:
+def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     """Read what views and answers have in common. Equal content becomes one object, as in a merged view."""
     finalized = _read_numbers(at.field("finalized"))
     # Documents of before have none.
@@ -222,29 +143,29 @@ def _read_levels(at: _Place, pool: _Pool) -> _Levels:
     }
 
 
-def _read_numbers(at: _Place) -> FrozenMap[str, int]:
+def _read_numbers(at: JsonValue) -> FrozenMap[str, int]:
     return FrozenMap({name: level.integer() for name, level in at.fields().items()})
 
 
-def _read_api_range(key: str, said: _Place) -> tuple[int, ApiRange]:
+def _read_api_range(key: str, said: JsonValue) -> tuple[int, ApiRange]:
     """Read one range by its key; the name stands there for people."""
     if not _KEY.fullmatch(key):
-        raise ViewJsonError(said.where, "expected the key of an API")
+        raise JsonError(said.where, "expected the key of an API")
     return int(key), ApiRange(said.field("min").integer(), said.field("max").integer())
 
 
-def _read_broker(at: _Place, role: Any, pool: _Pool) -> BrokerAnswer:
+def _read_broker(at: JsonValue, role: Any, pool: _Pool) -> BrokerAnswer:
     return BrokerAnswer(
-        node_id=at.field("node_id").optional(_Place.integer),
+        node_id=at.field("node_id").optional(JsonValue.integer),
         host=at.field("host").text(),
         port=at.field("port").integer(),
         role=role,
         answered_at=at.field("answered_at").seconds(),
-        asked_version=at.field("asked_version").optional(_Place.integer),
+        asked_version=at.field("asked_version").optional(JsonValue.integer),
         failure=at.field("failure").optional(_read_failure),
         **_read_levels(at, pool),
     )
 
 
-def _read_failure(at: _Place) -> Failure:
+def _read_failure(at: JsonValue) -> Failure:
     return Failure(kind=at.field("kind").text(), text=at.field("text").text())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from featuregate import Decision, GateClosed, Pin
 from featuregate.catalog import api_key
 from featuregate.gating.decisions import Reason
+from featuregate.json_values import JsonValue, check_schema, parse_json
 from featuregate.view.answers import ApiRange, FrozenMap
 from featuregate_spark.errors import PinCorrupt
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from featuregate import View
+    from featuregate.gating.verdicts import Verdict
 
 __all__ = ["Snapshot"]
 
@@ -142,9 +144,9 @@ class Snapshot:
             The text is no such JSON, or has a newer schema.
         """
         try:
-            return snapshot_from(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PinCorrupt(f"the text is no snapshot: {type(error).__name__}: {error}") from error
+            return snapshot_from(parse_json(text, "snapshot"))
+        except ValueError as error:
+            raise PinCorrupt(f"the text is no snapshot: {error}") from error
 
 
 def document_of(snapshot: Snapshot) -> dict[str, Any]:
@@ -161,18 +163,19 @@ def document_of(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def snapshot_from(document: Any) -> Snapshot:
-    """Build a snapshot from parsed JSON; any wrong shape raises ValueError, KeyError, TypeError or AttributeError."""
-    if document["schema_version"] != SCHEMA_VERSION:
-        raise ValueError(f"schema version {document['schema_version']!r} is not known: upgrade featuregate")
+def snapshot_from(document: JsonValue) -> Snapshot:
+    """Build a snapshot from parsed JSON; raises `ValueError` for any other document."""
+    check_schema(document, newest=SCHEMA_VERSION)
+    finalized = document.field("finalized").fields()
+    api_ranges = document.field("api_ranges").fields()
     return Snapshot(
-        cluster_id=document["cluster_id"],
-        epoch=int(document["epoch"]),
-        finalized=FrozenMap({str(name): int(level) for name, level in document["finalized"].items()}),
-        api_ranges=FrozenMap({int(key): ApiRange(*map(int, ends)) for key, ends in document["api_ranges"].items()}),
-        incomplete=bool(document["incomplete"]),
-        seen_at=float(document["seen_at"]),
-        gates=_gates_from(document["gates"]),
+        cluster_id=document.field("cluster_id").optional(JsonValue.text),
+        epoch=document.field("epoch").integer(),
+        finalized=FrozenMap({name: level.integer() for name, level in finalized.items()}),
+        api_ranges=FrozenMap({int(key): ApiRange(*ends.pair()) for key, ends in api_ranges.items()}),
+        incomplete=document.field("incomplete").of_type(bool, "true or false"),
+        seen_at=document.field("seen_at").seconds(),
+        gates=_gates_from(document.field("gates").items()),
     )
 
 
@@ -191,22 +194,39 @@ def _gate_document(pin: Pin) -> dict[str, Any]:
     }
 
 
-def _gates_from(rows: Iterable[Any]) -> FrozenMap[str, Pin]:
-    pins = [Pin(gate=str(row["gate"]), decision=_decision_from(row)) for row in rows]
+def _gates_from(rows: Iterable[JsonValue]) -> FrozenMap[str, Pin]:
+    pins = [Pin(gate=row.field("gate").text(), decision=_decision_from(row)) for row in rows]
     return FrozenMap({pin.gate: pin for pin in pins})
 
 
-def _decision_from(row: Any) -> Decision:
-    if row["verdict"] not in {"open", "closed", "unknown"}:
-        raise ValueError(f"a verdict is open, closed or unknown, not {row['verdict']!r}")
+def _reason_from(row: JsonValue) -> Reason:
+    parts = row.items()
+    if len(parts) != len(Reason._fields):
+        raise row.wrong("the five parts of a reason")
+    condition, node_id, address, verdict, text = parts
+    return Reason(
+        condition.text(),
+        node_id.optional(JsonValue.integer),
+        address.optional(JsonValue.text),
+        _verdict_from(verdict),
+        text.text(),
+    )
+
+
+def _verdict_from(value: JsonValue) -> Verdict:
+    verdict: Verdict = value.one_of("open", "closed", "unknown")  # type: ignore[assignment]
+    return verdict
+
+
+def _decision_from(row: JsonValue) -> Decision:
     return Decision(
-        verdict=row["verdict"],
-        requirement=str(row["requirement"]),
-        reasons=tuple(Reason(*reason) for reason in row["reasons"]),
-        cluster_id=row["cluster_id"],
-        epoch=int(row["epoch"]),
-        policy=str(row["policy"]),
-        held=row["held"],
+        verdict=_verdict_from(row.field("verdict")),
+        requirement=row.field("requirement").text(),
+        reasons=tuple(map(_reason_from, row.field("reasons").items())),
+        cluster_id=row.field("cluster_id").optional(JsonValue.text),
+        epoch=row.field("epoch").integer(),
+        policy=row.field("policy").text(),
+        held=row.field("held").optional(JsonValue.text),
     )
 
 

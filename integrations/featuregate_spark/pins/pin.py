@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from featuregate import Decision
 from featuregate.errors import ConfigError
 from featuregate.gating.latch_store import latch_document, latch_state_from
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
+from featuregate.json_values import check_schema, parse_json
 from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinCorrupt
 from featuregate_spark.snapshot import Snapshot, snapshot_from
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from featuregate import Gate, View
+    from featuregate.json_values import JsonValue
 
 __all__ = ["BatchPin", "next_pin"]
 
@@ -64,18 +66,17 @@ class BatchPin:
             The text is no such JSON, or has a newer schema.
         """
         try:
-            return _pin_from(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise PinCorrupt(f"{type(error).__name__}: {error}") from error
+            return _pin_from(parse_json(text, "pin"))
+        except ValueError as error:
+            raise PinCorrupt(str(error)) from error
 
 
-def _pin_from(document: Any) -> BatchPin:
-    if document["schema_version"] != SCHEMA_VERSION:
-        raise ValueError(f"schema version {document['schema_version']!r} is unknown: upgrade featuregate")
+def _pin_from(document: JsonValue) -> BatchPin:
+    check_schema(document, newest=SCHEMA_VERSION)
     return BatchPin(
-        batch_id=int(document["batch_id"]),
-        snapshot=snapshot_from(document["snapshot"]),
-        kept=_by_cluster(latch_state_from(each) for each in document["kept"]),
+        batch_id=document.field("batch_id").integer(),
+        snapshot=snapshot_from(document.field("snapshot")),
+        kept=_by_cluster(latch_state_from(each) for each in document.field("kept").items()),
     )
 
 

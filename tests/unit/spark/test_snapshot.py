@@ -71,6 +71,9 @@ def test_a_truncated_snapshot_is_corrupt(snapshot: Snapshot, data: st.DataObject
         Snapshot.from_json(whole[: data.draw(st.integers(0, len(whole) - 1))])
 
 
+GATE = {"gate": "g", "verdict": "open", "requirement": "Fetch>=1"}
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -80,6 +83,7 @@ def test_a_truncated_snapshot_is_corrupt(snapshot: Snapshot, data: st.DataObject
         ("api_ranges", {"1": [1]}),
         ("gates", [{"gate": "g"}]),
         ("gates", [{"gate": "g", "verdict": "perhaps"}]),
+        ("gates", [{**GATE, "reasons": [["a condition without the rest"]]}]),
         ("gates", None),
     ],
 )

@@ -1,0 +1,116 @@
+"""Read JSON documents with checks: each value has its type, and an error names the place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["JsonError", "JsonValue", "check_schema", "parse_json"]
+
+T = TypeVar("T")
+
+_PAIR: Final = 2
+_LONGEST: Final = 60
+
+
+class JsonError(ValueError):
+    """A document is not as expected: ``problem`` at ``where``, such as ``view.brokers[0].port``."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where}: {problem}")
+        self.where = where
+        self.problem = problem
+
+
+def parse_json(text: str | bytes, name: str) -> JsonValue:
+    """Parse a document, which errors call ``name``; raises `JsonError`."""
+    import json  # noqa: PLC0415 - only once somebody asks
+
+    try:
+        return JsonValue(name, json.loads(text, parse_constant=_no_constant))
+    except (ValueError, RecursionError) as error:
+        raise JsonError(name, f"this is no JSON: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not allowed")
+
+
+def check_schema(document: JsonValue, *, newest: int) -> None:
+    """Raise `JsonError` if the ``schema_version`` of a document is newer than the newest that can be read."""
+    version = document.field("schema_version")
+    if version.integer() > newest:
+        problem = f"{version.value} is newer than {newest}, the newest that this featuregate reads: upgrade featuregate"
+        raise JsonError(version.where, problem)
+
+
+class JsonValue:
+    """A parsed value, and its place in the document."""
+
+    __slots__ = ("value", "where")
+
+    def __init__(self, where: str, value: Any) -> None:
+        self.where = where
+        self.value = value
+
+    def wrong(self, expected: str) -> JsonError:
+        """Make the error for a value of another type."""
+        said = repr(self.value)
+        return JsonError(
+            self.where, f"expected {expected}, not {said if len(said) <= _LONGEST else said[:_LONGEST] + '...'}"
+        )
+
+    def of_type(self, kind: type[T], expected: str) -> T:
+        """Return the value if it is of exactly this type: JSON's true is no number."""
+        if type(self.value) is not kind:
+            raise self.wrong(expected)
+        return self.value
+
+    def field(self, name: str) -> JsonValue:
+        """Step into an object."""
+        fields = self.of_type(dict, "an object")
+        where = f"{self.where}.{name}"
+        if name not in fields:
+            raise JsonError(where, "this is missing")
+        return JsonValue(where, fields[name])
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return all of an object."""
+        return {
+            name: JsonValue(f"{self.where}.{name}", value) for name, value in self.of_type(dict, "an object").items()
+        }
+
+    def items(self) -> list[JsonValue]:
+        """Return all of an array."""
+        return [JsonValue(f"{self.where}[{at}]", value) for at, value in enumerate(self.of_type(list, "an array"))]
+
+    def integer(self) -> int:
+        """Return an integer."""
+        return self.of_type(int, "an integer")
+
+    def text(self) -> str:
+        """Return a string."""
+        return self.of_type(str, "a string")
+
+    def seconds(self) -> float:
+        """Return a number, whole or not."""
+        return self.value if type(self.value) is int else self.of_type(float, "a number")
+
+    def one_of(self, *allowed: str) -> str:
+        """Return a string out of these."""
+        if self.value not in allowed:
+            raise self.wrong(" or ".join(map(repr, allowed)))
+        return self.text()
+
+    def optional(self, read: Callable[[JsonValue], T]) -> T | None:
+        """Return None for null."""
+        return None if self.value is None else read(self)
+
+    def pair(self) -> tuple[int, int]:
+        """Return an array of two integers."""
+        lowest, highest = self.items() if type(self.value) is list and len(self.value) == _PAIR else (self, self)
+        if lowest is self:
+            raise self.wrong("the lowest and the highest level")
+        return lowest.integer(), highest.integer()
