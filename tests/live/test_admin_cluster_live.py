@@ -93,8 +93,8 @@ def test_the_zookeeper_age() -> None:
     with LocalKafka("2.8.2", nodes=2) as kafka:
         admin = Admin(kafka.bootstrap)
         for updates in (upgrade({"group.version": 1}), downgrade({"group.version": 1}), disable("group.version")):
-            (foreseen,) = admin.plan(updates).updates
+            (predicted,) = admin.plan(updates).updates
             with pytest.raises(UpdateRefused) as caught:
                 admin.update(updates)
             (failure,) = caught.value.outcome.failures
-            assert (failure.error.name, failure.error.message) == ("INVALID_REQUEST", foreseen.text)
+            assert (failure.error.name, failure.error.message) == ("INVALID_REQUEST", predicted.text)

@@ -98,7 +98,7 @@ def test_kip_584_a_plan_agrees_with_a_real_controller_with_zookeeper(kafka: Loca
         with pytest.raises(UpdateRefused) as caught:
             admin.update(updates)
         (failure,) = caught.value.outcome.failures
-        (foreseen,) = admin.plan(updates).updates
+        (predicted,) = admin.plan(updates).updates
         assert failure.error is not None
-        assert (failure.error.code, failure.error.message) == (INVALID_REQUEST, foreseen.text)
-        assert foreseen.judgement == "refused"
+        assert (failure.error.code, failure.error.message) == (INVALID_REQUEST, predicted.text)
+        assert predicted.judgement == "refused"
