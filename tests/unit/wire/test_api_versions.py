@@ -1,4 +1,4 @@
-"""ApiVersions: what is particular about it."""
+"""ApiVersions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def v3(api_list: str, tags: str = "00") -> bytes:
 @example(text="a" * 127 + "-b")
 @example(text="my app / 1.0+local\n")
 def test_any_text_is_made_to_fit_kafkas_rule(text: str) -> None:
-    """Whatever an app calls itself, a broker accepts it."""
+    """A broker accepts the fitted name of any app."""
     fitted = fit_software(text)
     assert KAFKAS_RULE.fullmatch(fitted)
     assert len(fitted) <= 128
@@ -36,7 +36,7 @@ def test_any_text_is_made_to_fit_kafkas_rule(text: str) -> None:
 
 @given(text=st.from_regex(KAFKAS_RULE, fullmatch=True).filter(lambda text: len(text) <= 128))
 def test_text_that_fits_is_left_alone(text: str) -> None:
-    """What is right stays as it is."""
+    """A text that fits is unchanged."""
     assert fit_software(text) == text
 
 
@@ -45,14 +45,14 @@ def test_text_that_fits_is_left_alone(text: str) -> None:
     [("featuregate", "featuregate"), ("1.0+dev", "1.0-dev"), ("-x ", "x"), ("", "unknown"), ("é", "unknown")],
 )
 def test_text_that_does_not_fit_stays_recognisable(text: str, fitted: str) -> None:
-    """Only what is not allowed is replaced."""
+    """Only characters that Kafka does not allow are replaced."""
     assert fit_software(text) == fitted
 
 
 @pytest.mark.parametrize("bad", ["", "a b", "-x", "x-", "a\n", "é"])
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_software_that_brokers_refuse_is_not_sent(bad: str, version: int) -> None:
-    """Kafka answers INVALID_REQUEST to it; we say so before."""
+    """Brokers answer INVALID_REQUEST to such names, so encoding raises an error."""
     for names in ((bad, "1"), ("app", bad)):
         request = ApiVersionsRequest(client_software_name=names[0], client_software_version=names[1])
         with pytest.raises(LocalWireError, match="brokers refuse it"):
@@ -61,14 +61,14 @@ def test_software_that_brokers_refuse_is_not_sent(bad: str, version: int) -> Non
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_old_versions_of_the_request_are_empty(version: int) -> None:
-    """Software names and ids are left out where there is no place for them."""
+    """Versions without these fields leave out software names and ids."""
     request = ApiVersionsRequest(client_software_name="app", client_software_version="1", cluster_id="c", node_id=1)
     assert request.encode(version) == b""
 
 
 @pytest.mark.parametrize(("cluster_id", "node_id"), [("c", -1), (None, 1)])
 def test_one_id_of_two_is_refused_over_v5(cluster_id: str | None, node_id: int) -> None:
-    """Brokers answer 42 to just one of them."""
+    """Brokers answer error 42 to one id without the other."""
     request = ApiVersionsRequest(
         client_software_name="app", client_software_version="1", cluster_id=cluster_id, node_id=node_id
     )
@@ -78,32 +78,32 @@ def test_one_id_of_two_is_refused_over_v5(cluster_id: str | None, node_id: int) 
 
 
 def test_a_server_can_read_one_id_of_two() -> None:
-    """So that a fake broker can refuse it."""
+    """A fake broker can decode such a request, and refuse it."""
     body = bytes.fromhex("02 61 02 31 02 63 ffffffff 00")
     assert ApiVersionsRequest.decode(5, body).cluster_id == "c"
 
 
 def test_v5_has_both_ids_behind_the_software() -> None:
-    """Byte for byte: kio has no v5 to ask."""
+    """The bytes are written out here, because kio has no v5."""
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1", cluster_id="c", node_id=3)
     assert request.encode(5) == bytes.fromhex("02 61 02 31 02 63 00000003 00")
 
 
 def test_finalized_levels_come_lowest_first() -> None:
-    """On the wire the highest is first; here a pair is always lowest, highest."""
+    """The response has the highest level first; the decoded pair has the lowest first."""
     body = v3("01", "01 02 08 02 02 61 0005 0003 00")
     assert ApiVersionsResponse.decode(3, body).finalized == {"a": (3, 5)}
 
 
 def test_an_unknown_epoch_is_not_written() -> None:
-    """Kafka leaves out the tag, too."""
+    """Kafka leaves out the tag of an unknown epoch, too."""
     response = ApiVersionsResponse(error_code=0, api_ranges={})
     assert response.encode(3) == v3("01")
     assert ApiVersionsResponse.decode(3, v3("01")).epoch == -1
 
 
 def test_unknown_tags_are_kept_aside() -> None:
-    """A newer broker says more than we understand; it is there, and written again."""
+    """The message keeps tagged fields of newer brokers, and encodes them again."""
     body = v3("01", "02 01 08 0000000000000007 0900")
     response = ApiVersionsResponse.decode(3, body)
     assert (response.epoch, response.unknown_tags) == (7, {9: b""})
@@ -111,19 +111,19 @@ def test_unknown_tags_are_kept_aside() -> None:
 
 
 def test_tags_of_elements_are_stepped_over() -> None:
-    """The sweep through the api list sees them, and gives way to careful reading."""
+    """The decoder reads the list of APIs element by element if one has tagged fields."""
     body = v3("03 0001 0000 0004 01 05 02 aabb 0002 0001 0003 00")
     assert ApiVersionsResponse.decode(3, body).api_ranges == {1: (0, 4), 2: (1, 3)}
 
 
 def test_tags_of_features_are_stepped_over() -> None:
-    """And so are they in the list of features."""
+    """The decoder skips tagged fields in the list of features."""
     body = v3("01", "01 00 12 03 02 61 0000 0001 01 05 01 aa 02 62 0001 0002 00")
     assert ApiVersionsResponse.decode(3, body).supported == {"a": (0, 1), "b": (1, 2)}
 
 
 def test_a_feature_name_may_be_long() -> None:
-    """Two bytes of length are rare, not wrong."""
+    """The length of a feature name may take two bytes."""
     response = ApiVersionsResponse(
         error_code=0, api_ranges={}, supported={"a" * 126: (0, 1), "b" * 300: (0, 2), "": (1, 1)}
     )
@@ -132,7 +132,7 @@ def test_a_feature_name_may_be_long() -> None:
 
 @pytest.mark.parametrize("ranges", [{1: (5, 2)}, {1: (-3, -1)}, {-7: (0, 0)}])
 def test_a_range_that_no_version_satisfies_is_kept_as_said(ranges: dict[int, tuple[int, int]]) -> None:
-    """It is evidence; it offers no version, so it opens nothing."""
+    """The message keeps such a range. It offers no version, so no gate opens because of it."""
     body = ApiVersionsResponse(error_code=0, api_ranges=ranges).encode(0)
     assert ApiVersionsResponse.decode(0, body).api_ranges == ranges
 
@@ -146,14 +146,14 @@ def test_a_range_that_no_version_satisfies_is_kept_as_said(ranges: dict[int, tup
     ],
 )
 def test_an_api_that_is_listed_twice_is_refused(version: int, body: bytes) -> None:
-    """Two ranges for one API have no single meaning."""
+    """Two ranges for one API contradict each other."""
     with pytest.raises(RemoteWireError, match="api_ranges at byte 2: an API is listed twice"):
         ApiVersionsResponse.decode(version, body)
 
 
 @pytest.mark.parametrize("tag", [0, 2])
 def test_a_feature_that_is_listed_twice_is_refused(tag: int) -> None:
-    """Neither supported nor finalized."""
+    """The decoder refuses such a feature among supported and among finalized ones."""
     with pytest.raises(RemoteWireError, match="a feature is listed twice"):
         ApiVersionsResponse.decode(3, v3("01", f"01 0{tag} 0f 03" + "02 61 0000 0001 00" * 2))
 
@@ -178,13 +178,13 @@ def test_a_feature_that_is_listed_twice_is_refused(tag: int) -> None:
     ],
 )
 def test_a_tagged_field_that_does_not_parse_is_refused(tags: str, problem: str) -> None:
-    """Each must use the bytes of its tag, all and only those."""
+    """A tagged field must use all bytes of its tag, and no others."""
     with pytest.raises(RemoteWireError, match=problem):
         ApiVersionsResponse.decode(4, v3("01", tags))
 
 
 def test_error_35_is_read_as_v0() -> None:
-    """A broker answers in the version that everybody reads."""
+    """A broker answers error 35 in v0, which every client reads."""
     body = ApiVersionsResponse(error_code=35, api_ranges={18: (0, 3)}).encode(0)
     response, version = ApiVersionsResponse.decode_answer(5, body)
     assert (response.error_code, response.api_ranges, version) == (35, {18: (0, 3)}, 0)
@@ -193,7 +193,7 @@ def test_error_35_is_read_as_v0() -> None:
 @given(after=st.binary(max_size=40))
 @example(after=bytes.fromhex("01 0012 0000 0002 00 00000000"))
 def test_invariant_6_error_35_is_known_whatever_follows_it(after: bytes) -> None:
-    """A body that is no v0 lists no version."""
+    """A body that does not parse as v0 lists no version."""
     response, version = ApiVersionsResponse.decode_answer(5, b"\0\x23" + after)
     assert (response.error_code, version) == (35, 0)
     try:
@@ -206,7 +206,7 @@ def test_invariant_6_error_35_is_known_whatever_follows_it(after: bytes) -> None
 
 @pytest.mark.parametrize("code", [0, 42, 129])
 def test_other_answers_are_read_as_asked(code: int) -> None:
-    """42 and 129 come in the version that was asked, with an empty list."""
+    """Responses with errors 42 and 129 have the version of the request, and an empty list."""
     body = ApiVersionsResponse(error_code=code, api_ranges={}).encode(5)
     response, version = ApiVersionsResponse.decode_answer(5, body)
     assert (response.error_code, version) == (code, 5)

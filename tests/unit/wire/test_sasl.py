@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate: what is particular about them."""
+"""SaslHandshake and SaslAuthenticate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from featuregate.wire.sasl import SaslAuthenticateRequest, SaslAuthenticateRespo
 
 @pytest.mark.parametrize("cls", [SaslAuthenticateRequest, SaslAuthenticateResponse])
 def test_invariant_9_a_token_is_never_shown(cls: type[SaslAuthenticateRequest | SaslAuthenticateResponse]) -> None:
-    """With PLAIN it holds the password in the clear."""
+    """The token of PLAIN holds the password in the clear."""
     message = cls(auth_bytes=b"\0alice\0wonderland", unknown_tags={1: b"wonderland"})
     assert "wonderland" not in repr(message)
     assert "wonderland" not in str(message)

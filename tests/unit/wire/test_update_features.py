@@ -1,4 +1,4 @@
-"""UpdateFeatures: what is particular about it."""
+"""UpdateFeatures."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ def test_kip_584_v0_allows_a_downgrade_by_its_flag(downgrade: UpgradeType) -> No
 
 
 def test_an_upgrade_over_v0_allows_no_downgrade() -> None:
-    """The flag is there, and false."""
+    """The flag of an upgrade is false."""
     assert UpdateFeaturesRequest(updates=(UP,)).encode(0) == bytes.fromhex("0000ea60 02 02 61 0001 00 00 00")
 
 
 def test_v0_has_no_other_upgrade_types() -> None:
-    """A number that nobody knows can not be told there."""
+    """v0 has no place for an unknown upgrade type."""
     update = FeatureUpdate(feature="a", max_version_level=1, upgrade_type=9)
     with pytest.raises(LocalWireError, match="v0 can only allow a downgrade or not"):
         UpdateFeaturesRequest(updates=(update,)).encode(0)
 
 
 def test_the_flag_of_v0_is_read_as_a_safe_downgrade() -> None:
-    """A server sees what an old client meant."""
+    """A server decodes the flag of an old client."""
     request = UpdateFeaturesRequest.decode(0, bytes.fromhex("0000ea60 02 02 61 0000 01 00 00"))
     assert request.updates[0].upgrade_type == UpgradeType.SAFE_DOWNGRADE
 
 
 def test_a_dry_run_over_v0_is_refused() -> None:
-    """v0 cannot say it, and would change the levels."""
+    """v0 has no field for a dry run: the controller would change the levels."""
     with pytest.raises(LocalWireError, match="no dry run"):
         UpdateFeaturesRequest(updates=(UP,), validate_only=True).encode(0)
 
 
 def test_an_upgrade_type_that_nobody_knows_is_kept() -> None:
-    """A controller has to see it to refuse it."""
+    """A controller decodes an unknown upgrade type, and refuses it."""
     request = UpdateFeaturesRequest(updates=(FeatureUpdate(feature="a", max_version_level=1, upgrade_type=9),))
     assert UpdateFeaturesRequest.decode(2, request.encode(2)).updates[0].upgrade_type == 9
 
 
 def test_v2_answers_for_the_whole() -> None:
-    """Results of single features are left out there."""
+    """v2 has no results of single features."""
     response = UpdateFeaturesResponse(results=(FeatureResult(feature="a", error_message="NONE"),))
     assert UpdateFeaturesResponse.decode(1, response.encode(1)) == response
     assert UpdateFeaturesResponse.decode(2, response.encode(2)).results == ()
