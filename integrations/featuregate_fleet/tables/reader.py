@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -12,11 +12,11 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from featuregate_fleet.tables.delta import DeltaTables
 
 __all__ = ["read_evidence"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _WHO: Final = (
     "outcome", "forwarded", "principal", "client_id", "client_host", "software_name", "software_version", "api_key",
@@ -40,7 +40,10 @@ def read_evidence(tables: DeltaTables) -> Evidence:
 
 def _read(tables: DeltaTables) -> Evidence:
     usage, files = tables.read("api_usage"), tables.read("evidence_files")
-    times = (f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen"))
+    times = (
+        f.unix_micros(f.min("first_seen")).alias("first_seen"),
+        f.unix_micros(f.max("last_seen")).alias("last_seen"),
+    )
     used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()
     logged = (
         usage.where("level = 'DEBUG' and outcome = 'completed'")
@@ -76,6 +79,6 @@ def _read(tables: DeltaTables) -> Evidence:
     )
 
 
-def _utc(time: datetime) -> datetime:
-    """Return a time of Spark, which collects times in the time zone of this machine and without saying so."""
-    return time.astimezone(UTC)
+def _utc(micros: int) -> datetime:
+    """Return a time. Collected as it is, it would be one of this machine's time zone, of which two may be the same."""
+    return _EPOCH + timedelta(microseconds=micros)
