@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -50,19 +50,15 @@ def drain(spark: SparkSession, logs: Path, tables: DeltaTables) -> None:
         assert query_id is not None, "Spark names the query of each micro-batch"
         _write(parse, _unread(batch, tables, query_id), tables, BatchId(query_id, batch_id))
 
-    query = (
-        _lines(spark, root)
-        .writeStream.foreachBatch(write)
-        .option("checkpointLocation", tables.checkpoint("request_logs").as_uri())
-        .trigger(availableNow=True)
-        .start()
-    )
     try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
+        stream = _lines(spark, root).writeStream.foreachBatch(write).trigger(availableNow=True)
+        query = stream.option("checkpointLocation", str(tables.checkpoint("request_logs"))).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+    except PySparkException as error:
         raise TablesBroken(f"the stream over {logs} failed: {str(error).partition(chr(10))[0]}") from error
-    finally:
-        query.stop()
 
 
 def grown_files(logs: Path, tables: DeltaTables) -> list[str]:
@@ -83,7 +79,7 @@ def _lines(spark: SparkSession, root: Path) -> DataFrame:
         .option("maxFilesPerTrigger", _FILES_IN_A_BATCH)
         # By default Spark skips a file that is a week older than the newest one it has seen, and says nothing.
         .option("maxFileAge", "36500d")
-        .load(root.as_uri())
+        .load(str(root))
     )
     return files.select(
         f.expr("make_valid_utf8(value)").alias("value"),

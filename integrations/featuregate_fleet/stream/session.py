@@ -33,7 +33,7 @@ _SETTINGS: Final = {
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",

@@ -97,7 +97,7 @@ class DeltaTables:
         return rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema]).coalesce(1)
 
     def _path(self, table: str) -> str:
-        return (self._folder / table).as_uri()
+        return str(self._folder / table)  # Spark takes a path as it is, and would not decode a URI
 
 
 def _whole(table: str) -> pa.Schema:
