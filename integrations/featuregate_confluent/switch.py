@@ -6,7 +6,6 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import Discoverer, presets
@@ -18,16 +17,15 @@ from featuregate_confluent.config.options import complete
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.latch.models import Model, parse_model
+from featuregate_confluent.member.batches import transactions_of
 from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
 from featuregate_confluent.member.membership import Membership
-from featuregate_confluent.member.positions import by_partition, ends_of, next_offsets, offsets_to_commit
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.producers import Producers
 from featuregate_confluent.producing.rounds import Limits, Rounds
-from featuregate_confluent.producing.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message
 
-    from featuregate_confluent.client.latch_topic import Record
     from featuregate_confluent.config.options import SwitchOptions
+    from featuregate_confluent.producing.transaction import Transaction
 
 __all__ = ["ProducerSwitch"]
 
@@ -182,36 +180,17 @@ class ProducerSwitch:
         """Yield the transactions for messages of :meth:`consume`. Run each one before the next is taken."""
         if not messages:
             return
-        consumer, state = self._subscribed(), self._state
-        if state.under_way:
+        consumer = self._subscribed()
+        if self._state.under_way:
             raise SwitchFatal("commits of another round are under way: end the block of its Pipeline first")
-        state.begin(messages)
-        assignment = state.assignment  # of now, also for the transactions that come later
-        model, first_v2_generation = state.group.model, state.group.first_v2_generation
-        make = partial(Transaction, keeper=self._conclusions, consumer=consumer, model=model, assignment=assignment)
-        if model.per_partition:
-            for key, some in by_partition(messages).items():
-                if not assignment.current:
-                    return  # the rest comes again, to the new owner (R9)
-                offsets = offsets_to_commit(state.partitions, ends_of(some[-1:]), model)
-                yield make(producer=self._producers.for_partition(key), messages=some, offsets=offsets)
-            return
-        ends = ends_of(messages)
-        if first_v2_generation is not None:  # the first commit in v2 marks all partitions of this member
-            ends = next_offsets(state.partitions) | ends
-        yield make(
-            producer=self._producers.for_process,
-            messages=messages,
-            offsets=offsets_to_commit(state.partitions, ends, model),
-            first_v2_generation=first_v2_generation,
-            latch_record=self._latch_record(),
+        yield from transactions_of(
+            messages,
+            self._state,
+            consumer=consumer,
+            producers=self._producers,
+            keeper=self._conclusions,
+            latch_topic=self._latch_topic,
         )
-
-    def _latch_record(self) -> Record | None:
-        """Return what the next commit in v2 writes to the latch topic as well (R11)."""
-        if self._latch_topic is None or self._state.group.latch_in_topic is Model.V2:
-            return None
-        return self._latch_topic.record(Model.V2)
 
     def round_size(self, most: int = 500) -> int:
         """Return how many messages to consume now, so that the round ends well within both limits.
