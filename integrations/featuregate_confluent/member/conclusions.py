@@ -45,9 +45,7 @@ class Conclusions:
         self._emit = emit
         self._process = process
         self.rounds = rounds
-        """Measures how long the app's code takes."""
-        self.transaction_seconds = rounds.limits.transaction
-        """After so long brokers abort a transaction (``transaction.timeout.ms``)."""
+        """Measures how long the app's code takes, and knows the limits."""
         self.callers = Callers()
         """Threads for calls with a bound, which run beside the app's code."""
 
@@ -127,7 +125,7 @@ class Conclusions:
         """
         state = self._state
         state.aborted += 1
-        in_time = transaction.seconds < self.transaction_seconds
+        in_time = transaction.seconds < self.rounds.limits.transaction
         why = outcome.why if in_time or not outcome.fenced else self._timed_out(transaction, outcome)
         in_use = transaction.in_use or any(
             other is not transaction and other.producer is transaction.producer for other in state.under_way
@@ -152,7 +150,7 @@ class Conclusions:
 
     def _timed_out(self, transaction: Transaction, outcome: Lost) -> str:
         return (
-            f"the transaction took {transaction.seconds:.1f} s, and brokers end it after {self.transaction_seconds:g} "
-            "s (transaction.timeout.ms): consume fewer messages in a round (ProducerSwitch.round_size) or raise it; "
-            f"{outcome.why}"
+            f"the transaction took {transaction.seconds:.1f} s, and brokers end it after "
+            f"{self.rounds.limits.transaction:g} s (transaction.timeout.ms): consume fewer messages in a round "
+            f"(ProducerSwitch.round_size) or raise it; {outcome.why}"
         )

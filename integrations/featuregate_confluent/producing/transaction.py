@@ -41,10 +41,8 @@ Data: TypeAlias = bytes | str | None
 class Keeper(Protocol):
     """What the transactions of a member share."""
 
-    transaction_seconds: float
-    """After so long brokers abort a transaction (``transaction.timeout.ms``)."""
     rounds: Rounds
-    """Measures how long the app's code takes."""
+    """Measures how long the app's code takes, and knows the limits."""
     callers: Callers
     """Threads for calls with a bound, which run beside the app's code."""
 
@@ -284,7 +282,7 @@ class Transaction:
                 self.producer,
                 self.consumer,
                 self.offsets,
-                timeout=min(SEND_SECONDS, self._keeper.transaction_seconds),
+                timeout=min(SEND_SECONDS, self._keeper.rounds.limits.transaction),
                 generation=self._first_v2_generation,
                 within=within,
             )
