@@ -11,7 +11,6 @@ import os
 import random
 import threading
 import time
-import weakref
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTi
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
+from featuregate.polling.forks import follow_forks
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.view_updater import ViewUpdater
@@ -123,7 +123,12 @@ class Discoverer:
         if source is None:
             if config is None:
                 raise ConfigError("config", "is missing: give the app's properties, or a source")
-            source, exclude_apis = _broker_source(config, broker_list, cluster_id, timeout, exclude_apis)
+            from featuregate.polling.discovery import broker_source  # noqa: PLC0415 - a fifth of the import's cost
+
+            source = broker_source(
+                config, timeout=timeout, broker_list=broker_list, cluster_id=cluster_id, exclude_apis=exclude_apis
+            )
+            exclude_apis = source.settings.exclude_apis
             if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
                 raise ConfigError(
                     "cluster_id",
@@ -146,7 +151,7 @@ class Discoverer:
         self._poller = Poller(source, self._updater, chance=chance)
         self._worker: Worker | None = None
         self._lock = threading.RLock()
-        _alive.add(self)
+        follow_forks(self)
 
     def _make_store(self, **options: Any) -> Store:
         return Store(**options)
@@ -214,7 +219,7 @@ class Discoverer:
         with suppress(ClosedError, RuntimeError):  # RuntimeError: the interpreter is going down, no thread can start
             self.start()
 
-    def _forked(self) -> None:
+    def forked(self) -> None:
         """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""
         self._lock = threading.RLock()
         self._store.renew_locks()
@@ -354,31 +359,3 @@ class Discoverer:
         found["polling"] = worker is not None and worker.alive()
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         return found
-
-
-def _broker_source(
-    config: Mapping[str, Any] | str | Path,
-    broker_list: BrokerListSource,
-    cluster_id: str | None,
-    timeout: float | None,
-    exclude_apis: ExcludedApis | str | None,
-) -> tuple[Source, ExcludedApis]:
-    from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost, and not all come here
-    from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415
-
-    settings = Settings.parse(
-        config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
-    )
-    return BrokerSource(settings), settings.exclude_apis
-
-
-_alive: weakref.WeakSet[Discoverer] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for discoverer in list(_alive):
-        discoverer._forked()  # noqa: SLF001 - the fork hook is this class's own
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

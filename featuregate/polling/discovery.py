@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from featuregate.requirements import ExcludedApis
     from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 
@@ -66,10 +67,14 @@ def discover(
 def broker_source(
     config: Mapping[str, Any] | str | Path,
     *,
-    timeout: float = DISCOVER_SECONDS,
+    timeout: float | None = DISCOVER_SECONDS,
     broker_list: BrokerListSource = "cluster",
+    cluster_id: str | None = None,
+    exclude_apis: ExcludedApis | str | None = None,
 ) -> BrokerSource:
     """Return the source that asks every broker, for a :class:`~featuregate.polling.poller.Poller`.
+
+    The arguments are those of :class:`featuregate.Discoverer`.
 
     Raises
     ------
@@ -78,4 +83,8 @@ def broker_source(
     """
     from featuregate.config import Settings  # noqa: PLC0415 - see above
 
-    return BrokerSource(Settings.parse(config, broker_list=broker_list, total_timeout=timeout))
+    return BrokerSource(
+        Settings.parse(
+            config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
+        )
+    )
