@@ -88,3 +88,6 @@ __all__ = [
     "ViewJsonError",
     "WireError",
 ]
+
+for _error in __all__:
+    globals()[_error].__module__ = __name__  # tracebacks and pickles name the public module

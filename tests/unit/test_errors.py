@@ -26,7 +26,9 @@ from featuregate.errors import (
     LocalWireError,
     NetError,
     NotPicklable,
+    OlderAnswers,
     RefreshTimedOut,
+    RelayError,
     RemoteWireError,
     RequirementError,
     TimedOut,
@@ -75,6 +77,11 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         AuthenticationFailed("b:9092", "PLAIN", "the broker says no"),
         "b:9092: authentication with PLAIN failed: the broker says no",
     ),
+    (
+        RelayError("http://relay:8080", "the relay answered 503: no view"),
+        "http://relay:8080: the relay answered 503: no view",
+    ),
+    (OlderAnswers(25.04), "the source is behind: its answers are 25.0 s older than those of the view at hand"),
     (BrokerError(7, "REQUEST_TIMED_OUT", True), "REQUEST_TIMED_OUT (error 7)"),  # noqa: FBT003 - as pickle calls it
     (BrokerError(999, "UNKNOWN_CODE_999", False, "why"), "UNKNOWN_CODE_999 (error 999): why"),  # noqa: FBT003 - likewise
     (DiscoveryError([]), "no broker answered: the broker list is empty"),
