@@ -1,4 +1,4 @@
-"""Listeners of the loopback interface that say what a test wants them to say."""
+"""Listeners on the loopback interface that answer what a test sets."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ async def read_frame(reader):
 
 
 class FakeNode:
-    """A node that answers what `says` tells it to; requests are kept in `asked`."""
+    """A node that answers what a test puts into `says`, and keeps the requests in `asked`."""
 
     def __init__(self, api_ranges=None):
         self.api_ranges = BROKER_APIS if api_ranges is None else api_ranges
@@ -45,7 +45,7 @@ class FakeNode:
         """Answers a bare SASL token; None closes the connection."""
 
     async def __call__(self, reader, writer):
-        """Answer until the client has had enough."""
+        """Answer requests until the client closes the connection."""
         bare = False
         while True:
             payload = await read_frame(reader)
@@ -76,13 +76,13 @@ class FakeNode:
 
 @pytest.fixture
 def fake_node():
-    """The class, since test modules cannot import from here."""
+    """Return the class `FakeNode`, since test modules cannot import from here."""
     return FakeNode
 
 
 @pytest.fixture
 async def serve():
-    """Start a listener that talks as a coroutine of a reader and a writer says; give its address."""
+    """Start a listener that runs a coroutine for each connection, and return its address."""
     servers, tasks, writers = [], set(), set()
 
     async def start(talk, *, tls=None, host="127.0.0.1"):
@@ -111,7 +111,7 @@ async def serve():
 
 @pytest.fixture
 def settings_for():
-    """Settings of listeners, with bounds that are generous unless a test says otherwise."""
+    """Make settings for listeners, with long timeouts unless a test gives shorter ones."""
 
     def make(*addresses, broker_list="cluster", config=None, **bounds):
         bounds = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60} | bounds
@@ -124,7 +124,7 @@ def settings_for():
 
 @pytest.fixture
 async def closed_port():
-    """An address at which nobody listens."""
+    """Return an address at which no process listens."""
     server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
     server.close()
@@ -133,11 +133,11 @@ async def closed_port():
 
 
 async def silence(reader, writer):
-    """Accept, listen, and say nothing."""
+    """Accept the connection, read, and send nothing."""
     await reader.read()
 
 
 @pytest.fixture
 def silent():
-    """A peer that says nothing."""
+    """Return a peer that sends nothing."""
     return silence

@@ -1,4 +1,4 @@
-"""What a carrier does with a peer that talks without being asked."""
+"""How the carrier treats a peer that sends bytes without a request."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from featuregate.wire.session import Session
 
 
 class FakeTransport(asyncio.Transport):
-    """Counts how often it is paused and resumed."""
+    """A transport that counts how often it is paused and resumed."""
 
     def __init__(self):
         super().__init__()
@@ -22,22 +22,22 @@ class FakeTransport(asyncio.Transport):
 
 
 def carrier():
-    """A carrier that is connected to nobody."""
+    """Return a carrier on a fake transport."""
     made = Carrier(Session(client_id="c", software=("s", "1")))
     transport = FakeTransport()
     made.connection_made(transport)
     return made, transport
 
 
-async def test_invariant_7_nobody_listens_to_a_peer_that_was_not_asked():
-    """One read is taken in, then the peer has to wait."""
+async def test_invariant_7_the_carrier_pauses_a_peer_that_was_not_asked():
+    """The carrier takes one read, and then pauses the transport."""
     made, transport = carrier()
     made.data_received(b"\0")
     assert transport.paused == 1
 
 
-async def test_a_wait_listens_again():
-    """And does not pause while it lasts."""
+async def test_a_wait_resumes_reading():
+    """The carrier resumes reading for a wait, and does not pause while the wait lasts."""
     made, transport = carrier()
     made.data_received(b"\0")
     wait = asyncio.ensure_future(made.event())
@@ -49,7 +49,7 @@ async def test_a_wait_listens_again():
 
 
 async def test_after_the_end_every_wait_is_over_at_once():
-    """However often it is asked."""
+    """The carrier reports a lost connection to each later wait, without blocking."""
     made, _ = carrier()
     made.connection_lost(None)
     assert [await made.event() for _ in range(2)] == [Disconnected(None)] * 2

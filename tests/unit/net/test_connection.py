@@ -1,4 +1,4 @@
-"""One connection, with good peers and bad ones."""
+"""One connection, to peers that keep the protocol and to peers that break it."""
 
 import asyncio
 import contextlib
@@ -26,13 +26,13 @@ from featuregate.wire.frames import write_response
 
 
 async def negotiate(address, settings, identity=None):
-    """Open, negotiate and close."""
+    """Open a connection, negotiate and close it."""
     with await Connection.open(address, settings, identity) as connection:
         return await connection.negotiate()
 
 
 def saying(data):
-    """A peer that says these bytes to whatever it is asked first, and hangs up."""
+    """Return a peer that answers its first byte with these bytes, and closes the connection."""
 
     async def talk(reader, writer):
         await reader.read(1)
@@ -45,7 +45,7 @@ def saying(data):
 
 
 def answer_of(response, version=0, correlation_id=0):
-    """A frame that answers the first request."""
+    """Return a frame that answers the first request."""
     return write_response(response, version, correlation_id)
 
 
@@ -53,7 +53,7 @@ GOOD = answer_of(ApiVersionsResponse(error_code=0, api_ranges={18: (0, 5)}, supp
 
 
 async def test_negotiation_gives_what_the_node_says(serve, settings_for, fake_node):
-    """With the version that it said it in; error 35 led there."""
+    """The connection returns the API ranges of the node, and the version to which error 35 led."""
     node = fake_node()
     address = await serve(node)
     negotiated = await negotiate(address, settings_for(address))
@@ -62,8 +62,8 @@ async def test_negotiation_gives_what_the_node_says(serve, settings_for, fake_no
     assert [version for _, version in node.asked] == [5, 4]
 
 
-async def test_the_node_hears_whom_we_expect(serve, settings_for, fake_node):
-    """Both ids, in v5."""
+async def test_the_first_request_names_the_expected_node(serve, settings_for, fake_node):
+    """The v5 request carries the expected cluster id and node id."""
     node = fake_node({18: (0, 5)})
     address = await serve(node)
     await negotiate(address, settings_for(address), ExpectedNode("c", 7))
@@ -71,8 +71,8 @@ async def test_the_node_hears_whom_we_expect(serve, settings_for, fake_node):
     assert (request.cluster_id, request.node_id) == ("c", 7)
 
 
-async def test_the_node_hears_who_we_are(serve, settings_for, fake_node):
-    """Software name and version, as KIP-511 wants."""
+async def test_the_request_names_the_client_software(serve, settings_for, fake_node):
+    """The request carries the name of the client software, as KIP-511 requires."""
     node = fake_node()
     address = await serve(node)
     await negotiate(address, settings_for(address))
@@ -80,7 +80,7 @@ async def test_the_node_hears_who_we_are(serve, settings_for, fake_node):
 
 
 async def test_a_refusal_is_the_brokers_error(serve, settings_for, fake_node):
-    """With its code."""
+    """The connection raises BrokerError with the error code of the broker."""
     node = fake_node()
     node.says[ApiVersionsRequest] = lambda *_: ApiVersionsResponse(error_code=42, api_ranges={})
     address = await serve(node)
@@ -90,7 +90,7 @@ async def test_a_refusal_is_the_brokers_error(serve, settings_for, fake_node):
 
 
 async def test_a_request_goes_out_in_the_newest_common_version(serve, settings_for, fake_node):
-    """And its answer comes back decoded."""
+    """The connection sends the request in that version, and returns the decoded response."""
     node = fake_node({3: (0, 9), 18: (0, 3)})
     answer = MetadataResponse(brokers=(Node(node_id=1, host="h", port=1),), cluster_id="c")
     node.says[MetadataRequest] = lambda *_: answer
@@ -102,7 +102,7 @@ async def test_a_request_goes_out_in_the_newest_common_version(serve, settings_f
 
 
 async def test_a_request_that_the_node_does_not_list_is_never_sent(serve, settings_for, fake_node):
-    """Kafka would close the connection."""
+    """The connection raises UnsupportedVersion; Kafka would close the connection."""
     node = fake_node({18: (0, 3)})
     address = await serve(node)
     with await Connection.open(address, settings_for(address)) as connection:
@@ -113,14 +113,14 @@ async def test_a_request_that_the_node_does_not_list_is_never_sent(serve, settin
 
 
 async def test_invariant_7_a_silent_peer_costs_one_timeout(serve, settings_for, silent):
-    """0.9 brokers are like that; the error says what was waited for."""
+    """A 0.9 broker never answers ApiVersions; the error names the request that timed out."""
     address = await serve(silent)
     with pytest.raises(TimedOut, match=r"timed out while waiting for ApiVersions: no answer within 0.05 s"):
         await negotiate(address, settings_for(address, request_timeout=0.05))
 
 
 async def test_invariant_7_a_peer_that_drips_costs_one_timeout(serve, settings_for):
-    """The bound is for the whole answer, not for each byte of it."""
+    """The timeout limits the whole response, not each byte of it."""
 
     async def drip(reader, writer):
         writer.write((60_000).to_bytes(4, "big"))
@@ -135,7 +135,7 @@ async def test_invariant_7_a_peer_that_drips_costs_one_timeout(serve, settings_f
 
 
 async def test_invariant_7_a_listener_that_does_not_accept_costs_one_timeout(settings_for):
-    """Its queue is full, so the system drops what we send."""
+    """The queue of the listener is full, so the system drops the connection requests."""
     with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -148,7 +148,7 @@ async def test_invariant_7_a_listener_that_does_not_accept_costs_one_timeout(set
 
 
 async def test_a_peer_that_hangs_up_at_any_byte_is_a_lost_connection(serve, settings_for):
-    """From none to all but one; never a hang, never another error."""
+    """The connection raises ConnectionLost for every incomplete response."""
     for end in range(len(GOOD)):
         address = await serve(saying(GOOD[:end]))
         with pytest.raises(ConnectionLost, match="while waiting for ApiVersions"):
@@ -156,7 +156,7 @@ async def test_a_peer_that_hangs_up_at_any_byte_is_a_lost_connection(serve, sett
 
 
 async def test_a_whole_answer_counts_although_the_peer_hangs_up(serve, settings_for):
-    """What was said was said."""
+    """The connection returns a complete response, even if the peer closes right after it."""
     address = await serve(saying(GOOD))
     assert (await negotiate(address, settings_for(address))).response.supported == {"f": (0, 1)}
 
@@ -173,14 +173,14 @@ async def test_a_whole_answer_counts_although_the_peer_hangs_up(serve, settings_
     ],
 )
 async def test_bytes_that_make_no_sense_are_the_peers_fault(serve, settings_for, data, says):
-    """And the error tells what they look like."""
+    """The connection raises RemoteWireError, and the error says what the bytes look like."""
     address = await serve(saying(data))
     with pytest.raises(RemoteWireError, match=says):
         await negotiate(address, settings_for(address))
 
 
 async def test_the_frame_cap_is_the_callers(serve, settings_for):
-    """What is believed by default is only the default."""
+    """The caller replaces the default limit of a frame by `max_frame`."""
     address = await serve(saying((2000).to_bytes(4, "big")))
     with pytest.raises(RemoteWireError, match="limit of 1024"):
         await negotiate(address, settings_for(address, max_frame=1024))
@@ -189,7 +189,7 @@ async def test_the_frame_cap_is_the_callers(serve, settings_for):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
 @given(data=st.binary(max_size=64))
 def test_invariant_7_any_bytes_are_an_answer_or_an_error_of_ours(data):
-    """No other exception escapes, and nothing hangs."""
+    """Whatever the peer sends, the connection returns a response or raises a FeatureGateError."""
 
     async def main():
         server = await asyncio.start_server(saying(data), "127.0.0.1", 0)
@@ -201,8 +201,8 @@ def test_invariant_7_any_bytes_are_an_answer_or_an_error_of_ours(data):
     asyncio.run(main())
 
 
-async def test_nobody_listening_is_a_failed_connect(closed_port, settings_for):
-    """In the system's words, with the address in front."""
+async def test_a_closed_port_is_a_failed_connect(closed_port, settings_for):
+    """The error has the address, and then the message of the system."""
     with pytest.raises(ConnectFailed) as caught:
         await Connection.open(closed_port, settings_for(closed_port))
     assert str(caught.value) == f"{closed_port}: failed while connecting: Connection refused"
@@ -210,7 +210,7 @@ async def test_nobody_listening_is_a_failed_connect(closed_port, settings_for):
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "x" * 300, "a..b", "nul\0l"])
 async def test_a_host_without_an_address_is_a_failed_connect(settings_for, host):
-    """Also where it could never be a name: brokers advertise anything."""
+    """A broker may advertise any text as its host, also text that can never be a name."""
     with pytest.raises(ConnectFailed, match="while resolving the name"):
         await Connection.open(Address(host, 9092), settings_for("a:1"))
 
@@ -219,39 +219,39 @@ async def test_a_host_without_an_address_is_a_failed_connect(settings_for, host)
     "address", [Address("127.0.0.1", 0), Address("127.0.0.1", -1), Address("h", 70000), Address("", 1)]
 )
 async def test_an_address_that_cannot_be_is_a_failed_connect(settings_for, address):
-    """Nothing is tried."""
+    """The connection refuses the address before it opens a socket."""
     with pytest.raises(ConnectFailed, match="not an address that a broker can listen on"):
         await Connection.open(address, settings_for("a:1"))
 
 
 async def test_every_address_of_a_name_is_tried(serve, settings_for, fake_node):
-    """localhost is ::1 as well, and nobody listens there."""
+    """The name localhost also resolves to ::1, where no process listens."""
     address = await serve(fake_node())
     assert await negotiate(Address("localhost", address.port), settings_for(address))
 
 
 async def test_an_ipv6_literal_is_an_address(serve, settings_for, fake_node):
-    """Without brackets by now."""
+    """The connection takes the literal without brackets."""
     address = await serve(fake_node(), host="::1")
     assert await negotiate(address, settings_for(address))
 
 
 async def test_the_address_family_is_the_callers(serve, settings_for, fake_node):
-    """broker.address.family=v6 never goes to 127.0.0.1."""
+    """With broker.address.family=v6 the connection never uses 127.0.0.1."""
     address = await serve(fake_node())
     with pytest.raises(ConnectFailed):
         await Connection.open(address, settings_for(address, config={"broker.address.family": "v6"}))
 
 
 async def test_a_lost_connection_says_what_a_plain_listener_may_have_wanted(serve, settings_for):
-    """Kafka hangs up without a word on those whose security.protocol is not its own."""
+    """A Kafka listener closes the connection of a client with another security.protocol."""
     address = await serve(saying(b""))
     with pytest.raises(ConnectionLost, match=r"does this listener speak TLS\? See security.protocol"):
         await negotiate(address, settings_for(address))
 
 
 async def test_closing_tells_the_peer_and_may_be_done_twice(serve, settings_for, fake_node):
-    """At once, without waiting."""
+    """The peer sees the end of the connection, and the second close() does nothing."""
     gone = asyncio.Event()
 
     async def talk(reader, writer):
@@ -285,7 +285,7 @@ async def test_cancelling_a_wait_leaves_nothing_behind(serve, settings_for):
 
 
 async def test_a_connection_that_is_lost_stays_lost(serve, settings_for, fake_node):
-    """A request after the end is an error, not a wait."""
+    """A lost connection raises an error for each later request, without waiting."""
     node = fake_node()
     node.says[MetadataRequest] = lambda *_: None
     address = await serve(node)

@@ -1,4 +1,4 @@
-"""Authentication: what is sent, what is checked, and what the errors say and do not say."""
+"""Authentication: which tokens the client sends, which ones it checks, and what its errors say."""
 
 import pytest
 from scramp import ScramException, ScramMechanism
@@ -38,7 +38,7 @@ def authenticate(settings_for):
 
 @pytest.fixture
 def listener(fake_node):
-    """A listener with SASL, whose tokens are answered by a function of bytes."""
+    """Make a listener with SASL that answers each token by a function of bytes."""
 
     def make(answer, *, mechanism="PLAIN", api_ranges=None):
         node = fake_node(api_ranges)
@@ -53,17 +53,17 @@ def listener(fake_node):
 
 
 def accepted(token=b""):
-    """The broker's next token."""
+    """Return a response with the next token of the broker."""
     return SaslAuthenticateResponse(auth_bytes=token)
 
 
 def denied(message="Authentication failed: Invalid username or password"):
-    """What Kafka says to wrong credentials."""
+    """Return the response that Kafka gives to wrong credentials."""
     return SaslAuthenticateResponse(error_code=58, error_message=message)
 
 
 async def failure(authenticate, *args, **kwargs):
-    """The error of an authentication that fails; it never holds the password."""
+    """Return the message of the failed authentication; the error never contains the password."""
     with pytest.raises(AuthenticationFailed) as caught:
         await authenticate(*args, **kwargs)
     assert PASSWORD not in f"{caught.value!s} {caught.value!r}"
@@ -71,7 +71,7 @@ async def failure(authenticate, *args, **kwargs):
 
 
 async def test_plain_sends_name_and_password(serve, listener, authenticate):
-    """As RFC 4616 says."""
+    """The client sends the one token of RFC 4616."""
     tokens = []
     address = await serve(listener(lambda token: tokens.append(token) or accepted()))
     await authenticate(address)
@@ -79,7 +79,7 @@ async def test_plain_sends_name_and_password(serve, listener, authenticate):
 
 
 async def test_invariant_9_a_refusal_is_told_in_the_brokers_words_without_the_password(serve, listener, authenticate):
-    """With mechanism and address."""
+    """The error has the address, the mechanism and the message of the broker."""
     address = await serve(listener(lambda _: denied()))
     assert await failure(authenticate, address) == (
         f"{address}: authentication with PLAIN failed: the broker answered SASL_AUTHENTICATION_FAILED: "
@@ -88,7 +88,7 @@ async def test_invariant_9_a_refusal_is_told_in_the_brokers_words_without_the_pa
 
 
 async def test_the_brokers_words_fit_on_one_line(serve, listener, authenticate):
-    """However long they are and whatever is in them."""
+    """The client shortens the message of the broker, and replaces its control characters."""
     address = await serve(listener(lambda _: denied("line\nline\x1b[31m" + "x" * 1000)))
     message = await failure(authenticate, address)
     assert message.isprintable()
@@ -96,13 +96,13 @@ async def test_the_brokers_words_fit_on_one_line(serve, listener, authenticate):
 
 
 async def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are(serve, listener, authenticate):
-    """The one thing one wants to know then."""
+    """The error lists the mechanisms that the listener enables."""
     address = await serve(listener(None, mechanism="SCRAM-SHA-512"))
     assert "it enables: SCRAM-SHA-512" in await failure(authenticate, address)
 
 
 async def test_a_listener_without_sasl_is_told(serve, fake_node, authenticate):
-    """By error 34, or by not listing the API at all."""
+    """The listener answers error 34, or does not list the API at all."""
     node = fake_node()
     node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=34)
     assert "does not expect authentication: set security.protocol" in await failure(authenticate, await serve(node))
@@ -111,7 +111,7 @@ async def test_a_listener_without_sasl_is_told(serve, fake_node, authenticate):
 
 
 async def test_an_unknown_error_of_the_handshake_keeps_its_number(serve, fake_node, authenticate):
-    """Brokers get newer than we are."""
+    """A newer broker may send an error code that the client does not know."""
     node = fake_node()
     node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=999)
     assert "UNKNOWN_CODE_999" in await failure(authenticate, await serve(node))
@@ -121,7 +121,7 @@ BEFORE_1_0 = {3: (0, 2), 17: (0, 0), 18: (0, 0)}
 
 
 async def test_brokers_before_1_0_get_bare_tokens(serve, listener, authenticate):
-    """SaslHandshake v0 knows nothing else."""
+    """A broker that supports only SaslHandshake v0 takes tokens without a request header."""
     tokens = []
     address = await serve(listener(lambda token: tokens.append(token) or b"", api_ranges=BEFORE_1_0))
     await authenticate(address)
@@ -129,13 +129,13 @@ async def test_brokers_before_1_0_get_bare_tokens(serve, listener, authenticate)
 
 
 async def test_brokers_before_1_0_refuse_by_hanging_up(serve, listener, authenticate):
-    """They say nothing, so we say what it means."""
+    """The broker closes the connection without an error, so the client explains what that means."""
     address = await serve(listener(lambda _: None, api_ranges=BEFORE_1_0))
     assert "how brokers before 1.0 refuse credentials" in await failure(authenticate, address)
 
 
 class ScramListener:
-    """Answers tokens by scramp's server half."""
+    """A broker that answers tokens by the server half of scramp."""
 
     def __init__(self, mechanism, password=PASSWORD, spoil=lambda token: token):
         self._mechanism = ScramMechanism(mechanism)
@@ -144,7 +144,7 @@ class ScramListener:
         self._spoil = spoil
 
     def token(self, token):
-        """The server's next token."""
+        """Return the next token of the server."""
         if self._server is None:
             self._server = self._mechanism.make_server(lambda _: self._info)
             self._server.set_client_first(token.decode())
@@ -162,19 +162,19 @@ class ScramListener:
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_scram_proves_the_password_both_ways(serve, listener, authenticate, mechanism):
-    """Against the server half of the library."""
+    """The client authenticates against the server half of scramp."""
     address = await serve(listener(ScramListener(mechanism), mechanism=mechanism))
     await authenticate(address, mechanism)
 
 
 async def test_scram_goes_over_bare_tokens_too(serve, listener, authenticate):
-    """Kafka 0.10.2 has it."""
+    """Kafka 0.10.2 supports SCRAM with bare tokens."""
     node = listener(ScramListener("SCRAM-SHA-256").token, mechanism="SCRAM-SHA-256", api_ranges=BEFORE_1_0)
     await authenticate(await serve(node), "SCRAM-SHA-256")
 
 
 async def test_scram_never_sends_the_password(serve, listener, authenticate):
-    """Only a proof of it."""
+    """The client sends a proof of the password in two tokens."""
     node = listener(ScramListener("SCRAM-SHA-512"), mechanism="SCRAM-SHA-512")
     await authenticate(await serve(node), "SCRAM-SHA-512")
     tokens = [request.auth_bytes for request, _ in node.asked if isinstance(request, SaslAuthenticateRequest)]
@@ -183,13 +183,13 @@ async def test_scram_never_sends_the_password(serve, listener, authenticate):
 
 
 async def test_a_wrong_scram_password_is_refused(serve, listener, authenticate):
-    """In the broker's words."""
+    """The error has the message of the broker."""
     node = listener(ScramListener("SCRAM-SHA-256", password="other"), mechanism="SCRAM-SHA-256")
     assert "Invalid username or password" in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
 
 
 async def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(serve, listener, authenticate):
-    """It says that all is well, but whoever does not know the password can say that."""
+    """The client refuses a broker that reports success with a forged signature."""
 
     def forge(token):
         return b"v=" + b"A" * 43 + b"=" if token.startswith(b"v=") else token
@@ -212,25 +212,25 @@ async def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(
 async def test_invariant_7_a_broker_that_answers_scram_with_nonsense_is_refused(
     serve, listener, authenticate, token, says
 ):
-    """And can neither crash us nor make us hash for minutes."""
+    """The broker can neither crash the client nor make the client hash for minutes."""
     node = listener(lambda _: accepted(token), mechanism="SCRAM-SHA-256")
     assert says in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
 
 
 async def test_a_user_name_that_scram_cannot_prepare_is_refused(serve, listener, authenticate):
-    """RFC 4013 forbids some characters."""
+    """The client refuses a name with a character that RFC 4013 forbids."""
     node = listener(ScramListener("SCRAM-SHA-256"), mechanism="SCRAM-SHA-256")
     address = await serve(node)
     assert "SCRAM-SHA-256" in await failure(authenticate, address, "SCRAM-SHA-256", **{"sasl.username": "a\u0007b"})
 
 
 def oauth(**config):
-    """Properties with a callback."""
+    """Return properties with a token callback."""
     return {"oauth_cb": lambda _: ("t.o.k", 4e9), "sasl.oauthbearer.config": "", **config}
 
 
 async def test_oauthbearer_sends_the_token_with_its_extensions(serve, listener, authenticate):
-    """As RFC 7628 says."""
+    """The client sends the token and the extensions in the format of RFC 7628."""
     tokens = []
     address = await serve(listener(lambda token: tokens.append(token) or accepted(), mechanism="OAUTHBEARER"))
     callback = {"oauth_cb": lambda config: (config, 4e9, "principal", {"logicalCluster": "lkc-1"})}
@@ -239,7 +239,7 @@ async def test_oauthbearer_sends_the_token_with_its_extensions(serve, listener, 
 
 
 async def test_a_refused_token_is_acknowledged_and_told_in_the_brokers_words(serve, listener, authenticate):
-    """First comes JSON, then, after our acknowledgement, the failure."""
+    """The broker sends JSON first, and the failure after the client has acknowledged it."""
     tokens = []
 
     def answer(token):
@@ -255,13 +255,13 @@ async def test_a_refused_token_is_acknowledged_and_told_in_the_brokers_words(ser
 
 
 async def test_a_token_that_is_refused_without_a_second_answer_is_refused_all_the_same(serve, listener, authenticate):
-    """A broker that takes our acknowledgement for success has not accepted us."""
+    """A broker that accepts the acknowledgement has still refused the token."""
     address = await serve(listener(lambda _: accepted(b"{}"), mechanism="OAUTHBEARER"))
     assert "refused the token: {}" in await failure(authenticate, address, "OAUTHBEARER", **oauth())
 
 
 async def test_a_callback_that_fails_is_a_config_error_without_its_text(serve, listener, authenticate):
-    """The text of an app's own error may hold anything; its cause is there for those who look."""
+    """The text of the app's error may contain a secret, so the message names only its type."""
 
     def fail(config):
         raise RuntimeError(PASSWORD)
@@ -273,7 +273,7 @@ async def test_a_callback_that_fails_is_a_config_error_without_its_text(serve, l
 
 
 async def test_invariant_7_a_broker_that_falls_silent_in_between_costs_one_timeout(serve, fake_node, settings_for):
-    """Every exchange has its bound."""
+    """The timeout limits each exchange of the authentication."""
     node = fake_node({17: (0, 1), 18: (0, 4), 36: (0, 2)})
 
     async def talk(reader, writer):
@@ -295,7 +295,7 @@ async def test_invariant_7_a_broker_that_falls_silent_in_between_costs_one_timeo
 
 
 async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_for):
-    """Nor asked."""
+    """The client sends no SaslHandshake."""
     node = fake_node()
     address = await serve(node)
     settings = settings_for(address)
@@ -306,7 +306,7 @@ async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_
 
 
 async def test_mechanisms_are_told_on_one_line(serve, fake_node, authenticate):
-    """Whatever a listener calls them."""
+    """The client replaces control characters in the names that a listener sends."""
     node = fake_node()
     node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(error_code=33, mechanisms=("a\n\x1b[31m",))
     assert (await failure(authenticate, await serve(node))).isprintable()

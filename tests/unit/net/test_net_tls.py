@@ -1,4 +1,4 @@
-"""TLS: whom we trust, who we are, and what the errors advise."""
+"""TLS: which certificates the client trusts, which one it shows, and what its errors advise."""
 
 import asyncio
 import datetime as dt
@@ -21,35 +21,35 @@ LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 
 @pytest.fixture(scope="module")
 def authority():
-    """Whom the broker's certificate is signed by."""
+    """Return the authority that signs the certificate of the broker."""
     return trustme.CA()
 
 
 @pytest.fixture(scope="module")
 def client(authority):
-    """A client's certificate of the same authority."""
+    """Return a client certificate of the same authority."""
     return authority.issue_cert("client.featuregate.test", common_name="client")
 
 
 def pem(authority):
-    """The authority's certificate as text."""
+    """Return the certificate of the authority as PEM text."""
     return authority.cert_pem.bytes().decode()
 
 
 def chain(certificate):
-    """A certificate as text."""
+    """Return a certificate as PEM text."""
     return certificate.cert_chain_pems[0].bytes().decode()
 
 
 def encrypted_key(certificate, password):
-    """A private key as text, that a password opens."""
+    """Return a private key as PEM text, encrypted with a password."""
     key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
     encryption = serialization.BestAvailableEncryption(password.encode())
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
 
 
 def server_context(authority, *names, clients=None, **options):
-    """The context of a listener."""
+    """Return the TLS context of a listener."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*(names or ("127.0.0.1", "localhost")), **options).configure_cert(context)
     if clients is not None:
@@ -60,7 +60,7 @@ def server_context(authority, *names, clients=None, **options):
 
 @pytest.fixture
 def ask(settings_for):
-    """Negotiate with a listener, given TLS properties; gives the answer."""
+    """Negotiate with a listener, with these TLS properties, and return the response."""
 
     async def negotiate(address, **config):
         config = {"security.protocol": "SSL"} | {name.replace("_", "."): value for name, value in config.items()}
@@ -71,13 +71,13 @@ def ask(settings_for):
 
 
 async def test_a_certificate_of_an_authority_that_we_trust_is_accepted(serve, ask, fake_node, authority):
-    """Given as PEM text."""
+    """The client takes the authority as PEM text."""
     address = await serve(fake_node(), tls=server_context(authority))
     assert (await ask(address, ssl_ca_pem=pem(authority))).api_ranges
 
 
 async def test_the_authority_may_be_a_file_or_a_folder(serve, ask, fake_node, authority, tmp_path):
-    """ssl.ca.location takes both."""
+    """The property ssl.ca.location takes both."""
     address = await serve(fake_node(), tls=server_context(authority))
     name = f"{x509_subject_hash(authority, tmp_path)}.0"
     (tmp_path / name).write_text(pem(authority))
@@ -86,7 +86,7 @@ async def test_the_authority_may_be_a_file_or_a_folder(serve, ask, fake_node, au
 
 
 def x509_subject_hash(authority, tmp_path):
-    """What OpenSSL wants the files of a folder to be called."""
+    """Return the file name that OpenSSL expects in a folder of authorities."""
     path = tmp_path / "hash-me.pem"
     path.write_text(pem(authority))
     made = subprocess.run(
@@ -95,8 +95,8 @@ def x509_subject_hash(authority, tmp_path):
     return made.stdout.strip()
 
 
-async def test_the_host_is_told_by_name(serve, ask, fake_node, authority):
-    """SNI: one address may serve many names."""
+async def test_the_handshake_names_the_host(serve, ask, fake_node, authority):
+    """The client sends the host name by SNI, because one address may serve many names."""
     names = []
     context = server_context(authority)
     context.sni_callback = lambda _socket, name, _context: names.append(name)
@@ -106,21 +106,21 @@ async def test_the_host_is_told_by_name(serve, ask, fake_node, authority):
 
 
 async def test_an_authority_that_we_do_not_know_is_refused(serve, ask, fake_node, authority):
-    """The advice names the property."""
+    """The error names the property that sets the authority."""
     address = await serve(fake_node(), tls=server_context(authority))
     with pytest.raises(TlsFailed, match=r"not signed by a trusted authority .* set ssl\.ca\.location"):
         await ask(address, ssl_ca_pem=pem(trustme.CA()))
 
 
 async def test_what_the_system_trusts_counts_where_nothing_is_said(serve, ask, fake_node, authority):
-    """And that is not our test authority."""
+    """Without properties the client trusts the system's authorities, and not that of this test."""
     address = await serve(fake_node(), tls=server_context(authority))
     with pytest.raises(TlsFailed, match=r"ssl\.ca\.location"):
         await ask(address)
 
 
 async def test_an_expired_certificate_is_refused(serve, ask, fake_node, authority):
-    """It says so."""
+    """The error says that the certificate has expired."""
     context = server_context(authority, not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=1))
     address = await serve(fake_node(), tls=context)
     with pytest.raises(TlsFailed, match="certificate has expired: renew the certificate"):
@@ -128,7 +128,7 @@ async def test_an_expired_certificate_is_refused(serve, ask, fake_node, authorit
 
 
 async def test_a_certificate_for_another_host_is_refused_and_its_names_are_told(serve, ask, fake_node, authority):
-    """Who is behind a wrong address is the first thing one wants to know."""
+    """The error lists the names in the certificate, beside the address that the client used."""
     address = await serve(fake_node(), tls=server_context(authority, "kafka1.example", "10.1.2.3"))
     with pytest.raises(TlsFailed) as caught:
         await ask(address, ssl_ca_pem=pem(authority))
@@ -136,7 +136,7 @@ async def test_a_certificate_for_another_host_is_refused_and_its_names_are_told(
 
 
 async def test_the_check_of_host_names_can_be_turned_off(serve, ask, fake_node, authority):
-    """The authority still counts."""
+    """The client still checks the authority."""
     address = await serve(fake_node(), tls=server_context(authority, "kafka1.example"))
     assert await ask(address, ssl_ca_pem=pem(authority), ssl_endpoint_identification_algorithm="none")
     with pytest.raises(TlsFailed, match="not signed by a trusted authority"):
@@ -144,13 +144,13 @@ async def test_the_check_of_host_names_can_be_turned_off(serve, ask, fake_node, 
 
 
 async def test_verification_can_be_turned_off(serve, ask, fake_node, authority):
-    """Explicitly only."""
+    """The client skips verification only if the property says false."""
     address = await serve(fake_node(), tls=server_context(authority, "kafka1.example"))
     assert await ask(address, enable_ssl_certificate_verification="false")
 
 
 async def test_a_listener_that_wants_our_certificate_gets_it(serve, ask, fake_node, authority, client):
-    """As PEM texts, with a key that a password opens."""
+    """The client takes certificate and encrypted key as PEM texts."""
     address = await serve(fake_node(), tls=server_context(authority, clients=authority))
     assert await ask(
         address,
@@ -162,7 +162,7 @@ async def test_a_listener_that_wants_our_certificate_gets_it(serve, ask, fake_no
 
 
 async def test_our_certificate_may_be_in_files(serve, ask, fake_node, authority, client, tmp_path):
-    """Chain and key apart, or both in one."""
+    """The client reads chain and key from two files, or both from one."""
     address = await serve(fake_node(), tls=server_context(authority, clients=authority))
     (tmp_path / "crt").write_text(chain(client))
     (tmp_path / "key").write_bytes(client.private_key_pem.bytes())
@@ -175,7 +175,7 @@ async def test_our_certificate_may_be_in_files(serve, ask, fake_node, authority,
 
 
 async def test_stores_may_be_pkcs12(serve, ask, fake_node, authority, client, tmp_path):
-    """What the file holds decides, not its name or its type."""
+    """The client decides by the content of the file, not by its name or its configured type."""
     address = await serve(fake_node(), tls=server_context(authority, clients=authority))
     key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
     certificate = x509.load_pem_x509_certificate(chain(client).encode())
@@ -197,7 +197,7 @@ async def test_stores_may_be_pkcs12(serve, ask, fake_node, authority, client, tm
 
 
 async def test_a_listener_that_wants_our_certificate_and_gets_none_is_explained(serve, ask, fake_node, authority):
-    """In TLS 1.3 that comes only after the handshake; in 1.2 within."""
+    """A TLS 1.3 listener refuses the client after the handshake, a TLS 1.2 listener within it."""
     for newest in (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_2):
         context = server_context(authority, clients=authority)
         context.maximum_version = newest
@@ -206,8 +206,8 @@ async def test_a_listener_that_wants_our_certificate_and_gets_none_is_explained(
             await ask(address, ssl_ca_pem=pem(authority))
 
 
-async def test_a_client_certificate_of_a_stranger_is_explained(serve, ask, fake_node, authority):
-    """The broker's authority did not sign it."""
+async def test_a_client_certificate_of_another_authority_is_refused(serve, ask, fake_node, authority):
+    """The authority of the broker did not sign the certificate."""
     address = await serve(fake_node(), tls=server_context(authority, clients=authority))
     stranger = trustme.CA().issue_cert("stranger.example")
     with pytest.raises((TlsFailed, ConnectionLost)):
@@ -220,7 +220,7 @@ async def test_a_client_certificate_of_a_stranger_is_explained(serve, ask, fake_
 
 
 async def test_tls_to_a_plain_listener_is_explained(serve, ask):
-    """Kafka hangs up; others answer in plain text."""
+    """A Kafka listener closes the connection; other servers answer in plain text."""
 
     async def hang_up(reader, writer):
         await reader.read(1)
@@ -236,7 +236,7 @@ async def test_tls_to_a_plain_listener_is_explained(serve, ask):
 
 
 async def test_plain_text_to_a_tls_listener_is_explained(serve, settings_for, fake_node, authority):
-    """It answers with an alert, or hangs up."""
+    """The listener answers with a TLS alert, or closes the connection."""
     address = await serve(fake_node(), tls=server_context(authority))
     connection = await Connection.open(address, settings_for(address))
     with connection, pytest.raises((RemoteWireError, ConnectionLost), match=r"TLS.*security\.protocol"):
@@ -244,7 +244,7 @@ async def test_plain_text_to_a_tls_listener_is_explained(serve, settings_for, fa
 
 
 async def test_invariant_7_a_handshake_that_does_not_go_on_costs_one_timeout(serve, settings_for, silent):
-    """The bound of connecting includes it."""
+    """The connect timeout includes the handshake."""
     address = await serve(silent)
     settings = settings_for(address, config={"security.protocol": "SSL"}, connect_timeout=0.1)
     with pytest.raises(TimedOut, match="in the TLS handshake"):
@@ -252,23 +252,23 @@ async def test_invariant_7_a_handshake_that_does_not_go_on_costs_one_timeout(ser
 
 
 def tls(**config):
-    """TLS settings of these properties."""
+    """Return the TLS settings of these properties."""
     config = {name.replace("_", "."): value for name, value in config.items()}
     return Settings.parse({"bootstrap.servers": "a", "security.protocol": "SSL", **config}).tls
 
 
 def test_nothing_older_than_tls_1_2_is_spoken():
-    """Whatever the system allows."""
+    """The context sets the lowest version, whatever the system allows."""
     assert context_for(tls()).minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 def test_a_context_is_made_once():
-    """Reading what the system trusts at every poll would cost more than the poll."""
+    """Loading the system's authorities at each poll would cost more than the poll."""
     assert context_for(tls()) is context_for(tls())
 
 
 def test_a_renewed_file_makes_a_new_context(authority, tmp_path):
-    """Certificates are renewed under running programs."""
+    """Operators renew certificates while the app runs."""
     path = tmp_path / "ca.pem"
     path.write_text(pem(authority))
     before = context_for(tls(ssl_ca_location=str(path)))
@@ -277,7 +277,7 @@ def test_a_renewed_file_makes_a_new_context(authority, tmp_path):
 
 
 def refused(**config):
-    """The error that these properties give when a context is made of them."""
+    """Return the error that these properties cause when a context is made."""
     with pytest.raises(ConfigError) as caught:
         context_for(tls(**config))
     assert "hunter2" not in str(caught.value)
@@ -285,13 +285,13 @@ def refused(**config):
 
 
 def test_a_key_with_a_password_that_is_not_given_is_an_error(client):
-    """OpenSSL would ask on the terminal, and wait."""
+    """OpenSSL would ask for the password on the terminal, and block."""
     error = refused(ssl_certificate_pem=chain(client), ssl_key_pem=encrypted_key(client, "hunter2"))
     assert str(error) == "ssl.key.pem: holds a private key that is encrypted: set ssl.key.password"
 
 
 def test_a_wrong_key_password_is_an_error(client):
-    """It is not shown."""
+    """The error does not contain the password."""
     key = encrypted_key(client, "right")
     assert (
         "do not fit" in refused(ssl_certificate_pem=chain(client), ssl_key_pem=key, ssl_key_password="hunter2").problem
@@ -299,13 +299,13 @@ def test_a_wrong_key_password_is_an_error(client):
 
 
 def test_a_key_of_another_certificate_is_an_error(client, authority):
-    """Half of two identities."""
+    """The error says that certificate and key do not fit."""
     other = authority.issue_cert("other.example").private_key_pem.bytes().decode()
     assert "do not fit" in refused(ssl_certificate_pem=chain(client), ssl_key_pem=other).problem
 
 
 def test_a_certificate_without_its_key_is_an_error(client):
-    """It says where the key goes."""
+    """The error names the property for the key."""
     assert "ssl.key.location" in refused(ssl_certificate_pem=chain(client)).problem
 
 
@@ -319,7 +319,7 @@ def test_a_certificate_without_its_key_is_an_error(client):
     ],
 )
 def test_a_truststore_that_cannot_be_read_is_an_error(tmp_path, content, says):
-    """It names the property, and says what to do about Java's own format."""
+    """The error names the property, and advises how to convert a Java keystore."""
     path = tmp_path / "store"
     path.write_bytes(content)
     error = refused(ssl_truststore_location=str(path), ssl_truststore_password="hunter2")
@@ -329,14 +329,14 @@ def test_a_truststore_that_cannot_be_read_is_an_error(tmp_path, content, says):
 
 @pytest.mark.parametrize("content", [b"", b"nonsense"])
 def test_a_file_that_holds_no_store_at_all_is_told_apart(tmp_path, content):
-    """Neither a password nor another package would help, so none is asked for."""
+    """The error asks neither for a password nor for a package, because neither would help."""
     path = tmp_path / "store"
     path.write_bytes(content)
     assert refused(ssl_truststore_location=str(path)).problem == f"{str(path)!r} is neither PEM nor a PKCS12 store"
 
 
 def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
-    """It was there when the settings were read."""
+    """The file is deleted after the settings were read."""
     path = tmp_path / "ca.pem"
     path.write_text(pem(authority))
     settings = tls(ssl_ca_location=str(path))
@@ -346,7 +346,7 @@ def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
 
 
 async def test_bytes_after_the_handshake_may_be_anything(serve, ask, authority):
-    """Garbage inside TLS is garbage."""
+    """The client raises a FeatureGateError for garbage inside TLS, too."""
 
     async def garbage(reader, writer):
         await reader.read(1)

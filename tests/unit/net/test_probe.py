@@ -182,7 +182,7 @@ async def test_each_failure_has_its_own_cause(cluster, settings_for, closed_port
 
 
 async def test_an_unexpected_error_leaves_no_probe_of_another_node_behind(cluster, settings_for, silent, monkeypatch):
-    """They would go on in the loop of the app."""
+    """Otherwise these probes would continue in the event loop of the app."""
     address = await cluster.add(1)
     await cluster.add(2)
     await cluster.add(3, talk=silent)
@@ -279,7 +279,7 @@ async def test_a_silent_bootstrap_node_does_not_hold_up_the_others(cluster, serv
 
 
 async def test_where_no_node_answers_the_error_holds_every_cause(serve, settings_for, silent, closed_port):
-    """One error carries the failure of each node."""
+    """The error carries the failure of each node."""
     stuck = await serve(silent)
     with pytest.raises(DiscoveryError) as caught:
         await probe_all(settings_for(stuck, closed_port, request_timeout=0.1), None)
@@ -289,14 +289,14 @@ async def test_where_no_node_answers_the_error_holds_every_cause(serve, settings
 
 
 async def test_invariant_7_the_total_timeout_limits_fetching_the_broker_list(serve, settings_for, silent):
-    """It counts although the timeout of one request is longer."""
+    """The total timeout applies although the timeout of one request is longer."""
     stuck = await serve(silent)
     with pytest.raises(DiscoveryError, match=r"the 0\.2 s in total have passed"):
         await probe_all(settings_for(stuck, total_timeout=0.2), None)
 
 
 async def test_invariant_7_the_total_timeout_limits_the_probe(cluster, settings_for, silent):
-    """A node that has not answered by then has failed; the other answers count."""
+    """A node that has not answered by then counts as failed; the probe keeps the other answers."""
     address = await cluster.add(1)
     for node_id in (2, 3):
         await cluster.add(node_id, talk=silent)
@@ -331,7 +331,7 @@ async def test_concurrency_limits_the_connections(cluster, settings_for, serve):
 
 
 async def test_a_broker_with_an_empty_broker_list_is_starting(cluster, settings_for):
-    """No cluster is without brokers."""
+    """A cluster has at least one broker, so the probe treats the empty list as a failure."""
     address = await cluster.add(1)
     cluster.listing.clear()
     with pytest.raises(DiscoveryError, match="the broker list is empty, so the node is probably starting"):
@@ -379,7 +379,7 @@ async def test_advertised_addresses_that_do_not_work_are_reported(cluster, setti
 
 
 async def test_a_controller_in_bootstrap_servers_is_refused(cluster, settings_for):
-    """The probe tells it by the APIs that it lists."""
+    """The probe recognises a controller by the APIs that it lists."""
     address = await cluster.add(3000, CONTROLLER_APIS)
     with pytest.raises(DiscoveryError) as caught:
         await probe_all(settings_for(address), None)
@@ -468,14 +468,14 @@ async def test_a_bootstrap_broker_list_needs_no_credentials(cluster, settings_fo
 
 
 async def test_a_controller_in_a_bootstrap_broker_list_has_failed(cluster, settings_for):
-    """The answer of a controller means something else."""
+    """The levels of a controller are not those of a broker, so the probe does not count the answer."""
     addresses = [await cluster.add(1), await cluster.add(3000, CONTROLLER_APIS)]
     probe = await probe_all(settings_for(*addresses, broker_list="bootstrap"), None)
     assert isinstance(probe.results[1].failure, ConfigError)
 
 
 async def test_a_bootstrap_broker_list_without_an_answer_is_an_error(settings_for, closed_port):
-    """The error is that of any probe without an answer."""
+    """The probe raises the same DiscoveryError as any probe without an answer."""
     with pytest.raises(DiscoveryError, match="Connection refused"):
         await probe_all(settings_for(closed_port, broker_list="bootstrap"), None)
 
@@ -502,7 +502,7 @@ async def test_cancelling_a_probe_leaves_nothing_behind(cluster, settings_for):
 
 @pytest.mark.parametrize("host", ["a\n2026 ERROR", "\x1b[31m", "a b", "a" * 256])
 async def test_invariant_7_a_host_that_is_not_valid_is_refused(cluster, settings_for, host):
-    """It would reach logs, terminals and the resolver, which takes seconds for a name of a million letters."""
+    """The host would reach logs and the resolver, which takes seconds for a name of a million letters."""
     address = await cluster.add(1)
     cluster.list(2, Address(host, 9092))
     with pytest.raises(DiscoveryError) as caught:

@@ -1,4 +1,4 @@
-"""Several attempts, of which the first that works is taken."""
+"""Several attempts at the same time, of which the first success wins."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ NEVER = 3600
 
 
 def giving(value):
-    """An attempt that gives a value at once."""
+    """Return an attempt that succeeds at once with a value."""
 
     async def attempt():
         return value
@@ -20,12 +20,12 @@ def giving(value):
 
 
 async def hang():
-    """An attempt that never ends."""
+    """Never return."""
     await asyncio.Event().wait()
 
 
 async def test_the_first_that_works_is_taken():
-    """The others are not even started."""
+    """The race does not start the attempts after the winner."""
     started = []
 
     async def late():
@@ -36,22 +36,22 @@ async def test_the_first_that_works_is_taken():
 
 
 async def test_all_that_fail_are_none():
-    """Each was tried."""
+    """The race returns None when each attempt has failed."""
     assert await race([giving(None)] * 3, stagger=NEVER, dispose=print) is None
 
 
 async def test_none_to_try_is_none():
-    """Nothing hangs."""
+    """A race without attempts returns None at once."""
     assert await race([], stagger=NEVER, dispose=print) is None
 
 
-async def test_one_that_says_nothing_does_not_hold_up_the_next():
-    """It is cancelled when the next one works."""
+async def test_an_attempt_that_hangs_does_not_hold_up_the_next():
+    """The race cancels the attempt that hangs when the next one succeeds."""
     assert await race([hang, giving("b")], stagger=0.001, dispose=print) == "b"
 
 
 async def test_a_result_that_comes_too_late_is_disposed_of():
-    """A connection that nobody wants must be closed."""
+    """The race must close a connection that loses."""
 
     async def stubborn():
         try:
@@ -65,7 +65,7 @@ async def test_a_result_that_comes_too_late_is_disposed_of():
 
 
 async def test_two_that_work_at_the_same_time_give_one():
-    """The other is disposed of."""
+    """The race returns one result and disposes of the other."""
     both = asyncio.Event()
 
     def waiting(value):
@@ -84,7 +84,7 @@ async def test_two_that_work_at_the_same_time_give_one():
 
 
 async def test_cancelling_the_race_cancels_all():
-    """Nothing goes on in the dark."""
+    """No attempt continues after the race was cancelled."""
     cancelled = asyncio.Event()
 
     async def attempt():
@@ -100,7 +100,7 @@ async def test_cancelling_the_race_cancels_all():
 
 
 async def test_nothing_is_lost_when_the_race_is_cancelled_at_its_end():
-    """It has a winner, and waits for another that ends in its own time; nobody takes either."""
+    """The race is cancelled while it waits for a late attempt, and disposes of both results."""
     cancelled, go_on, disposed = asyncio.Event(), asyncio.Event(), []
 
     async def stubborn():

@@ -1,4 +1,4 @@
-"""Where OAUTHBEARER's tokens come from."""
+"""Where the tokens of OAUTHBEARER come from."""
 
 import asyncio
 import base64
@@ -22,31 +22,31 @@ SOURCE = ClientCredentials(
 
 
 class Clock:
-    """Seconds since 1970, as a test likes them."""
+    """A clock in seconds since 1970 that a test moves."""
 
     def __init__(self):
         self.now = 1_000_000.0
 
     def __call__(self):
-        """Give the time."""
+        """Return the time."""
         return self.now
 
 
 @pytest.fixture
 def clock():
-    """A clock that stands still."""
+    """Return a clock that stands still."""
     return Clock()
 
 
 @pytest.fixture
 def endpoint():
-    """The token endpoint, without a network."""
+    """Replace the token endpoint by answers without a network."""
     with responses.RequestsMock(assert_all_requests_are_fired=False) as mock:
         yield mock
 
 
 def test_the_endpoint_is_asked_by_client_credentials(endpoint, clock):
-    """RFC 6749, section 4.4: a form, and the secret in the Authorization header."""
+    """The fetcher sends the form of RFC 6749, section 4.4, and the secret in the Authorization header."""
     endpoint.post(URL, json={"access_token": "t.o.k", "expires_in": 100})
     token = TokenFetcher(clock).fetch(SOURCE, 5)
     assert token.value.reveal() == "t.o.k"
@@ -57,7 +57,7 @@ def test_the_endpoint_is_asked_by_client_credentials(endpoint, clock):
 
 
 def test_the_endpoints_certificate_is_checked(endpoint, clock):
-    """Against what the system trusts, or against https.ca.location."""
+    """The fetcher trusts the system's authorities, or those of https.ca.location."""
     endpoint.post(URL, json={"access_token": "t", "expires_in": 100})
     TokenFetcher(clock).fetch(SOURCE, 5)
     TokenFetcher(clock).fetch(replace(SOURCE, ca_location="/ca.pem"), 5)
@@ -67,7 +67,7 @@ def test_the_endpoints_certificate_is_checked(endpoint, clock):
 
 
 def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, clock):
-    """And fetched anew after that."""
+    """The fetcher fetches a new token after that."""
     endpoint.post(URL, json={"access_token": "one", "expires_in": 100})
     endpoint.post(URL, json={"access_token": "two", "expires_in": 100})
     fetcher = TokenFetcher(clock)
@@ -79,7 +79,7 @@ def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, clock):
 
 
 def test_a_token_of_unknown_life_is_used_once(endpoint, clock):
-    """Nobody said how long it is good."""
+    """The endpoint does not say how long the token is valid, so the fetcher does not keep it."""
     endpoint.post(URL, json={"access_token": "one"})
     endpoint.post(URL, json={"access_token": "two"})
     fetcher = TokenFetcher(clock)
@@ -102,7 +102,7 @@ def test_a_token_of_unknown_life_is_used_once(endpoint, clock):
     ],
 )
 def test_an_endpoint_that_gives_no_token_is_told_without_the_secret(endpoint, clock, answer, says):
-    """In its own words where it has some; a failure is never kept."""
+    """The error has the reason of the endpoint, and the fetcher does not keep the failure."""
     endpoint.post(URL, **answer)
     endpoint.post(URL, json={"access_token": "t", "expires_in": 100})
     fetcher = TokenFetcher(clock)
@@ -117,7 +117,7 @@ def test_an_endpoint_that_gives_no_token_is_told_without_the_secret(endpoint, cl
     "answer", [{"status": 500}, {"status": 200, "json": {}}, {"body": requests.ConnectionError(f"{URL}?code=hunter2")}]
 )
 def test_invariant_9_the_query_of_an_endpoint_is_not_told(endpoint, clock, answer):
-    """Some endpoints take a key in it. The errors of requests repeat it."""
+    """The query may contain a key, and the errors of requests repeat the query."""
     endpoint.post(f"{URL}?code=hunter2", **answer)
     source = replace(SOURCE, endpoint=f"{URL}?code=hunter2")
     with pytest.raises(AuthenticationFailed, match=URL) as caught:
@@ -126,14 +126,14 @@ def test_invariant_9_the_query_of_an_endpoint_is_not_told(endpoint, clock, answe
 
 
 def all_of(error):
-    """What anybody can read in an error and in those behind it."""
+    """Return all texts of an error and of its causes."""
     behind = [all_of(other) for other in (error.__cause__, error.__context__) if other is not None]
     return [str(error), repr(error), error.args, getattr(error, "__notes__", []), behind]
 
 
 @pytest.mark.parametrize("given", [(1.0, "hunter2"), ("hunter2", 1.0, None, ["hunter2"]), "hunter2"])
 def test_invariant_9_a_callback_that_gives_something_else_is_told_without_it(clock, given):
-    """Such as the token where the expiry belongs: what fails to read it repeats it."""
+    """A callback may put the token where the expiry belongs, and Python's error of parsing it would repeat it."""
     source = Callback(function=lambda _: given, config="")
     with pytest.raises(ConfigError, match="reading it failed with ValueError") as caught:
         TokenFetcher(clock).fetch(source, 5)
@@ -141,7 +141,7 @@ def test_invariant_9_a_callback_that_gives_something_else_is_told_without_it(clo
 
 
 def test_a_secret_in_any_script_is_sent(endpoint, clock):
-    """In UTF-8; requests would take it for Latin-1, and fail with an error that holds it."""
+    """The fetcher encodes the secret in UTF-8; requests would use Latin-1, and fail with an error that contains it."""
     endpoint.post(URL, json={"access_token": "t"})
     TokenFetcher(clock).fetch(replace(SOURCE, client_secret=Secret("hunter€")), 5)
     sent = endpoint.calls[0].request.headers["Authorization"].removeprefix("Basic ")
@@ -149,7 +149,7 @@ def test_a_secret_in_any_script_is_sent(endpoint, clock):
 
 
 def test_a_life_without_end_is_a_day(endpoint, clock):
-    """A number that is longer than any life must not keep a token until the process ends."""
+    """The fetcher keeps a token for a day at most, whatever the endpoint says."""
     endpoint.post(URL, body='{"access_token": "one", "expires_in": ' + "9" * 400 + "}")
     endpoint.post(URL, json={"access_token": "two", "expires_in": 100})
     fetcher = TokenFetcher(clock)
@@ -159,7 +159,7 @@ def test_a_life_without_end_is_a_day(endpoint, clock):
 
 
 async def answering(serve, *parts):
-    """A source whose endpoint says just these bytes, and then nothing."""
+    """Return a source whose endpoint sends just these bytes, and then nothing."""
 
     async def talk(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -173,14 +173,14 @@ async def answering(serve, *parts):
 
 
 async def test_invariant_7_an_endpoint_that_stops_in_the_middle_is_told(serve):
-    """By an error of ours, not by one of the libraries below."""
+    """The fetcher raises an error of featuregate, not one of the library below."""
     source = await answering(serve, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
     with pytest.raises(AuthenticationFailed, match="cannot be reached: ConnectionError"):
         await asyncio.to_thread(TokenFetcher().fetch, source, 0.1)
 
 
 async def test_invariant_7_an_answer_is_not_unpacked(serve):
-    """A compressed one may be a thousand times as large as what came."""
+    """The fetcher refuses a compressed body, which may unpack to a thousand times its size."""
     packed = gzip.compress(b'{"access_token": "t"}')
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     source = await answering(serve, head.encode() + packed)
@@ -189,7 +189,7 @@ async def test_invariant_7_an_answer_is_not_unpacked(serve):
 
 
 def test_a_callback_tells_when_its_token_expires(clock):
-    """In seconds since 1970, as confluent-kafka wants it."""
+    """The callback returns the expiry in seconds since 1970, as with confluent-kafka."""
     calls = []
     source = Callback(function=lambda config: calls.append(config) or ("t", clock.now + 100), config="x=y")
     fetcher = TokenFetcher(clock)
@@ -204,7 +204,7 @@ def test_a_callback_tells_when_its_token_expires(clock):
 
 @pytest.mark.parametrize("given", [None, "t", ("t",), ("t", "soon"), ("t", 1, "p", 7)])
 def test_a_callback_that_gives_something_else_is_a_config_error(clock, given):
-    """It names the property."""
+    """The error names the property."""
     source = Callback(function=lambda _: given, config="")
     with pytest.raises(ConfigError) as caught:
         TokenFetcher(clock).fetch(source, 5)
@@ -212,7 +212,7 @@ def test_a_callback_that_gives_something_else_is_a_config_error(clock, given):
 
 
 def test_an_unsecured_token_says_who_and_until_when(clock):
-    """A JSON web token that nobody signed."""
+    """The fetcher makes a JSON web token without a signature."""
     source = UnsecuredToken(claims=(("sub", "admin"), ("scope", "a b")), life_seconds=60)
     value = TokenFetcher(clock).fetch(source, 5).value.reveal()
     header, claims, signature = value.split(".")
@@ -226,7 +226,7 @@ def test_an_unsecured_token_says_who_and_until_when(clock):
 
 
 async def test_invariant_7_a_callback_that_hangs_costs_one_timeout():
-    """It goes on in its thread, which nobody waits for."""
+    """The fetcher leaves the callback in its daemon thread, and raises TimedOut."""
     never = threading.Event()
     source = Callback(function=lambda _: never.wait(), config="")
     with pytest.raises(TimedOut, match="oauth_cb: timed out while waiting for a token"):
@@ -234,8 +234,8 @@ async def test_invariant_7_a_callback_that_hangs_costs_one_timeout():
     never.set()
 
 
-def test_invariant_7_whoever_waits_for_a_source_that_hangs_gives_up():
-    """Else each poll would leave one more thread behind."""
+def test_invariant_7_waiting_for_a_source_that_hangs_times_out():
+    """Otherwise each poll would leave one more thread behind."""
     started, never = threading.Event(), threading.Event()
     source = Callback(function=lambda _: (started.set(), never.wait(), 4e9)[1:], config="")
     fetcher = TokenFetcher()
@@ -248,8 +248,8 @@ def test_invariant_7_whoever_waits_for_a_source_that_hangs_gives_up():
     first.join()
 
 
-def test_one_token_is_fetched_however_many_want_it(clock):
-    """Callbacks are not asked to be safe in threads."""
+def test_threads_share_one_fetch_of_a_token(clock):
+    """The fetcher calls a callback in one thread at a time, because callbacks need not be thread-safe."""
     calls, started, go_on = [], threading.Event(), threading.Event()
 
     def callback(config):
@@ -269,7 +269,7 @@ def test_one_token_is_fetched_however_many_want_it(clock):
     assert len(calls) == 1
 
 
-def test_invariant_9_a_token_shows_itself_to_nobody(clock):
-    """Not even in a repr."""
+def test_invariant_9_the_repr_of_a_token_hides_its_value(clock):
+    """The repr of a token does not contain its value."""
     source = Callback(function=lambda _: ("hunter2", clock.now + 9), config="")
     assert "hunter2" not in repr(TokenFetcher(clock).fetch(source, 5))
