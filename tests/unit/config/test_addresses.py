@@ -1,4 +1,4 @@
-"""Bootstrap lists."""
+"""Bootstrap lists and their addresses."""
 
 import pytest
 from hypothesis import given
@@ -9,55 +9,55 @@ from featuregate.errors import ConfigError
 
 
 def addresses(text):
-    """What a bootstrap list parses to."""
+    """Return the addresses of a bootstrap list."""
     return Settings.parse(text).bootstrap
 
 
 def test_a_list_of_hosts_and_ports_parses():
-    """Commas separate, white space around them does not matter."""
+    """Commas separate addresses, and the parser ignores white space around them."""
     assert addresses("a:1, b.example.com:2 ,") == (Address("a", 1), Address("b.example.com", 2))
 
 
 def test_a_port_that_is_left_out_is_9092():
-    """As in librdkafka."""
+    """The parser has the default of librdkafka."""
     assert addresses("broker,[::1]") == (Address("broker", 9092), Address("::1", 9092))
 
 
 def test_ipv6_literals_take_brackets():
-    """The host is kept without them, and str() puts them back."""
+    """The parser keeps the host without brackets, and str() puts them back."""
     (address,) = addresses("[2001:db8::7]:9093")
     assert address == Address("2001:db8::7", 9093)
     assert str(address) == "[2001:db8::7]:9093"
 
 
 def test_a_bare_ipv6_literal_is_a_host_without_port():
-    """More than one colon can mean nothing else."""
+    """A text with more than one colon can only be an IPv6 literal."""
     assert addresses("::1") == (Address("::1", 9092),)
 
 
 def test_a_name_in_any_script_is_a_host():
-    """Resolvers know how to spell it for DNS."""
+    """The resolver encodes the name for DNS."""
     assert addresses("bücher.example:1,my_broker") == (Address("bücher.example", 1), Address("my_broker", 9092))
 
 
 def test_a_zone_of_an_ipv6_literal_stays_with_the_host():
-    """Link-local addresses are of no use without their interface."""
+    """A link-local address needs its network interface."""
     assert addresses("[fe80::1%eth0]:9092") == (Address("fe80::1%eth0", 9092),)
 
 
 def test_a_listener_name_in_front_is_dropped():
-    """The form in which Kafka's own listeners are written."""
+    """Kafka's broker configuration writes listeners in this form."""
     assert addresses("PLAINTEXT://a:9092,EXTERNAL://b:9094/") == (Address("a", 9092), Address("b", 9094))
 
 
 def test_a_scheme_that_contradicts_the_protocol_is_an_error():
-    """An SSL listener that is spoken to in plain text never answers."""
+    """An SSL listener never answers a client that speaks plain text."""
     with pytest.raises(ConfigError, match=r"bootstrap\.servers: address 2 of 2 asks for SSL, but security"):
         Settings.parse("b:9092,SSL://a:9093")
 
 
 def test_an_address_that_is_named_twice_is_asked_once():
-    """Else one broker would count twice."""
+    """Otherwise one broker would count twice."""
     assert addresses("a:9092,a,b,PLAINTEXT://a:9092") == (Address("a", 9092), Address("b", 9092))
 
 
@@ -86,7 +86,7 @@ def test_an_address_that_is_named_twice_is_asked_once():
     ],
 )
 def test_what_is_no_address_is_an_error_that_names_the_key(text):
-    """And not a traceback from somewhere below."""
+    """The parser raises ConfigError, whatever is wrong with the address."""
     with pytest.raises(ConfigError) as caught:
         Settings.parse(text)
     assert caught.value.key == "bootstrap.servers"
@@ -101,13 +101,13 @@ hosts = st.one_of(
 
 @given(st.lists(st.builds(Address, hosts, st.integers(1, 65535)), min_size=1, max_size=5, unique=True))
 def test_what_str_writes_is_what_parse_reads(expected):
-    """For any hosts, ports and IP versions."""
+    """The parser reads the text of any address as the same address."""
     assert addresses(",".join(map(str, expected))) == tuple(expected)
 
 
 @given(st.text(max_size=40))
 def test_any_text_parses_or_is_a_config_error(text):
-    """Nothing else comes out."""
+    """The parser raises no other exception."""
     try:
         parsed = addresses(text)
     except ConfigError:

@@ -13,22 +13,22 @@ OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
 def parse(config, **options):
-    """Settings of one broker with these properties."""
+    """Parse settings of one broker with these properties."""
     return Settings.parse({"bootstrap.servers": "a", **config}, **options)
 
 
 def tls(**config):
-    """The TLS part, from names with underscores."""
+    """Return the TLS settings, from names with underscores."""
     return parse({"security.protocol": "SSL", **{name.replace("_", "."): value for name, value in config.items()}}).tls
 
 
 def sasl(mechanism, config, **options):
-    """The SASL part."""
+    """Return the SASL settings."""
     return parse({"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism, **config}, **options).sasl
 
 
 def refused(config, **options):
-    """The error that this configuration gives."""
+    """Return the error that this configuration causes."""
     with pytest.raises(ConfigError) as caught:
         parse(config, **options)
     return caught.value
@@ -36,7 +36,7 @@ def refused(config, **options):
 
 @pytest.fixture
 def file(tmp_path):
-    """A file that is there."""
+    """Return the path of a file that exists."""
     path = tmp_path / "some.pem"
     path.write_text(PEM)
     return path
@@ -50,13 +50,13 @@ def test_certificates_and_host_names_are_checked_by_default():
 
 
 def test_without_tls_its_properties_do_not_count():
-    """An app may leave them there."""
+    """An app may keep these properties when it turns TLS off."""
     assert parse({"ssl.ca.location": "/nowhere"}).tls is None
 
 
 @pytest.mark.parametrize("value", ["none", "NONE", ""])
 def test_the_check_of_host_names_can_be_turned_off(value):
-    """librdkafka says none, Java says nothing."""
+    """librdkafka turns the check off by "none", and Java by an empty value."""
     settings = tls(ssl_endpoint_identification_algorithm=value)
     assert settings.verify
     assert not settings.check_hostname
@@ -64,20 +64,20 @@ def test_the_check_of_host_names_can_be_turned_off(value):
 
 @pytest.mark.parametrize("value", [False, "false", "0", "F"])
 def test_without_verification_no_host_name_is_checked(value):
-    """Python's ssl wants it so."""
+    """Python's ssl module cannot check host names without verifying certificates."""
     settings = tls(enable_ssl_certificate_verification=value)
     assert not settings.verify
     assert not settings.check_hostname
 
 
 def test_a_flag_that_is_neither_is_an_error():
-    """A typo must not turn a check off, nor silently leave it on."""
+    """A typo must neither turn a check off nor silently leave it on."""
     error = refused({"security.protocol": "SSL", "enable.ssl.certificate.verification": "nope"})
     assert "true, false" in error.problem
 
 
 def test_a_certificate_authority_is_a_file_a_folder_or_pem_text(file):
-    """librdkafka's three, and Java's two."""
+    """The parser reads the three properties of librdkafka and the two of Java."""
     assert tls(ssl_ca_location=str(file)).trust.location == str(file)
     assert tls(ssl_ca_location=file).trust.location == str(file)
     assert tls(ssl_ca_location=str(file.parent)).trust.location == str(file.parent)
@@ -87,42 +87,42 @@ def test_a_certificate_authority_is_a_file_a_folder_or_pem_text(file):
 
 
 def test_probe_stands_for_what_the_system_trusts():
-    """librdkafka's word."""
+    """librdkafka has this value for the system's authorities."""
     assert tls(ssl_ca_location="probe").trust is None
 
 
 @pytest.mark.parametrize("key", ["ssl.ca.location", "ssl.truststore.location", "ssl.keystore.location"])
 def test_a_file_that_is_not_there_is_an_error(key):
-    """Before anything is connected."""
+    """The parser checks the path, before a client connects."""
     error = refused({"security.protocol": "SSL", key: "/nowhere/ca.pem"})
     assert str(error) == f"{key}: there is no file '/nowhere/ca.pem'"
 
 
 def test_two_sources_of_trust_are_an_error(file):
-    """Which one counts?"""
+    """The parser cannot know which of the two the app means."""
     error = refused({"security.protocol": "SSL", "ssl.ca.location": str(file), "ssl.ca.pem": PEM})
     assert "ssl.ca.location is given too" in error.problem
 
 
 def test_text_that_is_no_pem_is_an_error_without_the_text():
-    """A key may be in it."""
+    """The text may contain a key."""
     error = refused({"security.protocol": "SSL", "ssl.key.pem": "hunter2", "ssl.certificate.pem": PEM})
     assert error.key == "ssl.key.pem"
     assert "hunter2" not in str(error)
 
 
 def test_a_key_without_its_certificate_is_an_error(file):
-    """Half an identity is none."""
+    """A client cannot authenticate with a key alone."""
     assert refused({"security.protocol": "SSL", "ssl.key.location": str(file)}).key == "ssl.key.location"
 
 
 def test_an_unknown_type_of_store_is_an_error():
-    """It says which are known."""
+    """The error lists the known types."""
     assert "PEM, PKCS12, JKS" in refused({"security.protocol": "SSL", "ssl.keystore.type": "BCFKS"}).problem
 
 
 def test_our_certificate_comes_from_a_file_a_text_or_a_store(file):
-    """With the key beside it, or in it."""
+    """The key is in a file or text of its own, or in the store."""
     separate = tls(ssl_certificate_location=str(file), ssl_key_location=str(file), ssl_key_password="p")
     assert (separate.certificate.location, separate.private_key.location) == (str(file), str(file))
     assert separate.key_password == Secret("p")
@@ -134,13 +134,13 @@ def test_our_certificate_comes_from_a_file_a_text_or_a_store(file):
 
 
 def test_scram_credentials_come_from_jaas():
-    """Java's form."""
+    """The parser reads Java's login module as it reads librdkafka's properties."""
     config = {"sasl.jaas.config": f'{SCRAM} required username="app" password="hunter2";'}
     assert sasl("SCRAM-SHA-512", config) == sasl("scram-sha-512", {"sasl.username": "app", "sasl.password": "hunter2"})
 
 
 def test_jaas_and_properties_that_disagree_are_an_error():
-    """And neither is shown."""
+    """The error contains neither value."""
     error = refused(
         {
             "security.protocol": "SASL_SSL",
@@ -154,7 +154,7 @@ def test_jaas_and_properties_that_disagree_are_an_error():
 
 
 def test_a_password_keeps_its_white_space():
-    """As in Kafka, where only passwords do."""
+    """Kafka strips white space from every value but a password."""
     assert sasl("PLAIN", {"sasl.username": " a ", "sasl.password": " p "}).password.reveal() == " p "
     assert sasl("PLAIN", {"sasl.username": " a ", "sasl.password": " p "}).username == "a"
 
@@ -176,7 +176,7 @@ def test_a_password_keeps_its_white_space():
     ],
 )
 def test_missing_credentials_name_both_ways_out_and_are_fine_where_brokers_are_listed(mechanism, config):
-    """ApiVersions is answered before authentication; finding brokers is not."""
+    """Brokers answer ApiVersions before authentication, and DescribeCluster only after it."""
     with pytest.raises(ConfigError, match=r"give it|use one of|use a user name|give oauth_cb") as caught:
         sasl(mechanism, config)
     assert 'or set broker_list="bootstrap"' in caught.value.problem
@@ -184,19 +184,19 @@ def test_missing_credentials_name_both_ways_out_and_are_fine_where_brokers_are_l
 
 
 def test_an_error_that_is_no_missing_credential_stays_one_where_brokers_are_listed():
-    """A damaged value is never waved through."""
+    """The parser refuses a damaged value, even if the client will not authenticate."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "nonsense"}
     assert refused(config, broker_list="bootstrap").key == "sasl.jaas.config"
 
 
 def test_a_java_handler_is_named_where_it_leaves_us_without_a_token():
-    """It cannot be run here."""
+    """Python cannot run the handler, so the error names its class."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
     assert "com.x.Iam" in refused(config | {"sasl.login.callback.handler.class": "com.x.Iam"}).problem
 
 
 def test_a_token_comes_from_the_callback_that_confluent_kafka_gets():
-    """The callback is given the same config text."""
+    """The settings keep the callback and the text of sasl.oauthbearer.config."""
 
     def fetch(config):
         return config, 0.0
@@ -207,7 +207,7 @@ def test_a_token_comes_from_the_callback_that_confluent_kafka_gets():
 
 
 def test_a_callback_that_cannot_be_called_is_an_error():
-    """Named."""
+    """The error names the property."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": "fetch"}
     assert refused(config).key == "oauth_cb"
 
@@ -222,7 +222,7 @@ EXPECTED = ClientCredentials(
 
 
 def test_a_token_comes_from_the_endpoint_in_librdkafkas_spelling():
-    """sasl.oauthbearer.method=oidc."""
+    """librdkafka selects the endpoint by sasl.oauthbearer.method=oidc."""
     config = {
         "sasl.oauthbearer.method": "oidc",
         "sasl.oauthbearer.token.endpoint.url": "https://id.example/token",
@@ -235,7 +235,7 @@ def test_a_token_comes_from_the_endpoint_in_librdkafkas_spelling():
 
 
 def test_a_token_comes_from_the_endpoint_in_javas_spelling():
-    """Credentials and extensions in the login module, Kafka's own handler beside it."""
+    """Java has credentials and extensions in the login module, and names Kafka's own handler."""
     config = {
         "sasl.oauthbearer.token.endpoint.url": "https://id.example/token",
         "sasl.login.callback.handler.class": "org.apache.kafka...OAuthBearerLoginCallbackHandler",
@@ -246,7 +246,7 @@ def test_a_token_comes_from_the_endpoint_in_javas_spelling():
 
 
 def test_an_unsecured_token_is_made_from_librdkafkas_config():
-    """For development clusters."""
+    """Development clusters accept tokens without a signature."""
     config = {
         "enable.sasl.oauthbearer.unsecure.jwt": "true",
         "sasl.oauthbearer.config": "principal=admin scope=a,b lifeSeconds=60 extension_x=y",
@@ -257,7 +257,7 @@ def test_an_unsecured_token_is_made_from_librdkafkas_config():
 
 
 def test_an_unsecured_token_is_made_from_javas_claims():
-    """The same, for the default login module."""
+    """Java's default login module makes the same token."""
     config = {"sasl.jaas.config": f'{OAUTH} required unsecuredLoginStringClaim_sub="admin";'}
     assert sasl("OAUTHBEARER", config).token == UnsecuredToken(claims=(("sub", "admin"),))
 
@@ -290,13 +290,13 @@ def test_an_unsecured_token_is_made_from_javas_claims():
     ],
 )
 def test_wrong_oauthbearer_properties_are_errors_that_name_them(config, key):
-    """Also where brokers are listed."""
+    """The parser refuses them for a bootstrap broker list, too."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config}
     assert refused(config, broker_list="bootstrap").key == key
 
 
 def test_invariant_9_no_secret_appears_in_the_repr_of_settings():
-    """Nor in its str; passwords, keys and JAAS texts alike."""
+    """The repr and str of settings contain no password, no key and no JAAS text."""
     config = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -316,7 +316,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
 @pytest.mark.parametrize("pem", [KEY, KEY * 200])
 @pytest.mark.parametrize("name", ["ssl.key.location", "ssl.keystore.location", "ssl.ca.location"])
 def test_invariant_9_pem_text_where_a_file_belongs_is_an_error_without_the_text(file, name, pem):
-    """However long: the system refuses such a name with an error that repeats it."""
+    """The system refuses a long path with an error that repeats it, so the parser checks the text first."""
     certificate = {} if name == "ssl.keystore.location" else {"ssl.certificate.location": str(file)}
     error = refused({"security.protocol": "SSL", **certificate, name: pem})
     assert error.key == name
@@ -326,14 +326,14 @@ def test_invariant_9_pem_text_where_a_file_belongs_is_an_error_without_the_text(
 
 
 def test_invariant_9_a_callback_shows_nothing_that_is_bound_to_it():
-    """The repr of a partial has its arguments."""
+    """The repr of a partial function would contain its arguments."""
     callback = partial(print, "hunter2")
     assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": callback}))
 
 
 @pytest.mark.parametrize("url", ["https://app:hunter2@id.example/token", "app:hunter2@id.example/token"])
 def test_invariant_9_an_endpoint_with_credentials_in_it_is_an_error_without_them(url):
-    """Addresses are told in errors, and requests tells them in its own."""
+    """Errors name the endpoint, and requests repeats the URL in its own errors."""
     config = {"sasl.oauthbearer.token.endpoint.url": url, **CLIENT}
     error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config})
     assert error.key == "sasl.oauthbearer.token.endpoint.url"
@@ -344,14 +344,14 @@ CLIENT = {"sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": "
 
 
 def test_probe_stands_for_what_the_system_trusts_at_the_token_endpoint_too():
-    """As in librdkafka."""
+    """librdkafka has the value for https.ca.location, too."""
     config = {"sasl.oauthbearer.token.endpoint.url": "https://x", "https.ca.location": "probe", **CLIENT}
     assert sasl("OAUTHBEARER", config).token.ca_location is None
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.username", "client.id"])
 def test_invariant_9_a_text_that_is_no_unicode_is_an_error_without_the_text(name):
-    """As os.environ gives bytes that are no UTF-8. Encoding it would raise an error that holds it."""
+    """os.environ gives such text for bytes that are not UTF-8, and the error of encoding it would contain it."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "b"}
     error = refused({**config, name: "hunter2\udcff"})
     assert error.key == name
@@ -360,14 +360,14 @@ def test_invariant_9_a_text_that_is_no_unicode_is_an_error_without_the_text(name
 
 
 def test_invariant_9_a_login_module_that_is_none_is_not_repeated():
-    """It may be a password that lost its quotes."""
+    """The text may be a password that has lost its quotes."""
     config = {"sasl.jaas.config": "hunter2 required username=a password=b;"}
     error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **config})
     assert "hunter2" not in f"{error!r} {error}"
 
 
 def test_a_life_that_is_too_long_to_be_a_number_is_an_error():
-    """Python refuses to read numbers of thousands of digits."""
+    """Python refuses to parse a number of thousands of digits."""
     config = {"enable.sasl.oauthbearer.unsecure.jwt": "true"}
     config["sasl.oauthbearer.config"] = "principal=a lifeSeconds=" + "9" * 5000
     error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config})

@@ -1,4 +1,4 @@
-"""No error about the configuration repeats a value, since what is wrong with it may be that it holds a password."""
+"""No error about the configuration repeats a value, because a wrong value may contain a password."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PASTED = [
 
 
 def everything_of(error: BaseException, seen: tuple[BaseException, ...] = ()) -> Iterator[str]:
-    """Yield all that anybody can read in an error, and in those behind it."""
+    """Yield all texts of an error and of its causes."""
     yield from (str(error), repr(error), repr(error.args), *getattr(error, "__notes__", ()))
     for behind in (error.__cause__, error.__context__):
         if behind is not None and behind not in seen:
@@ -77,7 +77,7 @@ def everything_of(error: BaseException, seen: tuple[BaseException, ...] = ()) ->
 
 
 def parsed(config: Any, **options: Any) -> Settings | None:
-    """Read a configuration; where that is an error, it must hold no secret."""
+    """Parse a configuration; if it is refused, the error must contain no secret."""
     try:
         return Settings.parse(config, **options)
     except ConfigError as caught:
@@ -102,7 +102,7 @@ values = (
 def test_invariant_9_no_property_is_repeated_by_an_error(
     base: dict[str, object], named: tuple[Any, str], value: object, *, listed: bool, spark: bool
 ) -> None:
-    """Whatever was put into whichever of them, in both spellings; nor are secrets shown where it is right."""
+    """The parser keeps any value of any property out of its errors, and secrets out of the repr of settings."""
     key, name = named
     config = {**base, "sasl.oauthbearer.client.id": "app", name: value}
     settings = parsed(
@@ -115,13 +115,13 @@ def test_invariant_9_no_property_is_repeated_by_an_error(
 
 @given(value=values.filter(lambda value: isinstance(value, str)))
 def test_invariant_9_a_bootstrap_list_is_not_repeated_by_an_error(value: str) -> None:
-    """Where it is all that is given."""
+    """The configuration is the bootstrap list alone."""
     parsed(value)
 
 
 @pytest.mark.parametrize("option", ["broker_list", "connect_timeout", "request_timeout", "total_timeout", "max_frame"])
 def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
-    """They may come from a configuration too."""
+    """An app may read its options from a configuration, too."""
     assert parsed("a:9092", **{option: SECRET}) is None
 
 
@@ -129,7 +129,7 @@ def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
     "content", [b"sasl.password=hunter2\xff", b"sasl.password=\\u00zz hunter2", b"sasl.password=hunter2\\u12hunter2"]
 )
 def test_invariant_9_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_path: Path, content: bytes) -> None:
-    """The errors of those who decode it hold all of it."""
+    """The error of the decoder would contain the whole file."""
     path = tmp_path / "client.properties"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"client\.properties") as caught:
@@ -138,7 +138,7 @@ def test_invariant_9_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_
 
 
 def test_invariant_9_an_address_where_the_path_of_a_file_belongs_is_not_repeated(tmp_path: Path) -> None:
-    """Path() takes any text."""
+    """Path() accepts any text, also an address with a password."""
     assert parsed(tmp_path / "app:hunter2@host:9092") is None
 
 
@@ -146,11 +146,11 @@ def test_invariant_9_an_address_where_the_path_of_a_file_belongs_is_not_repeated
     "text", ["/etc/ssl/ca", "ca.pem", "./certs/my ca.crt", "~/client.properties", "../a+b/c_d.p12"]
 )
 def test_a_path_is_shown(text: str) -> None:
-    """Most errors about files are slips in their names."""
+    """Most errors about files are typos in the path."""
     assert is_path(text)
 
 
 @pytest.mark.parametrize("text", ["hunter2", "", "a@b.pem", "s3://b/ca.pem", "MIIEvQIBADANBgkq", "/a" * 101, "a\n.pem"])
 def test_what_may_be_no_path_is_not_shown(text: str) -> None:
-    """A key, a password or a URL."""
+    """The text may be a key, a password or a URL."""
     assert not is_path(text)

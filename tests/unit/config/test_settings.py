@@ -1,4 +1,4 @@
-"""One frozen Settings from every spelling."""
+"""Settings from every spelling of a configuration."""
 
 import pickle
 from pathlib import Path
@@ -14,14 +14,14 @@ PLAIN_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required u
 
 
 def refused(config, **options):
-    """The error that this configuration gives."""
+    """Return the error that this configuration causes."""
     with pytest.raises(ConfigError) as caught:
         Settings.parse(config, **options)
     return caught.value
 
 
 def test_the_defaults_are_those_of_the_reference():
-    """5 s to connect, 5 s a request, 15 s in all, 16 MiB frames, 32 at a time."""
+    """The limits are 5 s to connect, 5 s for a request, 15 s in all, 16 MiB for a frame, and 32 connections."""
     settings = Settings.parse("a:1")
     assert settings == Settings(bootstrap=(Address("a", 1),))
     bounds = (settings.connect_timeout, settings.request_timeout, settings.total_timeout)
@@ -29,7 +29,7 @@ def test_the_defaults_are_those_of_the_reference():
 
 
 def test_librdkafka_and_java_and_spark_spellings_mean_the_same():
-    """One cluster, three ways to say it."""
+    """The three spellings of one cluster give equal settings."""
     librdkafka = {
         "metadata.broker.list": "a:9092",
         "security.protocol": "sasl_plaintext",
@@ -48,30 +48,30 @@ def test_librdkafka_and_java_and_spark_spellings_mean_the_same():
 
 
 def test_unrelated_properties_are_ignored():
-    """The very dict that the app gives its producer."""
+    """An app can pass the configuration of its producer."""
     config = {"bootstrap.servers": "a", "group.id": 7, "enable.idempotence": "maybe", "on_commit": print, "acks": None}
     assert Settings.parse(config) == Settings.parse("a")
 
 
 def test_with_a_spark_prefix_only_prefixed_names_count():
-    """Spark itself passes nothing else to Kafka."""
+    """Spark passes no other property to Kafka."""
     assert Settings.parse({"kafka.bootstrap.servers": "a", "bootstrap.servers": "b"}).bootstrap[0].host == "a"
 
 
 def test_a_spark_dict_without_its_bootstrap_list_says_why():
-    """The unprefixed one does not count there."""
+    """The parser ignores the bootstrap list without the prefix, and the error says so."""
     error = refused({"kafka.client.id": "x", "bootstrap.servers": "b"})
     assert error.key == "kafka.bootstrap.servers"
     assert "only such names are read" in error.problem
 
 
 def test_errors_name_the_property_as_the_app_spelled_it():
-    """With Spark's prefix, and under the alias."""
+    """The error has the prefix of Spark and the alias of librdkafka."""
     assert refused({"kafka.metadata.broker.list": "a:x"}).key == "kafka.metadata.broker.list"
 
 
 def test_a_properties_file_is_read_in_java_syntax(tmp_path):
-    """Comments, continuations, escapes and every separator."""
+    """The reader knows comments, continued lines, escapes and every separator."""
     path = tmp_path / "client.properties"
     path.write_text(
         "# the cluster\nbootstrap.servers : a:9092,\\\n    b\nsecurity.protocol=SASL_PLAINTEXT\n! more\n"
@@ -85,40 +85,40 @@ def test_a_properties_file_is_read_in_java_syntax(tmp_path):
 
 
 def test_a_missing_properties_file_is_a_config_error(tmp_path):
-    """Named by its path."""
+    """The error names the path."""
     assert "nowhere.properties" in refused(tmp_path / "nowhere.properties").problem
 
 
 def test_a_damaged_properties_file_is_a_config_error(tmp_path):
-    """Java refuses a bad unicode escape too."""
+    """Java refuses a wrong unicode escape, too."""
     path = tmp_path / "bad.properties"
     path.write_text("a=\\u00zz")
     assert "escape" in refused(path).problem
 
 
 def test_another_type_of_config_is_a_config_error():
-    """It says what would do."""
+    """The error names the types that are accepted."""
     assert "a mapping of properties" in refused(7).problem
 
 
 def test_spellings_that_disagree_are_an_error():
-    """One of them would win silently."""
+    """Otherwise one of the two would win silently."""
     error = refused({"bootstrap.servers": "a", "metadata.broker.list": "b"})
     assert str(error) == "bootstrap.servers: differs from metadata.broker.list, which means the same"
 
 
 def test_spellings_that_agree_are_fine():
-    """Some frameworks fill in both."""
+    """Some frameworks set both spellings."""
     assert Settings.parse({"bootstrap.servers": "a", "metadata.broker.list": "a"}) == Settings.parse("a")
 
 
 def test_controllers_are_asked_where_they_are_named():
-    """As `--bootstrap-controller` does."""
+    """The property does what `--bootstrap-controller` does."""
     assert Settings.parse({"bootstrap.controllers": "c:9093"}).role == "controller"
 
 
 def test_brokers_and_controllers_at_once_are_an_error():
-    """As in Kafka's Admin client."""
+    """Kafka's Admin client refuses both at once, too."""
     assert (
         "bootstrap.controllers is given too"
         in refused({"bootstrap.servers": "a", "bootstrap.controllers": "c"}).problem
@@ -127,7 +127,7 @@ def test_brokers_and_controllers_at_once_are_an_error():
 
 @pytest.mark.parametrize("config", [{}, {"bootstrap.servers": " "}, {"bootstrap.servers": None}])
 def test_a_missing_bootstrap_list_is_an_error(config):
-    """Nothing else can say where the cluster is."""
+    """No other property says where the cluster is."""
     assert refused(config).key == "bootstrap.servers"
 
 
@@ -144,14 +144,14 @@ def test_a_missing_bootstrap_list_is_an_error(config):
     ],
 )
 def test_a_wrong_value_of_a_property_that_counts_is_an_error(key, value, allowed):
-    """It names the property, the value and what would be right."""
+    """The error names the property and the values that are allowed."""
     error = refused({"bootstrap.servers": "a", key: value})
     assert error.key == key
     assert allowed in error.problem
 
 
 def test_timeouts_come_from_the_properties():
-    """In milliseconds there, in seconds here."""
+    """The properties have milliseconds, and the settings have seconds."""
     settings = Settings.parse(
         {"bootstrap.servers": "a", "socket.connection.setup.timeout.ms": 1500, "request.timeout.ms": "2500"}
     )
@@ -159,13 +159,13 @@ def test_timeouts_come_from_the_properties():
 
 
 def test_socket_timeout_counts_before_request_timeout():
-    """In librdkafka the latter bounds a broker's wait for its followers, not ours for the broker."""
+    """In librdkafka request.timeout.ms limits how long a broker waits for its followers."""
     config = {"bootstrap.servers": "a", "request.timeout.ms": 30_000, "socket.timeout.ms": 7_000}
     assert Settings.parse(config).request_timeout == 7
 
 
 def test_bounds_that_are_given_win_over_properties():
-    """The caller knows best."""
+    """A keyword of the caller overrides the property."""
     config = {"bootstrap.servers": "a", "socket.timeout.ms": 7_000}
     assert Settings.parse(config, request_timeout=2).request_timeout == 2
 
@@ -181,23 +181,23 @@ def test_a_timeout_that_bounds_nothing_is_an_error(bound, value):
     ("bound", "value"), [("max_frame", 0), ("max_frame", 2**31), ("concurrency", 0), ("concurrency", 1.5)]
 )
 def test_a_count_out_of_range_is_an_error(bound, value):
-    """Named by its argument."""
+    """The error names the argument."""
     assert refused("a", **{bound: value}).key == bound
 
 
-def test_an_unknown_roster_is_an_error():
-    """Two words are known."""
+def test_an_unknown_broker_list_is_an_error():
+    """The error lists the two values that are allowed."""
     assert "cluster, bootstrap" in refused("a", broker_list="all").problem
 
 
 def test_settings_are_frozen():
-    """Whoever has one knows what it says."""
+    """No caller can change settings that another part of the app uses."""
     with pytest.raises(AttributeError):
         Settings.parse("a").role = "controller"
 
 
 def test_settings_pickle_whole():
-    """A Spark executor needs the password too."""
+    """A Spark executor needs the password, too."""
     settings = Settings.parse(
         {
             "bootstrap.servers": "a",
@@ -213,13 +213,13 @@ def test_settings_pickle_whole():
 
 @given(st.text(min_size=1))
 def test_invariant_9_a_secret_shows_itself_in_no_text(text):
-    """repr, str, format and percent alike."""
+    """repr, str, format and % all print "<secret>"."""
     secret = Secret(text)
     assert {repr(secret), str(secret), f"{secret}", f"{secret!r}", "%s" % secret} == {"<secret>"}  # noqa: UP031 - logging formats so
 
 
 def test_secrets_compare_and_hash_by_their_text():
-    """Equal configurations are equal Settings."""
+    """Equal configurations must give equal settings."""
     assert Secret("a") == Secret("a") != Secret("b")
     assert len({Secret("a"), Secret("a"), Secret("b")}) == 2
 
@@ -237,7 +237,7 @@ values = st.one_of(
 
 @given(st.dictionaries(st.sampled_from([spelling for key in KEYS for spelling in key.spellings]), values))
 def test_any_values_of_known_properties_parse_or_are_a_config_error(config):
-    """No other exception, whatever the app says."""
+    """The parser raises no other exception, whatever the values."""
     try:
         settings = Settings.parse(config)
     except ConfigError:
@@ -252,6 +252,6 @@ def test_every_key_is_named_once():
 
 
 def test_a_path_is_a_file_and_a_str_a_bootstrap_list():
-    """Never guessed from what is on the disk."""
+    """The type decides; the parser never looks for a file with that name."""
     assert Settings.parse("client.properties").bootstrap == (Address("client.properties", 9092),)
     assert "cannot be read" in refused(Path("client.properties")).problem
