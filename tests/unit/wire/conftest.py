@@ -59,19 +59,19 @@ levels = st.dictionaries(text, st.tuples(int16, int16), max_size=8)
 
 
 def tags(cls: type[Message], version: int, above: int = -1) -> dict[str, Any]:
-    """Unknown tags, where the version can carry them."""
+    """Generate unknown tags, if the version can carry them."""
     if version < cls.FLEXIBLE_FROM:
         return {}
     return {"unknown_tags": st.dictionaries(st.integers(above + 1, 2**20), st.binary(max_size=20), max_size=3)}
 
 
 def since(first: int, version: int, **fields: Any) -> dict[str, Any]:
-    """Fields that exist from one version on."""
+    """Generate a field that exists from one version on."""
     return fields if version >= first else {}
 
 
 def nodes(*, fenced: bool) -> st.SearchStrategy[tuple[Node, ...]]:
-    """Any list of nodes."""
+    """Generate any list of nodes."""
     node = st.builds(
         Node,
         node_id=int32,
@@ -84,12 +84,12 @@ def nodes(*, fenced: bool) -> st.SearchStrategy[tuple[Node, ...]]:
 
 
 def build(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
-    """Any message of a class that a version can carry whole."""
+    """Generate any message of a class that a version can carry whole."""
     return BUILDERS[cls](version)
 
 
 def api_versions_request(version: int) -> st.SearchStrategy[Message]:
-    """Both ids or neither."""
+    """Generate both ids or neither."""
     identity = (
         st.just((None, -1)) | st.tuples(text, int32.filter(lambda node: node != -1))
         if version >= 5
@@ -232,5 +232,5 @@ def messages() -> Build:
 
 @pytest.fixture(scope="session")
 def golden_count() -> int:
-    """How many golden frames there are."""
+    """Return the number of golden frames."""
     return len(GOLDEN)

@@ -1,4 +1,4 @@
-"""Records of coordinators: what is particular about them."""
+"""Records of coordinators: the rules of single record types."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_records_have_kafkas_bytes(
 
 
 def test_a_legacy_key_is_a_key_of_an_offset_too() -> None:
-    """Who looks for offsets finds those of old brokers, and does not mix them up."""
+    """A search for offsets finds those of old brokers, and the two keys are not equal."""
     legacy = LegacyOffsetCommitKey(group="g", topic="t", partition=1)
     assert isinstance(legacy, OffsetCommitKey)
     assert legacy != COMMIT
@@ -291,7 +291,7 @@ def test_a_legacy_key_is_a_key_of_an_offset_too() -> None:
 
 
 def test_topics_have_their_own_numbers() -> None:
-    """The same first bytes are another type of record in each topic."""
+    """In each topic the same first bytes are another type of record."""
     data = bytes.fromhex("0000 0001 78")
     assert TRANSACTION_STATE.decode_key(data) == TransactionLogKey(transactional_id="x")
     with pytest.raises(RemoteWireError, match=r"^LegacyOffsetCommitKey: topic at byte 5: "):
@@ -301,7 +301,7 @@ def test_topics_have_their_own_numbers() -> None:
 
 
 def test_all_record_types_of_kafka_are_known() -> None:
-    """9 and 18 were given up before a release that supports them."""
+    """Kafka gave up 9 and 18 before a release supported them."""
     assert sorted(CONSUMER_OFFSETS.records) == [*range(9), *range(10, 18), *range(19, 24)]
     assert TRANSACTION_STATE.records == {0: (TransactionLogKey, TransactionLogValue)}
     assert sorted(SHARE_GROUP_STATE.records) == [ShareSnapshotKey.RECORD_TYPE, ShareUpdateKey.RECORD_TYPE]
@@ -315,13 +315,13 @@ def test_all_record_types_of_kafka_are_known() -> None:
 
 @pytest.mark.parametrize(("key", "value"), [(b"", None), (b"\0", None), (b"\0\2\0\0", b""), (b"\0\2\0\0", b"\0")])
 def test_a_key_or_value_without_its_number_is_refused(key: bytes, value: bytes | None) -> None:
-    """Even an unknown one has two bytes."""
+    """The first two bytes are the type of a key, or the version of a value."""
     with pytest.raises(RemoteWireError, match=r"^__consumer_offsets: (key|value) at byte 0: wanted 2 bytes, "):
         CONSUMER_OFFSETS.decode(key, value)
 
 
 def test_an_error_names_the_field_inside_of_others() -> None:
-    """And counts bytes from the beginning of the value."""
+    """The error counts bytes from the beginning of the value."""
     key, value = CONSUMER_OFFSETS.encode(
         CoordinatorRecord(
             GroupMetadataKey(group="g"),
@@ -345,7 +345,7 @@ def test_an_error_names_the_field_inside_of_others() -> None:
 
 
 def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> None:
-    """As everywhere in this protocol."""
+    """The decoder compares the count with the bytes that are left."""
     key, _ = TRANSACTION_STATE.encode(CoordinatorRecord(TransactionLogKey(transactional_id="x"), None))
     head = bytes.fromhex("0000 00000000000003e8 0002 0000ea60 01")
     with pytest.raises(RemoteWireError, match="2147483647 elements cannot fit into 4 bytes"):
@@ -355,7 +355,7 @@ def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> Non
 
 
 def test_a_structure_counts_with_all_that_it_must_have() -> None:
-    """Eight bytes are too few for three topics of a transaction, each with a name, a list and its tags."""
+    """Three topics of a transaction need more than eight bytes, because each has a name, a list and tags."""
     key, _ = TRANSACTION_STATE.encode(CoordinatorRecord(TransactionLogKey(transactional_id="x"), None))
     head = bytes.fromhex("0001 00000000000003e8 0002 0000ea60 01")
     with pytest.raises(RemoteWireError, match="3 elements cannot fit into 8 bytes"):
@@ -363,7 +363,7 @@ def test_a_structure_counts_with_all_that_it_must_have() -> None:
 
 
 def test_a_structure_is_there_where_the_byte_before_it_is_not_negative() -> None:
-    """Kafka writes 1, and reads whatever is not negative."""
+    """Kafka writes 1 before a structure, and reads any byte that is not negative."""
     key = bytes.fromhex("0013 0001 67 0001 6d")
     for there in ("00", "01", "7f"):
         value = f"0000 00 00 02 63 03 2f68 ffffffff 00000000 02 70 {there} 02 65 ffff 00 01 00"
@@ -378,7 +378,7 @@ def test_a_structure_is_there_where_the_byte_before_it_is_not_negative() -> None
 
 
 def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
-    """More than any other message has: a record of a megabyte holds some 30,000 of them."""
+    """A record of a megabyte holds some 30,000 tags, more than any other message."""
     topics = tuple(
         TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,)) for epoch in range(17_000)
     )
@@ -394,7 +394,7 @@ def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
 
 
 def test_tagged_fields_of_inner_structures_are_kept() -> None:
-    """A newer coordinator may add one anywhere (KIP-915)."""
+    """A newer coordinator may add a tagged field to any structure (KIP-915)."""
     record = CoordinatorRecord(
         TransactionLogKey(transactional_id="x"),
         dataclasses.replace(
@@ -408,7 +408,7 @@ def test_tagged_fields_of_inner_structures_are_kept() -> None:
 
 
 def test_a_tagged_field_is_read_to_its_end() -> None:
-    """Bytes behind its value are refused like those behind a record."""
+    """The decoder refuses bytes behind the value of a tagged field."""
     with pytest.raises(RemoteWireError, match=r"^ConsumerGroupMetadataValue v0: end at byte 17: 1 byte left over"):
         CONSUMER_OFFSETS.decode(
             bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 01 00 09 0000000000000006 00")
@@ -426,7 +426,7 @@ def test_a_tagged_field_is_read_to_its_end() -> None:
 def test_a_tagged_null_is_another_thing_than_a_tagged_field_that_is_not_there(
     tags: str, said: ClassicMemberMetadata | None
 ) -> None:
-    """Kafka reads the default of the field where it is not there, and here that is not null."""
+    """Kafka reads the default of an absent field, and here the default is not null."""
     key = bytes.fromhex("0005 0001 67 0001 6d")
     value = bytes.fromhex(f"0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 {tags}")
     record = CONSUMER_OFFSETS.decode(key, value)
@@ -436,7 +436,7 @@ def test_a_tagged_null_is_another_thing_than_a_tagged_field_that_is_not_there(
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_what_an_older_version_may_drop_is_dropped(version: int) -> None:
-    """As the schema allows it, like a broker with an old metadata.version does."""
+    """The encoder follows the schema, like a broker with an old metadata.version."""
     full = dataclasses.replace(OFFSET, expire_timestamp=10, topic_id="AQIDBAUGBwgJCgsMDQ7-_w")
     value = CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(CoordinatorRecord(COMMIT, full, version))).value
     assert value == dataclasses.replace(
@@ -449,7 +449,7 @@ def test_what_an_older_version_may_drop_is_dropped(version: int) -> None:
     ["previous_producer_id", "next_producer_id", "next_producer_epoch", "client_transaction_version"],
 )
 def test_what_an_older_version_may_not_drop_is_refused(field: str) -> None:
-    """Kafka's own encoder refuses these too: a transaction would be another one without them."""
+    """Kafka's encoder refuses these fields, too: without them the record would be about another transaction."""
     record = CoordinatorRecord(TransactionLogKey(transactional_id="x"), dataclasses.replace(PRODUCER, **{field: 2}), 0)
     with pytest.raises(LocalWireError, match=rf"^TransactionLogValue v0: {field}: this version has no such field"):
         TRANSACTION_STATE.encode(record)
@@ -488,13 +488,13 @@ def test_what_an_older_version_may_not_drop_is_refused(field: str) -> None:
     ],
 )
 def test_records_that_kafka_has_no_bytes_for_are_refused(record: CoordinatorRecord, problem: str) -> None:
-    """Before anything is written."""
+    """The encoder raises an error, and returns no bytes."""
     with pytest.raises(LocalWireError, match=problem):
         CONSUMER_OFFSETS.encode(record)
 
 
 def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
-    """Each once, however many structures have it; the default says nothing."""
+    """Each name occurs once, however many structures have the field; a default counts as absent."""
     topics = tuple(
         TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=epochs, unknown_tags={9: b""})
         for epochs in (None, (), (1,), (2,))
@@ -521,7 +521,7 @@ def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
 
 
 def test_only_the_tagged_fields_stay_that_are_known() -> None:
-    """The others say nothing, at any depth; what is not tagged stays as it is."""
+    """At any depth the copy loses other tagged fields, and keeps all fields without a tag."""
     topics = tuple(
         TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,), unknown_tags={9: b"9"})
         for epoch in (1, 2)
@@ -547,8 +547,8 @@ def test_only_the_tagged_fields_stay_that_are_known() -> None:
     assert kept.classic_member_metadata == dataclasses.replace(classic, unknown_tags={})
 
 
-def test_records_are_matched_by_what_they_are() -> None:
-    """A reader of many records asks for those it wants."""
+def test_records_can_be_matched_by_type() -> None:
+    """A match statement selects the records that an app needs."""
     found = []
     for record in (
         CoordinatorRecord(COMMIT, OFFSET, 3),
@@ -564,6 +564,6 @@ def test_records_are_matched_by_what_they_are() -> None:
 
 
 def test_transaction_states_have_kafkas_numbers() -> None:
-    """A number that is none of them stays a number."""
+    """The states have the numbers 0 to 7."""
     assert TransactionState(PRODUCER.transaction_status).name == "ONGOING"
     assert [state.value for state in TransactionState] == list(range(8))

@@ -1,4 +1,4 @@
-"""Records of coordinators, whatever they say and however they are broken."""
+"""Any record of a coordinator, whole, cut and mutated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from featuregate.records import CoordinatorRecord, CoordinatorTopic, UnknownKey,
 @settings(max_examples=20)
 @given(data=st.data())
 def test_each_record_comes_back(kind: str, data: st.DataObject) -> None:
-    """Decoding what was encoded gives the same record, with the tagged fields that nobody knows."""
+    """The decoder returns the record that was encoded, with its unknown tagged fields."""
     log, kinds = KINDS[kind]
     record = data.draw(kinds)
     key, value = log.encode(record)
@@ -36,10 +36,10 @@ def test_each_record_comes_back(kind: str, data: st.DataObject) -> None:
     key=st.binary(max_size=9),
     value=st.none() | st.binary(max_size=9),
 )
-def test_a_record_type_that_nobody_knows_comes_back(
+def test_an_unknown_record_type_comes_back(
     log: CoordinatorTopic, number: int, version: int, key: bytes, value: bytes | None
 ) -> None:
-    """It is kept as it came: the number of its type, the version of its value, and the bytes behind them."""
+    """The record keeps the number of its type, the version of its value, and the bytes behind them."""
     record = log.decode(
         number.to_bytes(2, "big", signed=True) + key,
         None if value is None else version.to_bytes(2, "big", signed=True) + value,
@@ -54,10 +54,10 @@ def test_a_record_type_that_nobody_knows_comes_back(
 
 
 @given(drawn=records, version=st.integers(5, 32767) | st.integers(-32768, -1), data=st.binary(max_size=9))
-def test_a_version_that_nobody_knows_comes_back(
+def test_an_unknown_version_comes_back(
     drawn: tuple[CoordinatorTopic, CoordinatorRecord], version: int, data: bytes
 ) -> None:
-    """The key is read all the same."""
+    """The decoder still reads the key."""
     log, known = drawn
     record = log.decode(log.encode(known)[0], version.to_bytes(2, "big", signed=True) + data)
     assert record == CoordinatorRecord(known.key, UnknownValue(data=data), version)
@@ -66,7 +66,7 @@ def test_a_version_that_nobody_knows_comes_back(
 
 @given(drawn=records)
 def test_a_record_is_cut_at_any_byte(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
-    """No part of a key is a key, no part of a value a value, and the error says where it ends."""
+    """The decoder refuses an incomplete key or value, and the error says where the bytes end."""
     log, record = drawn
     key, value = log.encode(record)
     for size in range(len(key)):
@@ -81,7 +81,7 @@ def test_a_record_is_cut_at_any_byte(drawn: tuple[CoordinatorTopic, CoordinatorR
 
 @given(drawn=records, more=st.binary(min_size=1, max_size=9))
 def test_bytes_behind_a_record_are_refused(drawn: tuple[CoordinatorTopic, CoordinatorRecord], more: bytes) -> None:
-    """Keys and values are used to their last byte."""
+    """A key and a value must use all of their bytes."""
     log, record = drawn
     key, value = log.encode(record)
     with pytest.raises(RemoteWireError, match="left over") as caught:
@@ -95,7 +95,7 @@ def test_bytes_behind_a_record_are_refused(drawn: tuple[CoordinatorTopic, Coordi
 
 @given(log=st.sampled_from(LOGS), number=st.integers(0, 24), key=st.binary(max_size=40))
 def test_any_key_parses_or_raises_our_error(log: CoordinatorTopic, number: int, key: bytes) -> None:
-    """Decoders of keys are total."""
+    """The decoder of keys raises no other exception."""
     for data in (key, number.to_bytes(2) + key):
         with contextlib.suppress(RemoteWireError):
             log.decode_key(data)
@@ -106,7 +106,7 @@ def test_any_key_parses_or_raises_our_error(log: CoordinatorTopic, number: int, 
 def test_any_value_parses_or_raises_our_error(
     drawn: tuple[CoordinatorTopic, CoordinatorRecord], version: int, value: bytes
 ) -> None:
-    """Decoders of values are total."""
+    """The decoder of values raises no other exception."""
     log, record = drawn
     key, _ = log.encode(record)
     for data in (value, version.to_bytes(2) + value):
@@ -119,7 +119,7 @@ def test_any_value_parses_or_raises_our_error(
 def test_invariant_7_mutated_records_neither_crash_nor_bloat(
     drawn: tuple[CoordinatorTopic, CoordinatorRecord], data: st.DataObject
 ) -> None:
-    """Bytes that are almost right cost about their size, whatever lengths they claim."""
+    """The decoder needs memory in proportion to the bytes, whatever lengths they claim."""
     log, record = drawn
     halves = [bytearray(half) for half in log.encode(record) if half is not None]
     for _ in range(data.draw(st.integers(1, 4))):
@@ -139,7 +139,7 @@ def test_invariant_7_mutated_records_neither_crash_nor_bloat(
 
 @given(drawn=records)
 def test_a_record_is_a_frozen_value_that_pickles(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
-    """It can be passed to another process, nobody changes it on the way, and equal keys hash the same."""
+    """A record can be passed to another process and cannot be changed, and equal keys have equal hashes."""
     log, drawn_record = drawn
     record = log.decode(*log.encode(drawn_record))
     twin = pickle.loads(pickle.dumps(record))
@@ -154,7 +154,7 @@ def test_a_record_is_a_frozen_value_that_pickles(drawn: tuple[CoordinatorTopic, 
 
 @given(group=text, other=text)
 def test_keys_of_two_types_are_never_equal(group: str, other: str) -> None:
-    """A key says the type of its record too, though several have the same fields."""
+    """The type of a record belongs to its key, although several keys have the same fields."""
     for log in LOGS:
         classes = [key for key, _ in log.records.values()]
         for fields in ({"group_id": group}, {"group_id": group, "member_id": other}):

@@ -1,4 +1,4 @@
-"""Records as Kafka's own generated classes encode them: ``scripts/capture_records.py`` wrote them down."""
+"""Records as Kafka's own generated classes encode them, captured by ``scripts/capture_records.py``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOLDEN = [
 
 
 def as_json(said: Any, shape: Any) -> Any:
-    """Say a field as Kafka's JSON does; of structures, only what this version has."""
+    """Write a field as Kafka's JSON does; a structure has the fields of this version only."""
     if isinstance(said, bytes):
         return b64encode(said).decode()
     if isinstance(said, tuple):
@@ -41,7 +41,7 @@ def camel(name: str) -> str:
 
 @pytest.mark.parametrize("sample", GOLDEN)
 def test_records_are_those_of_kafkas_own_classes(sample: dict[str, Any]) -> None:
-    """Every field is read from where Kafka wrote it, and is written there again."""
+    """The decoder reads every field from Kafka's bytes, and the encoder writes the same bytes."""
     log = LOG[sample["topic"]]
     key, value = bytes.fromhex(sample["key_bytes"]), bytes.fromhex(sample["value_bytes"])
     record = log.decode(key, value)
@@ -52,7 +52,7 @@ def test_records_are_those_of_kafkas_own_classes(sample: dict[str, Any]) -> None
 
 
 def test_every_type_and_version_is_among_them() -> None:
-    """But for legacy offsets, of which Kafka has only the first version any more."""
+    """Legacy offsets are the exception: Kafka's classes write only their first version."""
     captured = {(param.values[0]["topic"], param.values[0]["type"], param.values[0]["version"]) for param in GOLDEN}
     assert captured == {
         (log.topic, key.RECORD_TYPE, version)

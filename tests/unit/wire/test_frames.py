@@ -1,4 +1,4 @@
-"""Frames: lengths, headers, correlation ids, and peers that are no Kafka listener."""
+"""Frames: lengths, headers, correlation ids, and peers that are not Kafka listeners."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HELLO = ApiVersionsRequest(client_software_name="app", client_software_version="
 
 @given(payloads=st.lists(st.binary(max_size=40)), data=st.data())
 def test_frames_come_whole_however_the_stream_is_cut(payloads: list[bytes], data: st.DataObject) -> None:
-    """TCP may cut anywhere; the frames are those that were sent, in order."""
+    """TCP may cut the stream anywhere; the reader returns the frames that were sent, in order."""
     stream = b"".join(map(frame, payloads))
     reader = FrameReader()
     taken: list[bytes] = []
@@ -40,8 +40,8 @@ def test_frames_come_whole_however_the_stream_is_cut(payloads: list[bytes], data
     assert taken == payloads
 
 
-def test_bytes_are_taken_in_whether_or_not_anybody_iterates() -> None:
-    """Feeding and taking are two things."""
+def test_feeding_needs_no_iteration() -> None:
+    """feed() keeps the bytes even if the caller does not iterate over its frames."""
     reader = FrameReader()
     reader.feed(b"\0\0\0\1")
     reader.feed(b"a" + frame(b"bc"))
@@ -49,13 +49,13 @@ def test_bytes_are_taken_in_whether_or_not_anybody_iterates() -> None:
 
 
 def test_a_negative_length_is_refused() -> None:
-    """No frame is shorter than nothing."""
+    """A frame cannot have fewer than no bytes."""
     with pytest.raises(RemoteWireError, match=r"^frame length at byte 0: negative length -1$"):
         list(FrameReader().feed(b"\xff\xff\xff\xff"))
 
 
 def test_a_length_above_the_cap_is_refused_at_once() -> None:
-    """Nothing waits for bytes that would not be believed."""
+    """The reader does not wait for the bytes of such a frame."""
     reader = FrameReader(100)
     assert list(reader.feed(frame(bytes(100)))) == [bytes(100)]
     with pytest.raises(RemoteWireError, match=r"^frame length at byte 0: 101 bytes are more than the limit of 100$"):
@@ -63,7 +63,7 @@ def test_a_length_above_the_cap_is_refused_at_once() -> None:
 
 
 def test_frames_before_a_bad_length_are_given_first() -> None:
-    """What came whole came whole."""
+    """The reader returns each complete frame before it raises the error."""
     frames = FrameReader().feed(frame(b"good") + b"\xff\xff\xff\xff")
     assert next(frames) == b"good"
     with pytest.raises(RemoteWireError):
@@ -71,7 +71,7 @@ def test_frames_before_a_bad_length_are_given_first() -> None:
 
 
 def test_invariant_7_a_length_allocates_nothing() -> None:
-    """The highest length that is believed costs no memory before its bytes are there."""
+    """The reader allocates no memory for a frame before its bytes arrive."""
     tracemalloc.start()
     try:
         reader = FrameReader()
@@ -84,7 +84,7 @@ def test_invariant_7_a_length_allocates_nothing() -> None:
 
 @pytest.mark.parametrize("cap", [0, -1, 2**31])
 def test_a_cap_that_no_frame_can_have_is_refused(cap: int) -> None:
-    """A length has 31 bits."""
+    """A length is a signed integer of four bytes."""
     with pytest.raises(LocalWireError, match="is not between 1 and 2147483647"):
         FrameReader(cap)
 
@@ -99,18 +99,18 @@ def test_a_cap_that_no_frame_can_have_is_refused(cap: int) -> None:
     ],
 )
 def test_a_peer_that_speaks_something_else_is_named(first: bytes, meaning: str) -> None:
-    """The first bytes say what is listening there, and the error passes it on."""
+    """The reader recognises the protocol of the peer by its first bytes, and the error names it."""
     with pytest.raises(RemoteWireError, match=meaning):
         list(FrameReader().feed(first))
 
 
 def test_a_frame_has_its_length_in_front() -> None:
-    """Four bytes, big-endian, which do not count themselves."""
+    """The length is four bytes, big-endian, and does not count itself."""
     assert frame(b"abc") == b"\0\0\0\3abc"
 
 
 def test_a_frame_that_has_no_length_is_refused() -> None:
-    """A length has 31 bits; nobody has to allocate two gigabytes to be told so."""
+    """The check needs no frame of two gigabytes, because the test overrides the length."""
 
     class Huge(bytes):
         __slots__ = ()
@@ -123,7 +123,7 @@ def test_a_frame_that_has_no_length_is_refused() -> None:
 
 
 def test_a_classic_request_has_header_v1() -> None:
-    """Key, version, correlation id, client id, and no tags."""
+    """The header has the key, the version, the correlation id and the client id, and no tags."""
     written = write_request(MetadataRequest(), 1, 7, "app")
     assert written == bytes.fromhex("00000011 0003 0001 00000007 0003 617070 00000000")
     assert read_request_header(written[4:], APIS) == (
@@ -133,7 +133,7 @@ def test_a_classic_request_has_header_v1() -> None:
 
 
 def test_a_flexible_request_has_header_v2_with_a_classic_client_id() -> None:
-    """The tags come behind the client id, whose encoding never changes."""
+    """The tags follow the client id, which keeps its classic encoding."""
     written = write_request(HELLO, 3, 7, "app")
     assert written[4:] == bytes.fromhex("0012 0003 00000007 0003 617070 00") + HELLO.encode(3)
     header, body = read_request_header(written[4:], APIS)
@@ -142,26 +142,26 @@ def test_a_flexible_request_has_header_v2_with_a_classic_client_id() -> None:
 
 
 def test_a_request_may_have_no_client_id() -> None:
-    """Null is allowed."""
+    """The header may have null as its client id."""
     header, _ = read_request_header(write_request(HELLO, 3, 7, None)[4:], APIS)
     assert header.client_id is None
 
 
 def test_the_header_of_a_version_that_is_too_new_can_be_read() -> None:
-    """So that a server can answer error 35."""
+    """A server must read the header before it can answer error 35."""
     header, body = read_request_header(bytes.fromhex("0012 0063 00000007 ffff 01 05 01 aa") + b"body", APIS)
     assert (header.api_version, header.unknown_tags, body) == (99, {5: b"\xaa"}, b"body")
 
 
 def test_the_header_of_an_unknown_api_is_read_as_v1() -> None:
-    """Its tags cannot be told from its body."""
+    """The server cannot know whether the header of an unknown API has tags."""
     header, body = read_request_header(bytes.fromhex("0063 0000 00000007 ffff 00") + b"body", APIS)
     assert (header.api_key, body) == (99, b"\0body")
 
 
 @pytest.mark.parametrize("size", range(14))
 def test_a_request_header_that_is_cut_is_refused(size: int) -> None:
-    """At any byte."""
+    """The reader refuses a header without its last bytes."""
     whole = write_request(HELLO, 3, 7, "app")[4:]
     with pytest.raises(RemoteWireError, match=r"^request header: "):
         read_request_header(whole[:size], APIS)
@@ -169,13 +169,13 @@ def test_a_request_header_that_is_cut_is_refused(size: int) -> None:
 
 @pytest.mark.parametrize("version", range(6))
 def test_an_answer_to_api_versions_always_has_header_v0(version: int) -> None:
-    """A client that asks too much must be able to read it."""
+    """A client that sent a version too new must be able to read the response."""
     response = ApiVersionsResponse(error_code=0, api_ranges={})
     assert write_response(response, version, 9)[4:] == b"\0\0\0\x09" + response.encode(version)
 
 
 def test_a_flexible_answer_has_header_v1() -> None:
-    """With tags behind the correlation id."""
+    """The tags follow the correlation id."""
     response = MetadataResponse(brokers=())
     assert write_response(response, 9, 9)[4:] == b"\0\0\0\x09\0" + response.encode(9)
     assert write_response(response, 8, 9)[4:] == b"\0\0\0\x09" + response.encode(8)
@@ -183,7 +183,7 @@ def test_a_flexible_answer_has_header_v1() -> None:
 
 @pytest.mark.parametrize(("version", "tags"), [(8, ""), (9, "00"), (9, "01 03 02 aabb")])
 def test_a_response_is_taken_apart(version: int, tags: str) -> None:
-    """Correlation id and body; tags of the header are stepped over."""
+    """The reader returns the correlation id and the body, and skips the tags of the header."""
     payload = bytes.fromhex("00000009" + tags) + b"body"
     assert read_correlation_id(payload) == 9
     assert read_response_body(payload, MetadataResponse, version) == b"body"
@@ -191,6 +191,6 @@ def test_a_response_is_taken_apart(version: int, tags: str) -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\0\0\0"])
 def test_a_response_without_a_correlation_id_is_refused(payload: bytes) -> None:
-    """Such as the answer of something that is no broker."""
+    """A peer that is not a broker may send such a response."""
     with pytest.raises(RemoteWireError, match=r"^response header: correlation_id at byte 0: wanted 4 bytes"):
         read_correlation_id(payload)

@@ -1,4 +1,4 @@
-"""Frames that named brokers sent: decoded, encoded again, cut and mutated."""
+"""Frames that real brokers sent: decoded, encoded again, cut and mutated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def body_of(golden: Golden) -> bytes:
-    """Step over the header."""
+    """Return the bytes behind the header."""
     if issubclass(golden.message, Request):
         return read_request_header(golden.frame, {golden.message.API_KEY: golden.message})[1]
     assert issubclass(golden.message, Response)
@@ -36,7 +36,7 @@ def body_of(golden: Golden) -> bytes:
 
 
 def test_it_is_decoded_and_encoded_to_the_same_bytes(captured: Golden) -> None:
-    """Nothing is lost, and nothing is written in another way than Kafka's own."""
+    """The encoder writes the bytes that Kafka wrote."""
     message = captured.message.decode(captured.version, body_of(captured))
     if isinstance(message, Request):
         header, _ = read_request_header(captured.frame, {message.API_KEY: type(message)})
@@ -48,7 +48,7 @@ def test_it_is_decoded_and_encoded_to_the_same_bytes(captured: Golden) -> None:
 
 
 def test_it_is_refused_when_cut_at_any_byte(captured: Golden) -> None:
-    """No prefix of it is a whole message."""
+    """The decoder refuses an incomplete body."""
     body = body_of(captured)
     for size in range(len(body)):
         with pytest.raises(RemoteWireError):
@@ -57,7 +57,7 @@ def test_it_is_refused_when_cut_at_any_byte(captured: Golden) -> None:
 
 @given(data=st.data())
 def test_invariant_7_its_mutations_neither_crash_nor_bloat(captured: Golden, data: st.DataObject) -> None:
-    """Bytes overwritten, removed and put in, anywhere: parsed or refused, within memory of the order of its size."""
+    """The decoder parses or refuses mutated bytes, with memory in proportion to their number."""
     frame = bytearray(captured.frame)
     for _ in range(data.draw(st.integers(1, 5))):
         at = data.draw(st.integers(0, len(frame)))
@@ -77,7 +77,7 @@ def test_invariant_7_its_mutations_neither_crash_nor_bloat(captured: Golden, dat
 
 
 def test_error_35_is_read_as_v0_whatever_was_asked(captured: Golden) -> None:
-    """Each captured answer of ApiVersions is recognised from its first two bytes."""
+    """The decoder recognises error 35 by the first two bytes of each captured response."""
     if captured.message is not ApiVersionsResponse:
         return
     body = body_of(captured)
@@ -88,5 +88,5 @@ def test_error_35_is_read_as_v0_whatever_was_asked(captured: Golden) -> None:
 
 
 def test_there_are_golden_frames(golden_count: int) -> None:
-    """An empty folder would prove nothing, in silence."""
+    """Without captured frames the tests above would pass and prove nothing."""
     assert golden_count > 0

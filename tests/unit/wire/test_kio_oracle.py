@@ -1,4 +1,4 @@
-"""kio, generated from Kafka's own schemas, agrees with each encoding: byte for byte, and back."""
+"""kio, which is generated from Kafka's schemas, writes the same bytes and reads the same values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
 
 NEWEST = {"ApiVersions": 4}
-"""Where kio 0.6.5 is older than we are: it has no ApiVersions v5."""
+"""The newest version of an API in kio 0.6.5, where featuregate has a newer one."""
 RENAMED = {
     "api_ranges": "api_keys",
     "supported": "supported_features",
@@ -34,7 +34,7 @@ RENAMED = {
     "timeout_ms": "timeout",
     "session_lifetime_ms": "session_lifetime",
 }
-"""Our word, and kio's (which is Kafka's), where they differ."""
+"""Names of featuregate, and those of kio and Kafka, where they differ."""
 
 
 def kio_class(message: type[Message], version: int) -> Any:
@@ -45,7 +45,7 @@ def kio_class(message: type[Message], version: int) -> Any:
 
 
 def known_to_kio(message: Any) -> Any:
-    """Leave out what kio cannot say: unknown tags, and error codes that it does not know."""
+    """Leave out what kio cannot express: unknown tags, and error codes that it does not know."""
     known: dict[str, Any] = {}
     if hasattr(message, "unknown_tags"):
         known["unknown_tags"] = {}
@@ -57,7 +57,7 @@ def known_to_kio(message: Any) -> Any:
 
 
 def to_kio(message: Message, version: int) -> Any:
-    """Say the same with kio's classes."""
+    """Convert a message to kio's classes."""
     entity = kio_class(type(message), version)
     module = importlib.import_module(entity.__module__)
     mine = {RENAMED.get(f.name, f.name): getattr(message, f.name) for f in dataclasses.fields(message)}  # type: ignore[arg-type] # every message is a dataclass
@@ -93,7 +93,7 @@ def to_kio(message: Message, version: int) -> Any:
 
 
 def to_kio_node(module: Any, api: str, version: int, node: Any) -> Any:
-    """Name the broker as this API and version do."""
+    """Convert a broker to the class of this API and version."""
     fields = {"host": node.host, "port": node.port, "rack": node.rack}
     if api == "Metadata":
         return module.MetadataResponseBroker(node_id=node.node_id, **fields)
@@ -102,7 +102,7 @@ def to_kio_node(module: Any, api: str, version: int, node: Any) -> Any:
 
 
 def to_kio_update(module: Any, version: int, update: Any) -> Any:
-    """Say the direction as this version does."""
+    """Convert an update with the fields of this version."""
     direction = {"upgrade_type": update.upgrade_type} if version >= 1 else {"allow_downgrade": update.upgrade_type != 1}
     return module.FeatureUpdateKey(feature=update.feature, max_version_level=update.max_version_level, **direction)
 
@@ -111,7 +111,7 @@ def to_kio_update(module: Any, version: int, update: Any) -> Any:
 def test_kio_writes_the_same_bytes_and_reads_the_same_value(
     messages: Build, cls: type[Message], version: int, data: st.DataObject
 ) -> None:
-    """Both directions, for every version that kio has."""
+    """The test encodes and decodes each message in every version that kio has."""
     if version > NEWEST.get(cls.NAME, version):
         pytest.skip("kio has no such version")
     message = known_to_kio(data.draw(messages(cls, version)))

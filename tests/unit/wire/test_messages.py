@@ -1,4 +1,4 @@
-"""What every message keeps, in every version that we speak."""
+"""The rules of every message, in every version that featuregate supports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @given(data=st.data())
 def test_each_message_comes_back(messages: Build, cls: type[Message], version: int, data: st.DataObject) -> None:
-    """Decoding what was encoded gives the same value."""
+    """The decoder returns the message that was encoded."""
     message = data.draw(messages(cls, version))
     assert cls.decode(version, message.encode(version)) == message
 
@@ -34,7 +34,7 @@ def test_each_message_comes_back(messages: Build, cls: type[Message], version: i
 def test_each_message_is_cut_at_any_byte(
     messages: Build, cls: type[Message], version: int, data: st.DataObject
 ) -> None:
-    """No prefix of a message is a message, and each says where it ends."""
+    """The decoder refuses an incomplete message, and the error names its class and version."""
     body = data.draw(messages(cls, version)).encode(version)
     for size in range(len(body)):
         with pytest.raises(RemoteWireError, match=rf"^{cls.__name__} v{version}: "):
@@ -45,7 +45,7 @@ def test_each_message_is_cut_at_any_byte(
 def test_bytes_behind_a_message_are_refused(
     messages: Build, cls: type[Message], version: int, data: st.DataObject, more: bytes
 ) -> None:
-    """A body is used to its last byte."""
+    """A message must use all of its body."""
     body = data.draw(messages(cls, version)).encode(version)
     with pytest.raises(RemoteWireError, match="left over") as caught:
         cls.decode(version, body + more)
@@ -54,7 +54,7 @@ def test_bytes_behind_a_message_are_refused(
 
 @given(body=st.binary(max_size=120))
 def test_any_bytes_parse_or_raise_our_error(cls: type[Message], version: int, body: bytes) -> None:
-    """Decoders are total."""
+    """The decoder raises no exception but RemoteWireError."""
     try:
         cls.decode(version, body)
     except RemoteWireError as error:
@@ -66,7 +66,7 @@ def test_any_bytes_parse_or_raise_our_error(cls: type[Message], version: int, bo
 def test_invariant_7_mutated_bytes_neither_crash_nor_bloat(
     messages: Build, cls: type[Message], version: int, data: st.DataObject
 ) -> None:
-    """Bytes that are almost right cost about their size, whatever lengths they claim."""
+    """The decoder needs memory in proportion to the bytes, whatever lengths they claim."""
     body = bytearray(data.draw(messages(cls, version)).encode(version))
     for _ in range(data.draw(st.integers(1, 4))):
         if body:
@@ -76,7 +76,7 @@ def test_invariant_7_mutated_bytes_neither_crash_nor_bloat(
 
 
 def peak_of_decoding(cls: type[Message], version: int, body: bytes) -> int:
-    """Decode, and give the most memory that was held at once, in bytes."""
+    """Decode a body, and return the peak of allocated memory in bytes."""
     tracemalloc.start()
     try:
         with contextlib.suppress(RemoteWireError):
@@ -87,7 +87,7 @@ def peak_of_decoding(cls: type[Message], version: int, body: bytes) -> int:
 
 
 def test_versions_that_we_do_not_speak_are_refused(cls: type[Message], version: int) -> None:
-    """One below and one above, in both directions."""
+    """The decoder refuses the version below the lowest and the one above the highest."""
     del version
     for outside in (cls.VERSIONS[0] - 1, cls.VERSIONS[1] + 1):
         with pytest.raises(LocalWireError, match=rf"^{cls.__name__}: version {outside} is not one of "):
@@ -99,7 +99,7 @@ def test_versions_that_we_do_not_speak_are_refused(cls: type[Message], version: 
 def test_each_message_is_a_frozen_value_that_pickles(
     messages: Build, cls: type[Message], version: int, data: st.DataObject
 ) -> None:
-    """It can be passed anywhere, and nobody changes it on the way."""
+    """A message can be passed to another process, and cannot be changed."""
     message = data.draw(messages(cls, version))
     assert pickle.loads(pickle.dumps(message)) == message
     assert not hasattr(message, "__dict__")

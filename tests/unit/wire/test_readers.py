@@ -1,4 +1,4 @@
-"""Readers of primitive types: each keeps the same contract, and none trusts a length."""
+"""Readers of primitive types: each keeps one contract, and none trusts a length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("kind", KINDS)
 
 
 class ReaderContract(ABC):
-    """What every reader of a primitive type keeps."""
+    """The contract of every reader of a primitive type."""
 
     kind: ClassVar[type[Reader]] = FlexibleReader
 
@@ -38,7 +38,7 @@ class ReaderContract(ABC):
         """Pairs of hex and value."""
 
     def test_reads_its_value_and_stops_behind_it(self) -> None:
-        """The bytes that follow belong to the next field."""
+        """The reader leaves the bytes of the next field."""
         for text, value in self.examples:
             data = bytes.fromhex(text)
             reader = self.kind(data + b"\xff\xff", "message")
@@ -46,12 +46,12 @@ class ReaderContract(ABC):
             assert reader.at == len(data)
 
     def test_reads_in_the_middle_of_a_buffer(self) -> None:
-        """A reader begins where it is told to."""
+        """The reader begins at the offset that it is given."""
         for text, value in self.examples:
             assert self.read(self.kind(b"\xee\xee" + bytes.fromhex(text), "message", 2)) == value
 
     def test_stops_at_each_byte_that_is_missing(self) -> None:
-        """A value that is cut anywhere raises, and says which field and where."""
+        """The reader refuses an incomplete value, and the error names the field and the offset."""
         for text, _ in self.examples:
             data = bytes.fromhex(text)
             for size in range(len(data)):
@@ -60,7 +60,7 @@ class ReaderContract(ABC):
                 assert caught.value.offset <= size
 
     def test_never_reads_past_its_end(self) -> None:
-        """Bytes of the buffer that are not the reader's own are out of reach."""
+        """The reader does not use bytes of the buffer that follow its own end."""
         for text, _ in self.examples:
             data = bytes.fromhex(text)
             with pytest.raises(RemoteWireError):
@@ -243,7 +243,7 @@ def refuses(reader: Reader, read: Callable[[Reader], object], problem: str, offs
     ],
 )
 def test_a_negative_length_is_refused(hex_: str, read: Callable[[Reader], object]) -> None:
-    """Only -1 has a meaning, null; no other negative length does."""
+    """Only the length -1 has a meaning, and that is null."""
     data = bytes.fromhex(hex_)
     size = int.from_bytes(data, "big", signed=True)
     refuses(ClassicReader(data, "message"), read, f"negative length {size}", 0)
@@ -265,7 +265,7 @@ def test_a_negative_count_is_refused() -> None:
     ],
 )
 def test_null_is_refused_where_it_must_not_be(kind: type[Reader], read: Callable[[Reader], object]) -> None:
-    """Null has a length of its own, and each place that has no null says so."""
+    """Null has a length of its own, and the reader of a field without null refuses it."""
     data = b"\x00" if kind is FlexibleReader else b"\xff\xff\xff\xff"
     refuses(kind(data, "message"), read, "null, which it must not be", 0)
 
@@ -274,14 +274,14 @@ def test_null_is_refused_where_it_must_not_be(kind: type[Reader], read: Callable
     ("kind", "hex_"), [(ClassicReader, "0003 61ff62"), (FlexibleReader, "04 61ff62"), (FlexibleReader, "04 61c328")]
 )
 def test_text_that_is_not_utf_8_is_refused_at_the_byte(kind: type[Reader], hex_: str) -> None:
-    """The offset is that of the first byte that is wrong."""
+    """The error has the offset of the first wrong byte."""
     data = bytes.fromhex(hex_)
     refuses(kind(data, "message"), lambda r: r.string("field"), "not UTF-8", len(data) - 2)
 
 
 @pytest.mark.parametrize("hex_", ["ffffffff1f", "808080801000", "ffffffffff0f", "8080808080808001"])
 def test_a_varint_of_more_than_32_bits_is_refused(hex_: str) -> None:
-    """Neither a sixth byte nor bits above the 32nd are Kafka's."""
+    """The reader refuses a sixth byte, and any bit above the 32nd."""
     refuses(
         FlexibleReader(bytes.fromhex(hex_), "message"), lambda r: r.uvarint("field"), "varint of more than 32 bits", 0
     )
@@ -297,7 +297,7 @@ def test_a_count_of_elements_that_cannot_fit_is_refused(kind: type[Reader]) -> N
 @BOTH
 @pytest.mark.parametrize("read", [lambda r: r.octets("f"), lambda r: r.count("f", 1), lambda r: r.string("f")])
 def test_invariant_7_a_huge_length_allocates_nothing(kind: type[Reader], read: Callable[[Reader], object]) -> None:
-    """Two gigabytes on the word of five bytes: refused within a few kilobytes."""
+    """The reader refuses a length of two gigabytes within a few kilobytes of memory."""
     data = b"\xff\xff\xff\xff\x07" if kind is FlexibleReader else b"\x7f\xff\xff\xff"
     tracemalloc.start()
     try:
@@ -310,7 +310,7 @@ def test_invariant_7_a_huge_length_allocates_nothing(kind: type[Reader], read: C
 
 
 def test_tagged_fields_come_as_readers_of_their_own_bytes() -> None:
-    """Each sees its part of the buffer only, and counts offsets from the start of the message."""
+    """Each reader has its part of the buffer only, and counts offsets from the start of the message."""
     reader = FlexibleReader(bytes.fromhex("02 00 02 0102 05 00") + b"rest", "message")
     tagged = reader.tagged()
     assert reader.at == 7
@@ -320,12 +320,12 @@ def test_tagged_fields_come_as_readers_of_their_own_bytes() -> None:
 
 
 def test_tags_are_kept_as_bytes() -> None:
-    """What we do not know is set aside, not lost."""
+    """The reader returns the bytes of tagged fields that it does not know."""
     assert FlexibleReader(bytes.fromhex("02 07 02 0102 ff7f 00"), "message").tags() == {7: b"\x01\x02", 16383: b""}
 
 
 def test_classic_versions_have_no_tags() -> None:
-    """There nothing is read."""
+    """The reader of a classic version reads no byte for tags."""
     reader = ClassicReader(b"\x01\x02", "message")
     assert reader.tags() == {}
     assert reader.at == 0
@@ -343,26 +343,26 @@ def test_classic_versions_have_no_tags() -> None:
     ],
 )
 def test_tags_that_do_not_parse_are_refused(hex_: str, problem: str, offset: int) -> None:
-    """Repeated, unsorted, cut or promised in billions."""
+    """The reader refuses tags that are repeated, unsorted or cut, and a count of billions."""
     refuses(FlexibleReader(bytes.fromhex(hex_), "message"), lambda r: r.tags(), problem, offset)
 
 
 def test_bytes_behind_the_end_are_refused() -> None:
-    """A message has to use all of its frame."""
+    """A message must use all of its frame."""
     reader = ClassicReader(b"\x01\x02\x03", "message")
     reader.int8("field")
     refuses(reader, lambda r: r.finish(), "2 bytes left over", 1)
 
 
 def test_nothing_behind_the_end_is_right() -> None:
-    """A message that uses all of its frame is whole."""
+    """The reader accepts a message that uses all of its frame."""
     reader = ClassicReader(b"\x01", "message")
     reader.int8("field")
     reader.finish()
 
 
 def test_what_is_left_can_be_taken_as_it_is() -> None:
-    """After that nothing is left."""
+    """Afterwards the reader has no bytes left."""
     reader = ClassicReader(b"\x01\x02\x03", "message")
     reader.int8("field")
     assert reader.rest() == b"\x02\x03"
@@ -371,7 +371,7 @@ def test_what_is_left_can_be_taken_as_it_is() -> None:
 
 @given(value=st.integers(0, 2**32 - 1))
 def test_each_varint_comes_back(value: int) -> None:
-    """What the writer writes, the reader reads."""
+    """The reader reads what the writer writes."""
     writer = FlexibleWriter("message")
     writer.uvarint(value)
     reader = FlexibleReader(bytes(writer.out), "message")
@@ -384,7 +384,7 @@ def test_each_varint_comes_back(value: int) -> None:
     values=st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=300)),
 )
 def test_each_string_comes_back(kinds: tuple[type[Reader], type[Writer]], values: list[str | None]) -> None:
-    """Null, empty and any text of any script."""
+    """A string may be null, empty, or text of any script."""
     writer = kinds[1]("message")
     for value in values:
         writer.nullable_string(value, "field")
@@ -399,7 +399,7 @@ def test_each_string_comes_back(kinds: tuple[type[Reader], type[Writer]], values
     kind=st.sampled_from(KINDS),
 )
 def test_a_reader_gives_a_value_or_raises_our_error(data: bytes, operations: list[str], kind: type[Reader]) -> None:
-    """Whatever the bytes and whatever the order of reads, nothing else can happen."""
+    """The reader raises no other exception, whatever the bytes and the order of reads."""
     reader = kind(data, "message")
     reads: dict[str, Callable[[], object]] = {
         "1": lambda: reader.int8("f"),
@@ -421,12 +421,12 @@ def test_a_reader_gives_a_value_or_raises_our_error(data: bytes, operations: lis
 
 
 def test_the_examples_are_those_of_struct() -> None:
-    """Big-endian, as everywhere in Kafka."""
+    """Numbers are big-endian, as everywhere in Kafka."""
     assert ClassicReader(struct.pack(">q", -5), "message").int64("field") == -5
 
 
 def test_invariant_7_a_message_of_nothing_but_tags_is_refused() -> None:
-    """Two bytes each on the wire, a hundred in memory, and the budget is that of the whole message."""
+    """A tag of two bytes takes a hundred in memory, so a message has a limit for all of its tags."""
     many = MOST_TAGS // 2 + 1
     tags = b"".join(uvarint(tag) + b"\0" for tag in range(many))
     struct_of_tags = uvarint(many) + tags
@@ -437,7 +437,7 @@ def test_invariant_7_a_message_of_nothing_but_tags_is_refused() -> None:
 
 
 def test_invariant_7_an_array_of_more_elements_than_anybody_has_is_refused() -> None:
-    """Although they would fit."""
+    """The reader refuses the array, although its elements would fit into the bytes."""
     reader = FlexibleReader(uvarint(MOST_ELEMENTS + 2) + b"\0" * (MOST_ELEMENTS + 1), "message")
     with pytest.raises(RemoteWireError, match="65537 elements, more than the 65536"):
         reader.count("things", 1)

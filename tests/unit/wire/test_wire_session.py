@@ -1,4 +1,4 @@
-"""The conversation: negotiate, retry once, ask, be refused, be cut off."""
+"""The session: it negotiates, retries once, sends requests, and ends on an error or a closed connection."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ RANGES = {3: (0, 12), 17: (0, 1), 18: (0, 4), 60: (0, 1)}
 
 
 def new(**options: Any) -> Session:
-    """Begin a conversation that asks nothing special."""
+    """Make a session without special options."""
     return Session(**{"client_id": "app", "software": ("my app", "1.0+dev")} | options)
 
 
 def asked(session: Session) -> list[tuple[RequestHeader, Request[Any]]]:
-    """Take what is queued, as a broker reads it."""
+    """Take the queued bytes, and read them as a broker does."""
     headers = (read_request_header(payload, APIS) for payload in FrameReader().feed(session.data_to_send()))
     return [(header, APIS[header.api_key].decode(header.api_version, body)) for header, body in headers]
 
 
 def answer(session: Session, response: Response, version: int, correlation_id: int) -> Event | None:
-    """Answer, and give what comes of it."""
+    """Give a response to the session, and return the next event."""
     session.receive_data(write_response(response, version, correlation_id))
     return session.next_event()
 
 
 def hello(code: int = 0, ranges: dict[int, tuple[int, int]] | None = None) -> ApiVersionsResponse:
-    """Make an answer to ApiVersions."""
+    """Make a response of ApiVersions."""
     return ApiVersionsResponse(error_code=code, api_ranges=RANGES if ranges is None else ranges)
 
 
@@ -63,7 +63,7 @@ def ready(ranges: dict[int, tuple[int, int]] | None = None) -> Session:
 
 
 def refusal(code: int, asked_version: int = 5, **options: Any) -> Refused:
-    """Negotiate with a broker that says no."""
+    """Negotiate with a broker that answers an error."""
     session = new(**options)
     session.negotiate()
     event = answer(session, hello(code, {}), 0 if code == 35 else asked_version, 0)
@@ -73,22 +73,22 @@ def refusal(code: int, asked_version: int = 5, **options: Any) -> Refused:
 
 
 class TestNegotiating:
-    """From the first byte to the first event."""
+    """The session from its first byte to its first event."""
 
     def test_nothing_is_sent_before_it_begins(self) -> None:
-        """A session is silent until it is told to negotiate."""
+        """The session sends no byte before negotiate() is called."""
         assert new().data_to_send() == b""
 
     def test_it_asks_at_the_newest_version(self) -> None:
-        """With software names made to fit, and no ids."""
+        """The request has software names that fit Kafka's rule, and no ids."""
         session = new()
         session.negotiate()
         [(header, request)] = asked(session)
         assert (header.api_version, header.client_id, header.correlation_id) == (5, "app", 0)
         assert request == ApiVersionsRequest(client_software_name="my-app", client_software_version="1.0-dev")
 
-    def test_it_names_whom_it_expects(self) -> None:
-        """Both ids of the node that we think we talk to."""
+    def test_it_names_the_node_that_it_expects(self) -> None:
+        """The request has the cluster id and the node id that the client expects."""
         session = new(expected=ExpectedNode("abc", 3))
         session.negotiate()
         [(_, request)] = asked(session)
@@ -96,14 +96,14 @@ class TestNegotiating:
         assert (request.cluster_id, request.node_id) == ("abc", 3)
 
     def test_what_is_queued_is_drained_once(self) -> None:
-        """Bytes are sent once."""
+        """The session returns each queued byte once."""
         session = new()
         session.negotiate()
         assert session.data_to_send()
         assert session.data_to_send() == b""
 
     def test_the_answer_makes_it_ready(self) -> None:
-        """And its ranges are known from then on."""
+        """The session has the API ranges of the broker from then on."""
         session = new()
         session.negotiate()
         assert session.api_ranges is None
@@ -111,13 +111,13 @@ class TestNegotiating:
         assert session.api_ranges == RANGES
 
     def test_it_happens_once(self) -> None:
-        """Versions hold for one connection: whoever wants to know again opens another."""
+        """The versions hold for one connection, and the next connection negotiates again."""
         session = ready()
         with pytest.raises(LocalWireError, match="negotiated once"):
             session.negotiate()
 
     def test_invariant_6_error_35_is_retried_at_the_advertised_version(self) -> None:
-        """The body is v0 although v5 was asked."""
+        """The body of error 35 is v0, although the request was v5."""
         session = new()
         session.negotiate()
         asked(session)
@@ -137,7 +137,7 @@ class TestNegotiating:
         assert answer(session, hello(), 0, 1) == Negotiated(hello(), 0)
 
     def test_the_retry_takes_no_version_that_we_do_not_speak(self) -> None:
-        """Nor the one that was just refused, though the broker lists it."""
+        """The session skips the version that the broker has just refused, although the broker lists it."""
         session = new()
         session.negotiate()
         asked(session)
@@ -145,7 +145,7 @@ class TestNegotiating:
         assert asked(session)[0][0].api_version == 4
 
     def test_there_is_one_retry(self) -> None:
-        """A broker that refuses what it advertised is not asked a third time."""
+        """The session stops when a broker refuses the version that it advertised."""
         session = new()
         session.negotiate()
         answer(session, hello(35, {18: (0, 3)}), 0, 0)
@@ -156,7 +156,7 @@ class TestNegotiating:
         assert asked(session) == []
 
     def test_error_35_to_v0_is_final(self) -> None:
-        """There is nothing older."""
+        """ApiVersions has no older version."""
         session = new()
         session.negotiate()
         answer(session, hello(35, {}), 0, 0)
@@ -166,7 +166,7 @@ class TestNegotiating:
 
     @pytest.mark.parametrize("theirs", [(6, 9), (3, 1), (-4, -1)])
     def test_invariant_6_a_list_without_an_older_version_falls_back_to_v0(self, theirs: tuple[int, int]) -> None:
-        """Too new, upside down or below zero: v0 is what every broker shall know."""
+        """The list is too new, reversed or negative, and every broker should know v0."""
         session = new()
         session.negotiate()
         asked(session)
@@ -178,7 +178,7 @@ class TestNegotiating:
         assert f"refused ApiVersions v0 and advertises {theirs[0]} to {theirs[1]}" in str(event.error)
 
     def test_invariant_6_the_code_alone_tells_that_librdkafkas_mock_cluster_wants_v0(self) -> None:
-        """Its body, of librdkafka 2.16, is that of no version."""
+        """The mock cluster of librdkafka 2.16 sends a body that fits no version."""
         session = new()
         session.negotiate()
         asked(session)
@@ -188,7 +188,7 @@ class TestNegotiating:
         assert answer(session, hello(), 0, 1) == Negotiated(hello(), 0)
 
     def test_invalid_request_says_what_was_sent(self) -> None:
-        """Software names and ids are all that it can be about."""
+        """The error names the software names and ids, because a broker refuses nothing else."""
         error = refusal(42).error
         assert (error.code, error.name) == (42, "INVALID_REQUEST")
         assert "'my-app' '1.0-dev'" in str(error)
@@ -200,12 +200,12 @@ class TestNegotiating:
         assert "this is not node 3 of cluster 'abc'" in str(error)
 
     def test_any_other_error_is_refused_by_its_name(self) -> None:
-        """Whatever a newer broker may think of."""
+        """A newer broker may send an unknown error code."""
         error = refusal(999).error
         assert (error.code, error.name) == (999, "UNKNOWN_CODE_999")
 
     def test_after_a_refusal_it_is_over(self) -> None:
-        """No event follows, and nothing can be sent."""
+        """The session returns no further event, and refuses to send."""
         session = new()
         session.negotiate()
         answer(session, hello(42, {}), 5, 0)
@@ -216,24 +216,24 @@ class TestNegotiating:
 
 
 class TestAsking:
-    """Requests and answers, once negotiated."""
+    """Requests and responses, once negotiated."""
 
     def test_nothing_can_be_asked_before(self) -> None:
-        """No version is guessed."""
+        """The session does not guess the version of a request."""
         with pytest.raises(LocalWireError, match="between Negotiated and the end"):
             new().send(MetadataRequest())
         with pytest.raises(LocalWireError, match="between Negotiated and the end"):
             new().send_token(b"token")
 
     def test_the_newest_common_version_is_taken(self) -> None:
-        """Ours goes to 13, theirs to 12."""
+        """The client supports versions up to 13, and the broker up to 12."""
         session = ready()
         assert session.version_for(MetadataRequest()) == 12
         session.send(MetadataRequest())
         assert asked(session)[0][0].api_version == 12
 
     def test_an_api_that_is_not_listed_is_not_sent(self) -> None:
-        """A controller lists no Metadata."""
+        """A controller does not list Metadata."""
         session = ready({18: (0, 4)})
         with pytest.raises(UnsupportedVersion, match=r"^The node does not support Metadata$"):
             session.send(MetadataRequest())
@@ -241,13 +241,13 @@ class TestAsking:
 
     @pytest.mark.parametrize("theirs", [(14, 15), (0, 0), (5, 2)])
     def test_versions_without_one_in_common_are_not_sent(self, theirs: tuple[int, int]) -> None:
-        """Too new, too old, or upside down."""
+        """The range of the broker is too new, too old or reversed."""
         session = ready({3: theirs})
         with pytest.raises(UnsupportedVersion, match=r"with version in range \[1,13\]"):
             session.send(MetadataRequest())
 
     def test_the_answer_comes_with_its_request(self) -> None:
-        """And with the version that it was asked in."""
+        """The reply also has the version of the request."""
         session = ready()
         request = MetadataRequest()
         correlation_id = session.send(request)
@@ -255,7 +255,7 @@ class TestAsking:
         assert answer(session, response, 12, correlation_id) == Reply(correlation_id, request, response, 12)
 
     def test_several_requests_may_be_on_their_way(self) -> None:
-        """Brokers answer in order, and the answers may come in one piece."""
+        """The broker answers in order, and two responses may arrive in one piece."""
         session = ready()
         ids = [session.send(MetadataRequest()), session.send(DescribeClusterRequest())]
         assert [header.correlation_id for header, _ in asked(session)] == ids
@@ -271,7 +271,7 @@ class TestAsking:
         assert session.next_event() is None
 
     def test_api_versions_can_be_asked_again_as_any_request(self) -> None:
-        """What it says then is a reply; the connection keeps what it negotiated."""
+        """The session returns a reply, and keeps the API ranges that it negotiated."""
         session = ready()
         correlation_id = session.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"))
         event = answer(session, hello(ranges={18: (0, 4)}), 4, correlation_id)
@@ -279,7 +279,7 @@ class TestAsking:
         assert session.api_ranges == RANGES
 
     def test_an_answer_that_comes_in_pieces_needs_more_data(self) -> None:
-        """None until its last byte."""
+        """The session returns no event before the last byte."""
         session = new()
         session.negotiate()
         for byte in write_response(hello(), 5, 0)[:-1]:
@@ -289,7 +289,7 @@ class TestAsking:
         assert isinstance(session.next_event(), Negotiated)
 
     def test_a_request_that_cannot_be_encoded_is_not_waited_for(self) -> None:
-        """The session is as it was before."""
+        """The error leaves the session as it was before."""
         session = ready({60: (0, 0)})
         with pytest.raises(LocalWireError):
             session.send(DescribeClusterRequest(endpoint_type=2))
@@ -301,7 +301,7 @@ class TestBareTokens:
     """SASL with brokers before 1.0."""
 
     def test_a_token_goes_bare_and_comes_back_bare(self) -> None:
-        """A length, and the mechanism's bytes."""
+        """The session sends a length and the bytes of the mechanism, without a header."""
         session = ready({17: (0, 0)})
         correlation_id = session.send(SaslHandshakeRequest(mechanism="PLAIN"))
         event = answer(session, SaslHandshakeResponse(mechanisms=("PLAIN",)), 0, correlation_id)
@@ -314,22 +314,22 @@ class TestBareTokens:
         assert session.next_event() == Token(b"")
 
     def test_a_broker_that_closes_instead_is_told_apart(self) -> None:
-        """That is how it refuses a password."""
+        """A broker before 1.0 refuses a password by closing the connection."""
         session = ready()
         session.send_token(b"token")
         session.receive_eof()
         assert session.next_event() == Disconnected("a SASL token")
 
     def test_invariant_9_a_token_is_never_shown(self) -> None:
-        """Its length is all that anybody sees."""
+        """The repr of a token has only its length."""
         assert repr(Token(b"secret")) == "Token(6 bytes)"
 
 
 class TestEnding:
-    """A broker that closes, or cannot be believed."""
+    """A broker that closes the connection, or breaks the protocol."""
 
     def test_a_broker_that_closes_while_negotiating(self) -> None:
-        """0.8 does not know the question, and hangs up."""
+        """A 0.8 broker does not know ApiVersions, and closes the connection."""
         session = new()
         session.negotiate()
         session.receive_eof()
@@ -337,13 +337,13 @@ class TestEnding:
         assert session.next_event() is None
 
     def test_a_broker_that_closes_when_nothing_is_owed(self) -> None:
-        """Idle connections are closed every day."""
+        """Brokers close idle connections."""
         session = ready()
         session.receive_eof()
         assert session.next_event() == Disconnected(None)
 
     def test_answers_that_came_before_the_end_are_given_first(self) -> None:
-        """Then what was still waited for is named."""
+        """The last event names the request that was not answered."""
         session = ready()
         first = session.send(MetadataRequest())
         session.send(DescribeClusterRequest())
@@ -353,14 +353,14 @@ class TestEnding:
         assert session.next_event() == Disconnected("DescribeCluster v1")
 
     def test_an_answer_to_another_request_is_refused(self) -> None:
-        """What it means is unknown, so nothing after it is believed either."""
+        """The session cannot know which request the response answers."""
         session = ready()
         session.send(MetadataRequest())
         with pytest.raises(RemoteWireError, match=r"correlation_id at byte 0: 77, but Metadata v12 has 1"):
             answer(session, MetadataResponse(brokers=()), 12, 77)
 
     def test_answers_out_of_order_are_refused(self) -> None:
-        """Brokers answer one connection in order."""
+        """A broker answers the requests of one connection in order."""
         session = ready()
         session.send(MetadataRequest())
         second = session.send(MetadataRequest())
@@ -368,12 +368,12 @@ class TestEnding:
             answer(session, MetadataResponse(brokers=()), 12, second)
 
     def test_an_answer_to_nothing_is_refused(self) -> None:
-        """A broker speaks when it is asked."""
+        """A broker sends nothing without a request."""
         with pytest.raises(RemoteWireError, match="that answer no request"):
             answer(new(), hello(), 5, 0)
 
-    def test_a_broken_conversation_stays_broken(self) -> None:
-        """The same error again, whatever comes."""
+    def test_a_broken_session_stays_broken(self) -> None:
+        """The session raises the same error again, whatever the broker sends."""
         session = new()
         session.negotiate()
         session.receive_data(b"HTTP/1.1 400 Bad Request\r\n")
@@ -385,7 +385,7 @@ class TestEnding:
             session.next_event()
 
     def test_nothing_is_believed_after_an_answer_that_was_not_asked_for(self) -> None:
-        """Not even an answer that would be right."""
+        """The session refuses even a correct response after that."""
         session = ready()
         correlation_id = session.send(MetadataRequest())
         with pytest.raises(RemoteWireError, match="correlation_id"):
@@ -394,7 +394,7 @@ class TestEnding:
             answer(session, MetadataResponse(brokers=()), 12, correlation_id)
 
     def test_a_body_that_does_not_parse_is_refused(self) -> None:
-        """With the place in the message."""
+        """The error has the offset in the message."""
         session = new()
         session.negotiate()
         session.receive_data(frame(bytes(4) + b"\0"))
@@ -404,15 +404,15 @@ class TestEnding:
             session.next_event()
 
     def test_invariant_7_the_cap_of_frames_is_the_callers(self) -> None:
-        """One byte above it is refused before it comes."""
+        """The session refuses a longer frame before its bytes arrive."""
         session = new(max_frame=1000)
         session.negotiate()
         session.receive_data((1001).to_bytes(4, "big"))
         with pytest.raises(RemoteWireError, match="more than the limit of 1000"):
             session.next_event()
 
-    def test_invariant_7_who_negotiates_is_not_believed_to_be_long_winded(self) -> None:
-        """Of every broker at the same time an answer is held, and tags of two bytes become objects."""
+    def test_invariant_7_a_response_to_negotiation_has_a_lower_limit(self) -> None:
+        """A probe holds a response of every broker at the same time, and short tags become large objects."""
         session = new()
         session.negotiate()
         session.receive_data((1024 * 1024 + 1).to_bytes(4, "big"))
@@ -420,7 +420,7 @@ class TestEnding:
             session.next_event()
 
     def test_after_that_answers_may_be_as_long_as_the_caller_allows(self) -> None:
-        """A list of ten thousand brokers is."""
+        """A list of ten thousand brokers is longer than the limit of a negotiation."""
         session = ready()
         correlation_id = session.send(MetadataRequest())
         brokers = tuple(Node(node_id=node_id, host="a" * 64, port=9092) for node_id in range(10_000))
@@ -429,7 +429,7 @@ class TestEnding:
 
 @given(first=st.binary(max_size=60), second=st.binary(max_size=60))
 def test_invariant_6_error_35_is_asked_again_once_whatever_follows_it(first: bytes, second: bytes) -> None:
-    """The second time it is a refusal, and nothing more is sent."""
+    """The session takes a second error 35 as a refusal, and sends nothing more."""
     session = new()
     session.negotiate()
     asked(session)
@@ -446,7 +446,7 @@ def test_invariant_6_error_35_is_asked_again_once_whatever_follows_it(first: byt
 
 @given(chunks=st.lists(st.binary(max_size=60) | st.just(b"\0\0\0\x06\0\0\0\0\0\x23"), max_size=8), eof=st.booleans())
 def test_whatever_a_broker_sends_an_event_or_our_error_comes(chunks: list[bytes], eof: bool) -> None:  # noqa: FBT001 - hypothesis passes it by name
-    """No bytes in any cut raise anything else, and no conversation gives events without end."""
+    """The session raises no exception but RemoteWireError, and returns at most two events."""
     session = new()
     session.negotiate()
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Writers of primitive types: what Kafka has no bytes for is refused before it is sent."""
+"""Writers of primitive types: each refuses a value that Kafka cannot encode, before it is sent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BOTH = pytest.mark.parametrize("kind", [ClassicWriter, FlexibleWriter])
     ],
 )
 def test_values_have_kafkas_bytes(kind: type[Writer], write: Callable[[Writer], None], hex_: str) -> None:
-    """One line for each type and encoding; tags are sorted, whatever order they come in."""
+    """The writer sorts tags, whatever their order."""
     writer = kind("message")
     write(writer)
     assert bytes(writer.out) == bytes.fromhex(hex_)
@@ -57,14 +57,14 @@ def test_values_have_kafkas_bytes(kind: type[Writer], write: Callable[[Writer], 
     ],
 )
 def test_a_number_that_does_not_fit_is_refused(write: Callable[[Writer, int], None], bits: int) -> None:
-    """One above the highest, and one below the lowest."""
+    """The writer refuses the number above the highest and the one below the lowest."""
     for value in (2 ** (bits - 1), -(2 ** (bits - 1)) - 1):
         with pytest.raises(LocalWireError, match=rf"^message: field: {value} does not fit into {bits} bits$"):
             write(ClassicWriter("message"), value)
 
 
 def test_an_unsigned_number_that_does_not_fit_is_refused() -> None:
-    """It has no negative ones."""
+    """The writer refuses a negative number, too."""
     for value in (-1, 65536):
         with pytest.raises(LocalWireError, match=rf"^message: field: {value} does not fit into 16 bits$"):
             ClassicWriter("message").uint16(value, "field")
@@ -74,14 +74,14 @@ def test_an_unsigned_number_that_does_not_fit_is_refused() -> None:
     "text", ["", "short", "A" * 21, "A" * 23, "A" * 24, "+" * 22, "AAAAAAAAAAAAAAAAAAAAAB", "A" * 21 + "\n", "é" * 22]
 )
 def test_text_that_is_no_uuid_of_kafka_is_refused(text: str) -> None:
-    """Nothing but the 22 characters that sixteen bytes have."""
+    """Kafka writes the sixteen bytes of a UUID as 22 characters."""
     with pytest.raises(LocalWireError, match="is not 16 bytes in URL-safe base64"):
         ClassicWriter("message").uuid(text, "field")
 
 
 @BOTH
 def test_a_string_longer_than_kafka_allows_is_refused(kind: type[Writer]) -> None:
-    """Its length is that of its bytes, not of its characters."""
+    """The length of a string counts bytes, not characters."""
     kind("message").string("é" * 16383, "field")
     with pytest.raises(LocalWireError, match=r"^message: field: 32768 bytes, Kafka allows 32767$"):
         kind("message").string("é" * 16384, "field")
@@ -89,6 +89,6 @@ def test_a_string_longer_than_kafka_allows_is_refused(kind: type[Writer]) -> Non
 
 @BOTH
 def test_text_without_bytes_is_refused(kind: type[Writer]) -> None:
-    """A lone surrogate is no text."""
+    """UTF-8 has no bytes for a lone surrogate."""
     with pytest.raises(LocalWireError, match=r"^message: field: not text that UTF-8 can carry$"):
         kind("message").string("\ud800", "field")
