@@ -71,7 +71,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture
 def cluster() -> Iterator[ScriptedCluster]:
-    """Three brokers of 4.2 that accept every update."""
+    """Start three brokers of 4.2 that accept every update."""
     with ScriptedCluster(3) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""From an argument list to an exit code and one line on standard error; never a traceback."""
+"""From an argument list to an exit code and one line on standard error, without a traceback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NO_CLUSTER = "You must specify either --bootstrap-controller or --bootstrap-serv
     ],
 )
 def test_a_failure_is_one_line_with_an_exit_code(run: Run, argv: str, code: int, message: str) -> None:
-    """Commands of kafka-features fail with 1 and its messages."""
+    """Commands of kafka-features fail with 1, and print its messages."""
     ended = run(*argv.split())
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith("featuregate: ")
@@ -52,7 +52,7 @@ def test_a_failure_is_one_line_with_an_exit_code(run: Run, argv: str, code: int,
 def test_a_configuration_file_that_cannot_be_read_is_named(
     run: Run, tmp_path: Path, content: str | bytes | None
 ) -> None:
-    """A missing file, a folder and an image: named once, and without Python's error number."""
+    """The message names a missing file, a folder or an image once, without Python's error number."""
     file = tmp_path / "client.properties"
     if content is None:
         file.mkdir()
@@ -66,7 +66,7 @@ def test_a_configuration_file_that_cannot_be_read_is_named(
 
 
 def test_check_names_the_address_that_is_not_kafka(run: Run) -> None:
-    """Also where the error of the parser knows no address."""
+    """The message has the address, although the parser of the bytes does not know it."""
     with FakeCluster(1) as cluster:
         cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         ended = run("check", "kip447", "--bootstrap-server", cluster.bootstrap)
@@ -89,7 +89,7 @@ def test_check_names_the_address_that_is_not_kafka(run: Run) -> None:
 def test_options_override_the_bootstrap_list_of_the_file(
     run: Run, tmp_path: Path, properties: str, options: list[str]
 ) -> None:
-    """Also in Spark's spelling, where only prefixed names count, and with controllers instead of brokers."""
+    """The file may have Spark's spelling, and the option may name controllers instead of brokers."""
     file = tmp_path / "client.properties"
     file.write_text(properties)
     err = run("matrix", "--command-config", str(file), *options).err
@@ -98,7 +98,7 @@ def test_options_override_the_bootstrap_list_of_the_file(
 
 
 def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None:
-    """By no command and in no error."""
+    """Neither a command nor an error prints a password."""
     file = tmp_path / "client.properties"
     file.write_text(
         "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=hunter2\n"
@@ -130,7 +130,7 @@ def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None
 def test_invariant_9_a_malformed_address_is_never_printed(
     tool: Callable[[list[str]], int], argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It may be a URL that contains a password."""
+    """The address may be a URL that contains a password."""
     if tool is kafka_features.main and "--bootstrap-server" not in argv and "--bootstrap-controller" not in argv:
         argv = ["--bootstrap-server", UNREACHABLE, *argv]
     assert tool(argv) not in {0, INTERNAL}
@@ -140,7 +140,7 @@ def test_invariant_9_a_malformed_address_is_never_printed(
 
 
 def test_check_leaves_out_excluded_api_versions(run: Run, tmp_path: Path, fake_kafka: FakeCluster) -> None:
-    """As the gates of the app do."""
+    """The command decides as the gates of the app do."""
     file = tmp_path / "client.properties"
     file.write_text("featuregate.exclude.apis=Produce=9-\n")
     argv = ["check", "Produce>=9", "--bootstrap-server", fake_kafka.bootstrap]
@@ -151,14 +151,14 @@ def test_check_leaves_out_excluded_api_versions(run: Run, tmp_path: Path, fake_k
 
 
 def test_version(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """The version of the package."""
+    """The option prints the version of the package."""
     with pytest.raises(SystemExit, match="0"):
         run("--version")
     assert capsys.readouterr().out == f"featuregate {featuregate.__version__}\n"
 
 
 def test_explain_needs_no_cluster(run: Run) -> None:
-    """It prints what the catalog holds."""
+    """The command prints what the catalog contains."""
     ended = run("explain", "kip447")
     assert ended.code == 0
     assert "TxnOffsetCommit>=3" in ended.out
@@ -166,7 +166,7 @@ def test_explain_needs_no_cluster(run: Run) -> None:
 
 
 def test_explain_lists_every_preset(run: Run) -> None:
-    """One line for each."""
+    """The list has a line for each preset."""
     assert [line.split()[0] for line in run("explain", "--list").out.splitlines()] == [
         preset.name for preset in featuregate.requirements.presets.all()
     ]
@@ -174,7 +174,7 @@ def test_explain_lists_every_preset(run: Run) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_completion_is_a_script_with_every_command(run: Run, shell: str) -> None:
-    """And with their options, which tcsh writes without hyphens in front."""
+    """The script also has their options, which tcsh writes without hyphens in front."""
     pytest.importorskip("shtab")
     ended = run("completion", shell)
     assert ended.code == 0
@@ -183,7 +183,7 @@ def test_completion_is_a_script_with_every_command(run: Run, shell: str) -> None
 
 
 def test_completion_without_shtab_names_the_extra() -> None:
-    """In one line."""
+    """The command fails with one line."""
     code = (
         "import sys; sys.modules['shtab'] = None; import featuregate.cli as c; sys.exit(c.main(['completion', 'zsh']))"
     )
@@ -206,7 +206,7 @@ def command_that_raises(error: BaseException) -> ModuleType:
 
 
 def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exit code is no answer, and the line names the option that shows more."""
+    """The exit code is no answer of check, and the line names the option that shows more."""
     monkeypatch.setitem(
         sys.modules, "featuregate.cli.commands.explain", command_that_raises(ZeroDivisionError("by\nzero"))
     )
@@ -218,14 +218,14 @@ def test_a_bug_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_verbose_shows_where_a_bug_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The traceback of the bug."""
+    """The option prints the traceback."""
     monkeypatch.setitem(sys.modules, "featuregate.cli.commands.explain", command_that_raises(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         run("explain", "kip447", "--verbose")
 
 
 def test_verbose_shows_no_traceback_of_other_failures(run: Run) -> None:
-    """The line is enough."""
+    """One line explains such a failure."""
     ended = run("matrix", "--verbose", "--bootstrap-server", UNREACHABLE)
     assert ended.code == 2
     assert "Traceback" not in ended.err

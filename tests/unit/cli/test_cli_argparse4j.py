@@ -20,14 +20,14 @@ def message(line: str) -> str:
 
 
 def test_options_of_the_tool_precede_the_command() -> None:
-    """Its own options follow it; a value may follow an equals sign."""
+    """The options of a command follow it, and a value may follow an equals sign."""
     parsed = parse(shlex.split("--bootstrap-server=h:1 upgrade --feature a=1 --feature=b=2 --dry-run"))
     assert parsed.command == "upgrade"
     assert parsed.values == {"bootstrap_server": "h:1", "feature": ["a=1", "b=2"], "dry_run": True}
 
 
 def test_options_and_commands_may_be_abbreviated() -> None:
-    """To any unambiguous prefix."""
+    """The parser accepts any unambiguous prefix."""
     parsed = parse(shlex.split("--bootstrap-s h:1 desc --node 3"))
     assert (parsed.command, parsed.values) == ("describe", {"bootstrap_server": "h:1", "node_id": 3})
 
@@ -69,7 +69,7 @@ def test_a_negative_number_is_a_value() -> None:
     ],
 )
 def test_error_messages_are_those_of_argparse4j(line: str, words: str) -> None:
-    """Word for word."""
+    """The parser prints the same words."""
     assert message(line) == words
 
 
@@ -77,7 +77,7 @@ def test_error_messages_are_those_of_argparse4j(line: str, words: str) -> None:
     ("line", "command"), [("--help", None), ("-h", None), ("describe -h", "describe"), ("upgrade --he", "upgrade")]
 )
 def test_help_precedes_errors(line: str, command: str | None) -> None:
-    """A missing command or option is no error then."""
+    """With --help, a missing command or option is no error."""
     with pytest.raises(HelpRequested) as caught:
         parse(shlex.split(line))
     assert caught.value.command == command
@@ -104,7 +104,7 @@ WORDS = st.sampled_from(
 
 @given(st.lists(st.sampled_from(sorted(COMMANDS)) | WORDS, max_size=6))
 def test_any_argument_list_is_parsed_or_is_a_usage_error(argv: list[str]) -> None:
-    """No other exception is raised."""
+    """The parser raises no other exception."""
     try:
         assert parse(argv).command in COMMANDS
     except (UsageError, HelpRequested) as error:
@@ -112,7 +112,7 @@ def test_any_argument_list_is_parsed_or_is_a_usage_error(argv: list[str]) -> Non
 
 
 def test_help_names_every_command_and_every_option() -> None:
-    """Of the tool, and of each command."""
+    """The tool and each command list their options."""
     assert all(f"  {name} " in help_text(None) for name in COMMANDS)
     for name, options in COMMANDS.items():
         text = help_text(name)

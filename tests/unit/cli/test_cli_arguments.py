@@ -22,12 +22,12 @@ def problem(*argv: str) -> CommandError:
 
 @pytest.mark.parametrize("argv", ["--bootstrap-server h:1 describe", "describe --bootstrap-server h:1"])
 def test_options_about_the_cluster_stand_before_or_after_the_command(argv: str) -> None:
-    """kafka-features accepts them only before."""
+    """kafka-features accepts them only before its command."""
     assert parse_arguments(argv.split()).bootstrap_server == "h:1"
 
 
 def test_an_option_after_the_command_wins() -> None:
-    """As with any repeated option."""
+    """The last value of a repeated option wins."""
     argv = "--bootstrap-server a:1 --timeout 3 matrix --bootstrap-server b:1"
     args = parse_arguments(argv.split())
     assert (args.bootstrap_server, args.timeout) == ("b:1", 3.0)
@@ -42,7 +42,7 @@ def test_an_option_after_the_command_wins() -> None:
     ],
 )
 def test_servers_and_controllers_exclude_each_other(argv: str) -> None:
-    """With the message of kafka-features 4.3, wherever they stand."""
+    """The parser prints the message of kafka-features 4.3, wherever the options stand."""
     error = problem(*argv.split())
     assert str(error) == (
         "argument --bootstrap-controller: not allowed with argument --bootstrap-server. Type --help for help."
@@ -58,7 +58,7 @@ def test_commands_of_kafka_features_fail_with_1(command: str) -> None:
 
 
 def test_other_commands_fail_with_64() -> None:
-    """1 and 2 are answers of check, which a usage error must not resemble."""
+    """A usage error must differ from 1 and 2, which are answers of check."""
     assert problem("check", "kip447", "--frob").exit_code == 64
 
 
@@ -74,12 +74,12 @@ def test_abbreviations_are_not_accepted() -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", ""])
 def test_seconds_are_a_number_above_0(text: str) -> None:
-    """Anything else is an error."""
+    """The parser refuses any other value."""
     assert "number of seconds above 0" in str(problem("matrix", f"--timeout={text}"))
 
 
 def test_a_gate_is_a_name_and_a_requirement() -> None:
-    """The first equals sign separates them; >= has another."""
+    """The first equals sign separates them, because >= contains another."""
     assert parse_arguments(["watch", "--gate", "g = group.version>=1"]).gates == [("g", "group.version>=1")]
 
 
@@ -91,7 +91,7 @@ def test_a_gate_needs_a_name_and_a_requirement(text: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of each command."""
+    """The help of each command has both."""
     with pytest.raises(SystemExit, match="0"):
         parse_arguments([command, "--help"])
     out = capsys.readouterr().out
@@ -100,7 +100,7 @@ def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFi
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its summary."""
+    """The list has the summary of each command."""
     with pytest.raises(SystemExit, match="0"):
         parse_arguments(["--help"])
     out = capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_example_in_the_help_parses() -> None:
-    """So that every example works."""
+    """An operator can copy each example."""
     plugins = all_plugins()
     pages = [*help_texts.COMMANDS_HELP.values(), *(plugin.HELP for plugin in plugins.values())]
     texts = [help_texts.EPILOG, *(page.epilog for page in pages)]

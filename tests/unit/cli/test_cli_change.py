@@ -41,7 +41,7 @@ def by_words(value: object) -> str | None:
     ids=by_words,
 )
 def test_output_of_a_change_is_that_of_kafka_features(on: Run, argv: list[str], out: str) -> None:
-    """A line for each feature, by name."""
+    """The output has a line for each feature, sorted by name."""
     assert on(*argv) == (0, out, "")
 
 
@@ -59,7 +59,7 @@ def test_output_of_a_change_is_that_of_kafka_features(on: Run, argv: list[str], 
 def test_refused_features_are_printed_with_the_message_of_the_controller(
     on: Run, drop_in: Run, cluster: ScriptedCluster, argv: list[str], line: str
 ) -> None:
-    """The lines are on standard output, their number on standard error."""
+    """Standard output has a line for each, and standard error has their number."""
     cluster.says = lambda *_: REFUSED
     count = "1 out of 1 operation(s) failed.\n"
     assert on(*argv) == (1, f"{line}\n", f"featuregate: {count}")
@@ -113,7 +113,7 @@ def test_invalid_updates_fail_with_1_and_are_not_sent(
 
 
 def test_levels_of_metadata_version_may_be_names(on: Run, cluster: ScriptedCluster) -> None:
-    """In updates, plans, lookups and requirements."""
+    """Updates, plans, lookups and requirements accept the names."""
     assert on("upgrade", "--feature", "metadata.version=3.3-IV3") == (0, "metadata.version was upgraded to 7.\n", "")
     assert on("downgrade", "--feature", "metadata.version = 4.2-IV0", "--yes").code == 0
     assert [received.request.updates[0].max_version_level for received in cluster.received] == [7, 28]
@@ -130,7 +130,7 @@ def test_levels_of_metadata_version_may_be_names(on: Run, cluster: ScriptedClust
 def test_an_unknown_level_name_is_one_line_with_similar_names(
     on: Run, cluster: ScriptedCluster, argv: list[str]
 ) -> None:
-    """Nothing is sent."""
+    """The command sends no update."""
     ended = on(*argv, "--feature", "metadata.version=3.3-IV7")
     assert ended.err == (
         "featuregate: Can't parse feature=level string metadata.version=3.3-IV7: no metadata.version is called "
@@ -167,7 +167,7 @@ def test_json_holds_the_whole_outcome(on: Run, cluster: ScriptedCluster) -> None
 
 
 def test_messages_of_a_controller_cannot_steer_a_terminal(on: Run, cluster: ScriptedCluster) -> None:
-    """Control characters are escaped."""
+    """The command escapes control characters."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message="\x1b[2Jgone\nand more")
     assert on("upgrade", "--feature", "a=1").out == "Could not upgrade a to 1. \\x1b[2Jgone\\x0aand more\n"
 
@@ -185,13 +185,13 @@ def test_a_misspelt_feature_gets_a_suggestion(on: Run, cluster: ScriptedCluster,
 
 
 def test_a_name_without_similar_names_gets_no_suggestion(on: Run, cluster: ScriptedCluster) -> None:
-    """Standard error is that of kafka-features."""
+    """The command prints the same standard error as kafka-features."""
     cluster.says = lambda *_: REFUSED
     assert on("upgrade", "--feature", "bogus=1").err == "featuregate: 1 out of 1 operation(s) failed.\n"
 
 
 def test_a_missing_right_is_named(on: Run, drop_in: Run, cluster: ScriptedCluster) -> None:
-    """The messages of forwarding brokers do not name it. The drop-in adds no advice."""
+    """The message of a forwarding broker does not name the right. The drop-in adds no advice."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=31, error_message="Request(processor=0) needs it")
     argv = ("upgrade", "--feature", "group.version=1")
     assert on(*argv).err == (
@@ -209,7 +209,7 @@ def test_nodes_of_the_wrong_kind_are_reported_once(run: Run) -> None:
 
 
 def test_a_bootstrap_broker_list_is_refused(on: Run, cluster: ScriptedCluster) -> None:
-    """It does not tell who the controller is."""
+    """The list does not say which node is the controller."""
     assert on("upgrade", "--feature", "a=1", "--broker-list", "bootstrap").code == 1
     assert cluster.received == []
 
@@ -221,7 +221,7 @@ def test_a_bootstrap_broker_list_is_refused(on: Run, cluster: ScriptedCluster) -
 def test_the_outcome_is_read_back_where_the_answer_does_not_tell(
     on: Run, cluster: ScriptedCluster, answer: object
 ) -> None:
-    """After a lost answer, and after a timeout of the controller."""
+    """The answer was lost, or the controller timed out."""
 
     def apply_and_answer(request: object, node: object) -> object:
         cluster.agree(request, node)  # type: ignore[arg-type]  # as it was called
@@ -235,7 +235,7 @@ def test_the_outcome_is_read_back_where_the_answer_does_not_tell(
 
 
 def test_wait_ends_when_every_broker_shows_the_levels(on: Run, cluster: ScriptedCluster) -> None:
-    """Not before."""
+    """The command waits for the last broker."""
     assert on("upgrade", "--feature", "share.version=1", "--wait", "30").code == 0
     assert {node.finalized["share.version"] for node in cluster.nodes.values()} == {1}
 
@@ -249,7 +249,7 @@ def test_wait_names_the_brokers_that_do_not_show_the_levels(on: Run, cluster: Sc
 
 
 def test_wait_reports_brokers_that_stop_answering(on: Run, cluster: ScriptedCluster) -> None:
-    """After the line that the update was applied."""
+    """The message follows the line that the update was applied."""
 
     def agree_and_stop(*_: object) -> UpdateFeaturesResponse:
         for node in cluster.nodes.values():
@@ -263,7 +263,7 @@ def test_wait_reports_brokers_that_stop_answering(on: Run, cluster: ScriptedClus
 
 
 def test_ctrl_c_during_the_wait_says_that_the_update_was_applied(start: Start, cluster: ScriptedCluster) -> None:
-    """Only the wait is interrupted."""
+    """Ctrl-C interrupts only the wait."""
     waiting, describe = threading.Event(), cluster.describe
 
     def watched(role: str) -> object:

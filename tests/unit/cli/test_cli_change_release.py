@@ -58,7 +58,7 @@ def test_upgrade_all_sends_only_changes_and_prints_the_lines_of_kip_584(on: Run,
 
 
 def test_downgrade_all_leaves_out_what_cannot_go_down(on: Run, cluster: ScriptedCluster) -> None:
-    """kraft.version and levels that are lower already would each fail the whole request."""
+    """kraft.version, or a level that is lower already, would make the whole request fail."""
     cluster.apply({"kraft.version": 0, "share.version": 1, "streams.version": 1})
     assert on("downgrade-all", "--release-version", "4.1", "--yes") == (
         0,
@@ -69,7 +69,7 @@ def test_downgrade_all_leaves_out_what_cannot_go_down(on: Run, cluster: Scripted
 
 
 def test_downgrade_all_requires_a_release(on: Run) -> None:
-    """There is no default."""
+    """The option has no default."""
     assert "--release-version" in on("downgrade-all").err
 
 
@@ -90,7 +90,7 @@ def test_kraft_version_is_not_raised_before_4_1(on: Run, cluster: ScriptedCluste
 
 
 def test_nothing_is_sent_for_a_release_that_the_cluster_has(on: Run, cluster: ScriptedCluster) -> None:
-    """Repeating a command is no failure, nor is waiting for its levels."""
+    """Repeating the command, or waiting for its levels, is no failure."""
     cluster.apply(release_levels(29))
     waiting = ["upgrade", "--release-version", "4.2", "--wait", "30"]
     for argv in (["upgrade-all"], waiting, ["upgrade-all", "--dry-run"]):
@@ -102,7 +102,7 @@ def test_nothing_is_sent_for_a_release_that_the_cluster_has(on: Run, cluster: Sc
 
 
 def test_json_of_a_release_holds_the_levels_before(on: Run, cluster: ScriptedCluster) -> None:
-    """Also the kind of each change, and the features that are left out."""
+    """The JSON also has the kind of each change, and the features that are left out."""
     cluster.apply(AT_4_1)
     outcome = json.loads(on("upgrade", "--release-version", "4.2", "--output", "json").out)
     assert {one["feature"]: (one["before"], one["change"], one["level"]) for one in outcome["features"]} == {
@@ -116,7 +116,7 @@ def test_json_of_a_release_holds_the_levels_before(on: Run, cluster: ScriptedClu
 
 
 def test_upgrade_to_a_release_prints_the_lines_of_kafka_features(on: Run, cluster: ScriptedCluster) -> None:
-    """A line for each feature that was sent."""
+    """The output has a line for each feature that was sent."""
     cluster.apply(AT_4_1 | {"kraft.version": 1})
     assert on("upgrade", "--release-version", "4.2").out == (
         "metadata.version was upgraded to 29.\nshare.version was upgraded to 1.\nstreams.version was upgraded to 1.\n"
@@ -136,7 +136,7 @@ def test_a_refused_upgrade_all_has_the_message_as_every_result(on: Run, cluster:
 
 
 def test_upgrade_all_stops_at_the_oldest_broker(on: Run, cluster: ScriptedCluster) -> None:
-    """Its highest metadata.version determines the release."""
+    """The highest metadata.version of that broker determines the release."""
     cluster.nodes[2].supported["metadata.version"] = (7, 27)
     assert on("upgrade-all", "--dry-run").code == 0
     assert sent(cluster)["metadata.version"] == 27
@@ -144,7 +144,7 @@ def test_upgrade_all_stops_at_the_oldest_broker(on: Run, cluster: ScriptedCluste
 
 
 def test_upgrade_all_stops_at_the_newest_known_release(on: Run, cluster: ScriptedCluster) -> None:
-    """A newer cluster is no error."""
+    """The command accepts a cluster that is newer."""
     for node in cluster.nodes.values():
         node.supported |= {"metadata.version": (7, 77), "future.version": (0, 3)}
     ended = on("upgrade-all", "--dry-run")
@@ -164,7 +164,7 @@ def test_releases_newer_than_kafka_features_are_known(on: Run, drop_in: Run, clu
 
 
 def test_a_cluster_without_features_has_nothing_to_upgrade_to(on: Run, cluster: ScriptedCluster) -> None:
-    """As a cluster of Kafka before 2.7."""
+    """Kafka before 2.7 has no features."""
     for node in cluster.nodes.values():
         node.supported.clear()
     ended = on("upgrade-all")
@@ -189,7 +189,7 @@ def test_upgrade_all_with_zookeeper_works_feature_by_feature(run: Run, simulated
 def test_the_lowest_finalized_level_is_printed_where_it_deprecates_levels(
     run: Run, simulated_kafka: MakeSimulatedCluster, *, as_json: bool
 ) -> None:
-    """In text and in JSON."""
+    """Both text and JSON have it."""
     newest = replace(ZooKeeper().find_build("v2"), supported={"group_coordinator": (2, 3)})
     cluster = simulated_kafka(ZooKeeper("v1-v2", builds={"v2-v3": newest}))
     cluster.apply(*(Roll(node_id, "v2-v3") for node_id in (1, 2, 3)))

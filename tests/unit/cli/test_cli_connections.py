@@ -58,7 +58,7 @@ def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> Finding:
     ],
 )
 def test_each_failure_has_a_code(failure, code: str) -> None:
-    """The evidence is the failure itself."""
+    """The evidence of the finding is the failure itself."""
     finding = about(BootstrapProbe(address=AT, failure=failure))
     assert (finding.code, finding.where, finding.evidence) == (code, "b1:9092", str(failure))
     assert finding.advice
@@ -91,7 +91,7 @@ def test_advice_is_that_of_the_failure_where_it_has_one(failure: FeatureGateErro
     ],
 )
 def test_a_listener_with_another_protocol_is_named(protocol: str, listener: Listener, code: str, advice: str) -> None:
-    """A handshake, an answer or a list of mechanisms proves it."""
+    """A handshake, a response or a list of mechanisms proves the protocol."""
     settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": protocol})
     finding = about(BootstrapProbe(address=AT, failure=LOST, listener=listener), settings)
     assert finding.code == code
@@ -99,7 +99,7 @@ def test_a_listener_with_another_protocol_is_named(protocol: str, listener: List
 
 
 def test_a_failing_address_beside_a_good_one_is_a_warning() -> None:
-    """Clients can connect."""
+    """Clients can still connect."""
     probes = [
         BootstrapProbe(address=AT, failure=LOST),
         BootstrapProbe(address=Address("b2", 9092), broker_list=broker_list("c")),
@@ -113,7 +113,7 @@ def test_no_good_address_is_an_error() -> None:
 
 
 def test_two_clusters_in_one_list_are_an_error() -> None:
-    """A client connects to either."""
+    """A client would connect to either of the two."""
     probes = [
         BootstrapProbe(address=Address("b1", 1), broker_list=broker_list("x")),
         BootstrapProbe(address=Address("b2", 2), broker_list=broker_list("y")),

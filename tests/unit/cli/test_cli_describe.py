@@ -30,7 +30,7 @@ MODERN = {"metadata.version": (7, 29), "group.version": (0, 1), "kraft.version":
 
 
 def test_both_layouts_are_those_of_kafka_features() -> None:
-    """Byte for byte what FeatureCommand prints: of 4.3.1 in columns, of 3.3 to 4.2 with tabs."""
+    """FeatureCommand of 4.3.1 prints the same columns, and that of 3.3 to 4.2 the same tabs."""
     found = rows(view(able(supported={"group.version": (0, 1)}, group_version=1)))
     assert columns(found) == (
         "Feature: group.version                             SupportedMinVersion: 0                "
@@ -54,7 +54,7 @@ def test_deprecated_levels_are_a_note_and_change_no_column(run: Run, simulated_k
 
 
 def test_rows_are_sorted_by_name() -> None:
-    """As in kafka-features."""
+    """kafka-features sorts by name, too."""
     assert [row.feature for row in rows(view(able(supported=MODERN)))] == sorted(MODERN)
 
 
@@ -85,13 +85,13 @@ def test_the_supported_range_is_shared_by_all_brokers() -> None:
 
 
 def test_a_feature_that_one_broker_lacks_has_no_row() -> None:
-    """It cannot be used on this cluster yet."""
+    """The cluster cannot use the feature yet."""
     old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported=MODERN)
     assert [row.feature for row in rows(view(old, new))] == ["metadata.version"]
 
 
 def test_a_note_names_the_features_that_some_brokers_lack() -> None:
-    """They have no row."""
+    """These features have no row."""
     old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported=MODERN)
     assert list(notes(view(old, new))) == [
         "not every broker supports group.version, kraft.version: see 'featuregate matrix'"
@@ -99,7 +99,7 @@ def test_a_note_names_the_features_that_some_brokers_lack() -> None:
 
 
 def test_a_note_names_a_silent_broker_and_the_cause() -> None:
-    """Its features are not included."""
+    """The rows do not include the features of this broker."""
     (note,) = notes(view(able(1, supported=MODERN), deaf(2)))
     assert note == "broker 2 (b2:9092) does not answer, so its features are not included: said nothing for 5 s"
 
@@ -110,7 +110,7 @@ def test_there_is_no_note_where_all_brokers_agree() -> None:
 
 
 def test_a_note_names_a_level_that_brokers_do_not_support() -> None:
-    """Below their range as well as above it."""
+    """The level may be below the range of a broker or above it."""
     seen = view(able(1, supported=MODERN, metadata_version=5), able(2, supported=MODERN, metadata_version=5))
     assert list(notes(seen)) == [
         "metadata.version is finalized at 3.3-IV1, which is not supported by broker 1 (b1:9092), broker 2 (b2:9092)"
@@ -118,7 +118,7 @@ def test_a_note_names_a_level_that_brokers_do_not_support() -> None:
 
 
 def test_a_note_names_features_with_levels_newer_than_the_table(on: Run, cluster: ScriptedCluster) -> None:
-    """Their levels are numbers."""
+    """The rows have numbers in place of names."""
     for node in cluster.nodes.values():
         node.supported |= {"metadata.version": (7, 77), "future.version": (0, 3)}
     ended = on("describe")

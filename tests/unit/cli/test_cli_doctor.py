@@ -40,13 +40,13 @@ def codes(properties: dict[str, str]) -> list[str]:
 
 
 def test_a_consistent_configuration_has_no_finding() -> None:
-    """As TLS with a key."""
+    """An example is TLS with the password of a key."""
     assert codes({"bootstrap.servers": "h:1", "security.protocol": "SSL", "ssl.key.password": "x"}) == []
 
 
 @pytest.mark.parametrize(("name", "code"), [("ssl.ca.location", "ssl-ignored"), ("sasl.mechanism", "sasl-ignored")])
 def test_settings_without_effect_are_a_warning(name: str, code: str) -> None:
-    """As where security.protocol is missing."""
+    """An example is a TLS property without security.protocol."""
     assert codes({"bootstrap.servers": "h:1", name: "PLAIN"}) == [code]
 
 
@@ -58,7 +58,7 @@ def test_settings_without_effect_are_a_warning(name: str, code: str) -> None:
     ],
 )
 def test_tls_without_a_check_is_a_warning(name: str, value: str, code: str) -> None:
-    """An attacker in between can answer."""
+    """An attacker between client and broker can answer."""
     assert codes({"bootstrap.servers": "h:1", "security.protocol": "SSL", name: value}) == [code]
 
 
@@ -67,24 +67,24 @@ def test_tls_without_a_check_is_a_warning(name: str, value: str, code: str) -> N
     [((), 0), (("note",), 0), (("note", "warning"), 2), (("error",), 1), (("warning", "error"), 1)],
 )
 def test_exit_codes(severities: tuple[str, ...], code: int) -> None:
-    """Notes count as nothing wrong, and an error outweighs any warning."""
+    """Notes do not change the exit code, and an error outweighs any warning."""
     assert exit_code([finding(severity) for severity in severities]) == code
 
 
 def test_text_has_problem_evidence_and_advice() -> None:
-    """And the number of findings."""
+    """The text also has the number of findings."""
     assert to_text([finding("error"), finding("note")]) == (
         "error: w: Problem.\n  seen  seen\n  do    do\n\nnote: w: Problem.\n  seen  seen\n  do    do\n\n1 error, 1 note"
     )
 
 
 def test_no_finding_is_printed_too() -> None:
-    """Empty output might be a failure."""
+    """An operator might take empty output for a failure."""
     assert to_text([]) == "nothing is wrong"
 
 
 def test_json_has_every_field() -> None:
-    """For scripts."""
+    """Scripts read the JSON."""
     assert to_json([finding("note")]) == {
         "findings": [
             {"severity": "note", "code": "c", "where": "w", "problem": "Problem.", "evidence": "seen", "advice": "do"}
@@ -183,7 +183,7 @@ def test_doctor_names_the_problem_of_a_tls_listener(
 
 
 def test_doctor_names_a_controller_among_brokers(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
-    """By the APIs that it serves."""
+    """The command recognises a controller by the APIs that it serves."""
     cluster = fake_cluster(1, controllers=1)
     (finding,) = diagnose(run, tmp_path, cluster.bootstrap_controllers)
     assert finding["code"] == "wrong-endpoint"
@@ -198,7 +198,7 @@ def test_doctor_names_a_listener_that_is_not_kafka(run: Run, tmp_path: Path, fak
 
 
 def test_doctor_names_a_listener_that_does_not_answer(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
-    """Whatever protocol is tried."""
+    """The listener answers none of the protocols that the command tries."""
     cluster = fake_cluster(1)
     cluster.broker(1).pause()
     bounds = {"socket_timeout_ms": "200", "socket_connection_setup_timeout_ms": "200"}
@@ -215,7 +215,7 @@ def test_doctor_names_an_address_that_refuses_connections(run: Run) -> None:
 
 @pytest.mark.slow
 def test_doctor_names_mixed_releases(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
-    """And the brokers of each release."""
+    """The finding lists the brokers of each release."""
     cluster = fake_cluster(3, release="4.2")
     cluster.broker(2).upgrade("3.9")
     findings = {finding["code"]: finding["evidence"] for finding in diagnose(run, tmp_path, cluster.bootstrap)}
@@ -224,7 +224,7 @@ def test_doctor_names_mixed_releases(run: Run, tmp_path: Path, fake_cluster: Mak
 
 @pytest.mark.slow
 def test_doctor_reports_a_silent_broker_once(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
-    """As a broker, and not as a bootstrap address too."""
+    """The finding is about the broker, and there is none about its bootstrap address."""
     cluster = fake_cluster(3)
     cluster.broker(3).stop()
     findings = diagnose(run, tmp_path, cluster.bootstrap)
@@ -233,13 +233,13 @@ def test_doctor_reports_a_silent_broker_once(run: Run, tmp_path: Path, fake_clus
 
 @pytest.mark.slow
 def test_doctor_names_two_clusters_in_one_list(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
-    """It asks each address by itself."""
+    """The command asks each address on its own."""
     bootstrap = f"{fake_cluster(1).bootstrap},{fake_cluster(1).bootstrap}"
     assert "two-clusters" in {finding["code"] for finding in diagnose(run, tmp_path, bootstrap)}
 
 
 def test_every_code_is_documented() -> None:
-    """Scripts rely on that page."""
+    """Scripts rely on the codes of that page."""
     files = [*(CLI / "diagnosis").glob("*.py"), CLI / "commands/doctor.py"]
     source = "".join(file.read_text() for file in files)
     codes = set(re.findall(r'(?:code=|_Diagnosis\(\s*|_unsafe\(\s*)"([a-z-]+)"', source)) | {

@@ -51,7 +51,7 @@ def test_describe_with_a_node_id_asks_only_that_node(run: Run, fake_cluster: Mak
 def test_describe_of_a_silent_node_never_falls_back_to_another(
     run: Run, fake_cluster: MakeCluster, tmp_path: Path
 ) -> None:
-    """It fails, although two other brokers would answer."""
+    """The command fails, although two other brokers would answer."""
     cluster = fake_cluster(3)
     cluster.broker(2).stop()
     ended = run("describe", "--node-id", "2", "--bootstrap-server", cluster.broker(1).address)
@@ -60,13 +60,13 @@ def test_describe_of_a_silent_node_never_falls_back_to_another(
 
 
 def test_describe_of_an_unknown_node_lists_the_known_ones(run: Run, fake_cluster: MakeCluster) -> None:
-    """In one line."""
+    """The message is one line."""
     ended = run("describe", "--node-id", "9", "--bootstrap-server", fake_cluster(3).bootstrap)
     assert ended == (1, "", "featuregate: this cluster has no broker 9; its brokers are: 1, 2, 3\n")
 
 
 def test_a_bootstrap_broker_list_has_no_node_ids(run: Run, fake_cluster: MakeCluster) -> None:
-    """They are not requested."""
+    """The command does not request them."""
     argv = ("describe", "--node-id", "1", "--broker-list", "bootstrap", "--bootstrap-server", fake_cluster(1).bootstrap)
     ended = run(*argv)
     assert ended.code == 1
@@ -80,14 +80,14 @@ def test_a_bootstrap_broker_list_needs_no_password(run: Run, fake_cluster: MakeC
 
 
 def test_describe_of_controllers(run: Run, fake_cluster: MakeCluster) -> None:
-    """By --bootstrap-controller."""
+    """The option --bootstrap-controller names the controllers."""
     cluster = fake_cluster(1, controllers=1)
     ended = run("--bootstrap-controller", cluster.bootstrap_controllers, "describe")
     assert (ended.code, ended.err) == (0, "")
 
 
 def test_describe_as_json_is_the_view(run: Run, fake_cluster: MakeCluster) -> None:
-    """It can be parsed again."""
+    """The JSON can be parsed as a view again."""
     cluster = fake_cluster(2)
     view = View.from_json(run("describe", "--output", "json", "--bootstrap-server", cluster.bootstrap).out)
     assert (view.cluster_id, len(view.answering)) == (cluster.cluster_id, 2)
@@ -106,7 +106,7 @@ def test_matrix_exits_2_where_a_broker_is_silent(run: Run, fake_cluster: MakeClu
 
 
 def test_matrix_as_json(run: Run, fake_cluster: MakeCluster) -> None:
-    """The values of each broker by its id."""
+    """The JSON has the values of each broker by its id."""
     cluster = fake_cluster(2, release="4.2")
     cluster.broker(2).upgrade("3.9")
     rows = json.loads(run("matrix", "--output", "json", "--bootstrap-server", cluster.bootstrap).out)["rows"]
@@ -116,7 +116,7 @@ def test_matrix_as_json(run: Run, fake_cluster: MakeCluster) -> None:
 
 @pytest.mark.parametrize(("requirement", "code"), [("kip447", 0), ("kip848", 1)])
 def test_check_answers_by_its_exit_code(run: Run, fake_cluster: MakeCluster, requirement: str, code: int) -> None:
-    """3.9 has kip447, and not yet kip848."""
+    """Kafka 3.9 meets kip447, and does not yet meet kip848."""
     cluster = fake_cluster(2, release="3.9")
     ended = run("check", requirement, "--bootstrap-server", cluster.bootstrap)
     assert ended.code == code
@@ -124,7 +124,7 @@ def test_check_answers_by_its_exit_code(run: Run, fake_cluster: MakeCluster, req
 
 
 def test_invariant_3_check_is_unknown_while_a_broker_is_silent(run: Run, fake_cluster: MakeCluster) -> None:
-    """For a requirement on APIs one broker is enough."""
+    """A requirement on APIs needs the answer of every broker."""
     cluster = fake_cluster(3)
     cluster.broker(3).stop()
     ended = run("check", "kip447", "--bootstrap-server", cluster.bootstrap)
@@ -141,7 +141,7 @@ def test_check_without_any_answer_is_unknown(run: Run) -> None:
 
 
 def test_check_waits_until_the_requirement_is_met(start: Start, fake_cluster: MakeCluster) -> None:
-    """The level is finalized during the wait."""
+    """The cluster finalizes the level during the wait."""
     cluster = fake_cluster(2, release="4.2", finalized={"metadata.version": 29})
     process = start("check", "kip848", "--wait", "300", "--bootstrap-server", cluster.bootstrap)
     assert cluster.wait_for(lambda requests: len(requests) > 3, timeout=60)
@@ -152,7 +152,7 @@ def test_check_waits_until_the_requirement_is_met(start: Start, fake_cluster: Ma
 
 
 def test_the_wait_of_check_is_bounded(run: Run, fake_cluster: MakeCluster) -> None:
-    """Afterwards the last decision counts."""
+    """The last decision counts when the time is over."""
     cluster = fake_cluster(1, release="3.9")
     assert run("check", "kip848", "--wait", "0.1", "--bootstrap-server", cluster.bootstrap).code == 1
 
@@ -169,7 +169,7 @@ def test_explain_checks_a_preset_on_a_cluster(run: Run, fake_cluster: MakeCluste
 
 
 def test_watch_prints_a_gate_that_opens(start: Start, fake_cluster: MakeCluster) -> None:
-    """One JSON object on each line, until Ctrl-C."""
+    """Each line is a JSON object, until Ctrl-C."""
     cluster = fake_cluster(2, release="4.2", finalized={"metadata.version": 29})
     gates = ("--gate", "next=kip848", "--gate", "eos=kip447")
     where = ("--interval", "0.2", "--output", "json", "--bootstrap-server", cluster.bootstrap)
@@ -197,7 +197,7 @@ def _lines_until(stream: TextIO, kind: str) -> list[dict[str, Any]]:
 
 
 def test_watch_ends_after_its_duration(run: Run, fake_cluster: MakeCluster) -> None:
-    """With a summary; on a busy machine no poll may have ended by then."""
+    """The command prints a summary; on a busy machine no poll may have ended by then."""
     ended = run("watch", "--for", "0.5", "--bootstrap-server", fake_cluster(1).bootstrap)
     assert ended.code in {0, 2}
     assert ended.err.startswith("featuregate: watched for ")

@@ -29,12 +29,12 @@ def found(second, first=None) -> dict[str, Finding]:
 
 
 def test_a_healthy_cluster_has_no_finding() -> None:
-    """Equal brokers, everything finalized, a rising epoch."""
+    """The brokers are equal, every level is finalized, and the epoch rises."""
     assert found(view(*(able(n, group_version=1) for n in (1, 2, 3)))) == {}
 
 
 def test_a_silent_broker_is_an_error() -> None:
-    """With its cause."""
+    """The finding has the cause."""
     finding = found(view(able(1), deaf(2)))["broker-silent"]
     assert (finding.severity, finding.where) == ("error", "broker 2 (b2:9092)")
     assert finding.evidence == "said nothing for 5 s"
@@ -63,14 +63,14 @@ def test_brokers_that_differ_are_a_warning() -> None:
 
 
 def test_a_feature_that_some_lack_is_a_warning_that_names_them() -> None:
-    """These brokers must be upgraded first."""
+    """The operator must upgrade these brokers first."""
     finding = found(view(able(1, group=None), able(2)))["feature-not-everywhere"]
     assert (finding.severity, finding.where) == ("warning", "broker 1 (b1:9092)")
     assert "group.version" in finding.problem
 
 
 def test_features_that_the_same_brokers_lack_are_one_finding() -> None:
-    """An upgrade brings several at once."""
+    """One upgrade brings several features at once."""
     new = replace(able(2), supported={**able(2).supported, "share.version": SupportedRange(0, 1)})
     assert (
         "can run group.version, share.version."
@@ -86,18 +86,18 @@ def test_a_broker_that_hides_features_does_not_count_as_lacking_them() -> None:
 
 
 def test_a_broker_that_knows_no_features_is_a_note() -> None:
-    """Before 2.4."""
+    """Kafka before 2.4 cannot list features."""
     assert found(view(replace(broker(1, epoch=-1), asked_version=2)))["features-unknown"].severity == "note"
 
 
 def test_finalized_above_what_a_broker_can_run_is_an_error() -> None:
-    """The broker should not be running."""
+    """Such a broker should not be running."""
     finding = found(view(able(1, group=0, group_version=1), able(2, group_version=1)))["finalized-beyond-support"]
     assert (finding.severity, finding.where) == ("error", "broker 1 (b1:9092)")
 
 
 def test_finalized_below_the_lowest_level_that_a_broker_supports_is_an_error() -> None:
-    """As metadata.version 5 under brokers of 4.0 and newer, which support 7 and higher."""
+    """An example is metadata.version 5 with brokers of 4.0 and newer, which support 7 and higher."""
     finding = found(view(able(1, metadata_version=5, group_version=1), able(2, metadata_version=5, group_version=1)))[
         "finalized-below-support"
     ]
@@ -114,13 +114,13 @@ def test_the_listed_features_of_a_broker_that_hides_features_count() -> None:
 
 @given(lowest=st.integers(0, 9), highest=st.integers(0, 9), level=st.integers(1, 9))
 def test_a_level_outside_the_supported_range_is_found_on_either_side(lowest: int, highest: int, level: int) -> None:
-    """A level inside it is not."""
+    """A level within the range is no finding."""
     seen = view(replace(broker(1, a_version=level), supported={"a.version": SupportedRange(lowest, highest)}))
     assert bool(outside_support(seen)) is not (lowest <= level <= highest)
 
 
 def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
-    """It is no problem; the advice is the command that upgrades."""
+    """The advice of the note is the command that upgrades the feature."""
     finding = found(view(able(1, metadata_version=21, group_version=1), able(2, metadata_version=21, group_version=1)))[
         "upgrade-possible"
     ]
@@ -138,7 +138,7 @@ def test_no_level_is_suggested_that_the_quorum_would_not_have(newest: int, *, su
 
 
 def test_no_upgrade_is_suggested_while_a_broker_is_silent() -> None:
-    """Its supported levels are unknown."""
+    """The supported levels of the silent broker are unknown."""
     assert "upgrade-possible" not in found(view(able(1, metadata_version=21), deaf(2)))
 
 
@@ -149,27 +149,27 @@ def test_a_frozen_epoch_is_a_warning() -> None:
 
 
 def test_a_frozen_epoch_is_normal_before_kraft() -> None:
-    """There it rises with features only."""
+    """With ZooKeeper the epoch rises with features only."""
     seen = view(broker(1), broker(2))
     assert found(seen, first=seen) == {}
 
 
 def test_a_frozen_epoch_is_normal_of_controllers() -> None:
-    """Theirs is the offset of the last feature record."""
+    """The epoch of a controller is the offset of the last feature record."""
     controllers = (replace(able(1, group_version=1), role="controller"),)
     seen = replace(view(), role="controller", brokers=controllers, epoch=10)
     assert "epoch-frozen" not in found(seen, first=seen)
 
 
 def test_a_broker_behind_the_first_view_is_a_warning() -> None:
-    """An epoch of two seconds ago should have arrived."""
+    """A broker should have read a record that is two seconds old."""
     first = view(able(1, epoch=100), able(2, epoch=10))
     finding = found(view(able(1, epoch=104), able(2, epoch=10)), first=first)["broker-behind"]
     assert finding.where == "broker 2 (b2:9092)"
 
 
 def test_a_small_lag_is_normal() -> None:
-    """Brokers may differ by a few records."""
+    """The epochs of brokers may differ by a few records."""
     first = view(able(1, epoch=100, group_version=1), able(2, epoch=99, group_version=1))
     assert found(view(able(1, epoch=104, group_version=1), able(2, epoch=103, group_version=1)), first=first) == {}
 
@@ -180,7 +180,7 @@ def test_a_kraft_broker_without_an_epoch_is_an_error() -> None:
 
 
 def test_a_broker_list_without_stopped_brokers_is_a_note() -> None:
-    """Before 4.0."""
+    """Kafka before 4.0 leaves stopped brokers out."""
     assert [finding.code for finding in broker_list_findings(registered=False, role="broker")] == [
         "broker-list-unregistered"
     ]
@@ -188,7 +188,7 @@ def test_a_broker_list_without_stopped_brokers_is_a_note() -> None:
 
 
 def test_errors_come_first() -> None:
-    """Then warnings, then notes; the order within a severity stays."""
+    """Warnings and notes follow, and the order within a severity stays."""
 
     def one(severity, code) -> Finding:
         return Finding(severity=severity, code=code, where="", problem="", evidence="", advice="")

@@ -1,4 +1,4 @@
-"""The drop-in for kafka-features, against clusters that answer as a test says."""
+"""The drop-in for kafka-features, with clusters that answer what a test sets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_describe_prints_the_level_names_of_kafka_features(drop_in: Run, cluster
 
 
 def test_a_release_is_sent_whole(drop_in: Run, cluster: ScriptedCluster) -> None:
-    """As by kafka-features: every feature, also one that has its level already."""
+    """kafka-features sends every feature, also one that has its level already."""
     levels = release_levels(29)
     cluster.apply(levels)
     assert drop_in("--bootstrap-server", cluster.bootstrap, "downgrade", "--release-version", "4.2")[0] == 0
@@ -44,7 +44,7 @@ def test_a_release_is_sent_whole(drop_in: Run, cluster: ScriptedCluster) -> None
 
 @pytest.mark.parametrize("command", ["upgrade", "feature-dependencies"])
 def test_names_of_levels_are_not_accepted(drop_in: Run, command: str) -> None:
-    """As in kafka-features."""
+    """kafka-features accepts numbers only."""
     assert drop_in("--bootstrap-server", "h:1", command, "--feature", "metadata.version=3.3-IV3") == (
         1,
         "",
@@ -53,14 +53,14 @@ def test_names_of_levels_are_not_accepted(drop_in: Run, command: str) -> None:
 
 
 def test_only_the_options_of_kafka_features_are_accepted(drop_in: Run) -> None:
-    """featuregate's own commands and options are not."""
+    """The drop-in refuses the commands and options of featuregate."""
     for argv in (["plan"], ["upgrade-all"], ["describe", "--output", "json"], ["disable", "--yes"]):
         code, _, err = drop_in("--bootstrap-server", "h:1", *argv)
         assert (code, err.startswith("Command line error: ")) == (1, True)
 
 
 def test_help_goes_to_standard_output(drop_in: Run) -> None:
-    """It is no failure."""
+    """Printing the help is no failure."""
     code, out, err = drop_in("--help")
     assert (code, err, out.startswith("usage: kafka-features ")) == (0, "", True)
 
@@ -86,7 +86,7 @@ def test_no_client_is_created_for_an_unusable_bootstrap_list(drop_in: Run, boots
 
 
 def test_a_missing_configuration_file_is_named(drop_in: Run, tmp_path: Path) -> None:
-    """By its name alone, as in kafka-features."""
+    """The message is the name alone, as in kafka-features."""
     missing = str(tmp_path / "client.properties")
     assert drop_in("--bootstrap-server", "h:1", "--command-config", missing, "describe") == (1, "", f"{missing}\n")
 
@@ -124,7 +124,7 @@ def test_an_unknown_node_times_out_at_once(drop_in: Run, cluster: ScriptedCluste
 
 
 def test_an_update_with_an_unknown_outcome_is_reported_as_such(cluster: ScriptedCluster) -> None:
-    """Where kafka-features prints the message of the controller."""
+    """kafka-features prints the message of the controller there."""
 
     def lose(*_: object) -> str:
         for node in cluster.nodes.values():
@@ -156,7 +156,7 @@ def test_a_timeout_of_the_controller_is_printed_as_by_kafka_features(
 
 
 def test_a_lookup_starts_light() -> None:
-    """It loads no event loop, no TLS, no argparse and no parser of properties."""
+    """The command imports no event loop, no TLS, no argparse and no parser of properties."""
     code = (
         "import sys; from featuregate.cli.kafka_features.command import main; main(['version-mapping']); "
         "print(' '.join(sys.modules), file=sys.stderr)"

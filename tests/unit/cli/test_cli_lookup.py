@@ -22,7 +22,7 @@ streams.version=1
 
 
 def test_version_mapping_is_that_of_kafka_features(run: Run, drop_in: Run) -> None:
-    """No cluster is needed; the version is printed as it was given."""
+    """The command needs no cluster, and prints the version as it was given."""
     assert run("version-mapping") == drop_in("version-mapping") == (0, MAPPING, "")
     assert run("version-mapping", "--release-version", "3.9.2").out.startswith("metadata.version=21 (3.9.2)\n")
 
@@ -35,7 +35,7 @@ def test_only_featuregate_maps_newer_releases(run: Run, drop_in: Run) -> None:
 
 
 def test_dependencies_are_those_of_kafka_features(run: Run, drop_in: Run) -> None:
-    """In the order of the options."""
+    """The output follows the order of the options."""
     argv = ["feature-dependencies"]
     for level in ("eligible.leader.replicas.version=1", "metadata.version=21", " group.version = 1"):
         argv += ["--feature", level]
@@ -57,7 +57,7 @@ def test_dependencies_are_those_of_kafka_features(run: Run, drop_in: Run) -> Non
     ],
 )
 def test_an_unknown_level_fails_as_in_kafka_features(run: Run, drop_in: Run, level: str, words: str) -> None:
-    """With the same message."""
+    """Both programs print the same message."""
     ended = run("feature-dependencies", "--feature", level)
     assert ended.code == 1
     assert words in ended.err
@@ -65,7 +65,7 @@ def test_an_unknown_level_fails_as_in_kafka_features(run: Run, drop_in: Run, lev
 
 
 def test_lookups_as_json(run: Run) -> None:
-    """For scripts."""
+    """Scripts read the JSON."""
     mapping = json.loads(run("version-mapping", "--release-version", "3.9", "--output", "json").out)
     assert mapping["levels"]["metadata.version"] == 21
     found = run("feature-dependencies", "--feature", "eligible.leader.replicas.version=1", "--output", "json").out

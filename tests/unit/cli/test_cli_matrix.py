@@ -13,7 +13,7 @@ FETCH = 1
 
 
 def test_only_apis_that_differ_are_shown() -> None:
-    """The number of the others is kept."""
+    """The matrix counts the other APIs."""
     seen = view(*(replace(broker(n), api_ranges={FETCH: ApiRange(0, 10 + n), 28: ApiRange(0, 3)}) for n in (1, 2)))
     matrix = build(seen, all_apis=False)
     assert [line.name for line in matrix.rows] == ["Fetch"]
@@ -21,24 +21,24 @@ def test_only_apis_that_differ_are_shown() -> None:
 
 
 def test_all_shows_every_api() -> None:
-    """Also those on which all brokers agree."""
+    """The option also shows APIs on which all brokers agree."""
     assert [line.name for line in build(view(broker(1), broker(2)), all_apis=True).rows] == ["TxnOffsetCommit"]
 
 
 def test_features_are_shown_even_where_all_agree() -> None:
-    """There are few of them."""
+    """A cluster has only a few features."""
     matrix = build(view(broker(1, group_version=1), broker(2, group_version=1)), all_apis=False)
     assert [(line.kind, line.name, line.cluster) for line in matrix.rows] == [("finalized", "group.version", (1,))]
 
 
 def test_brokers_with_the_same_values_share_a_column() -> None:
-    """So that a thousand brokers fit a terminal."""
+    """The matrix of a thousand brokers fits a terminal."""
     seen = view(broker(1, txn=3), broker(2, txn=3), broker(3, txn=2))
     assert [column.name for column in build(seen, all_apis=False).columns] == ["1-2", "3"]
 
 
 def test_a_column_of_too_many_brokers_to_name_gets_a_letter() -> None:
-    """Their ids stand below the table."""
+    """The ids of the brokers stand below the table."""
     matrix = build(view(*(broker(n, txn=2 + n % 2) for n in range(1, 41))), all_apis=False)
     assert [column.name for column in matrix.columns] == ["A (20)", "B (20)"]
     odd = ",".join(str(number) for number in range(1, 41, 2))
@@ -46,14 +46,14 @@ def test_a_column_of_too_many_brokers_to_name_gets_a_letter() -> None:
 
 
 def test_a_stale_broker_gets_a_column_of_its_own() -> None:
-    """It returns the old level."""
+    """The stale broker returns the old level."""
     seen = view(broker(1, epoch=20, group_version=1), broker(2, epoch=10))
     (line,) = build(seen, all_apis=False).rows
     assert (line.cluster, line.values, line.differs) == ((1,), ((1,), (0,)), True)
 
 
 def test_text_is_aligned() -> None:
-    """With footnotes below the table."""
+    """The text has its footnotes below the table."""
     seen = view(
         replace(broker(1, txn=3, group_version=1), supported={"group.version": SupportedRange(0, 1)}),
         replace(broker(2, txn=None, group_version=1), supported={}),
@@ -78,25 +78,25 @@ def test_text_is_aligned() -> None:
 
 
 def test_text_counts_the_hidden_apis() -> None:
-    """And names the option that shows them."""
+    """The text names the option that shows them."""
     assert "not shown, because all brokers agree: 1 APIs (--all shows them)" in to_text(
         build(view(broker()), all_apis=False)
     )
 
 
 def test_a_cluster_without_epochs_has_unknown_levels() -> None:
-    """Before 2.7 nothing is finalized."""
+    """Kafka before 2.7 has no finalized levels."""
     assert to_text(build(view(broker(epoch=-1)), all_apis=False))[0] == "cluster c, no epoch: 1 of 1 brokers answered"
 
 
 def test_names_of_features_cannot_steer_a_terminal() -> None:
-    """They come from brokers."""
+    """A broker sends the names."""
     seen = view(replace(broker(), supported={"\x1b[31mred": SupportedRange(0, 1)}))
     assert not any("\x1b" in line for line in to_text(build(seen, all_apis=False)))
 
 
 def test_json_has_numbers_and_failures() -> None:
-    """For scripts."""
+    """Scripts read the JSON."""
     found = to_json(build(view(broker(1, txn=3), broker(2, txn=2), deaf(3)), all_apis=False))
     assert found["rows"] == [
         {

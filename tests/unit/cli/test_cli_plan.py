@@ -1,4 +1,4 @@
-"""``plan``."""
+"""``plan``: its output, its exit codes, and the latches that it reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DISABLE = ("plan", "disable", "--feature", "group.version")
 def test_the_exit_code_is_the_judgement(
     on: Run, cluster: ScriptedCluster, argv: list[str], code: int, words: str
 ) -> None:
-    """Nothing is sent."""
+    """The command sends no update."""
     ended = on("plan", *argv)
     assert ended.code == code
     assert words in ended.out + ended.err
@@ -82,7 +82,7 @@ def latches(folder: Path, cluster_id: str) -> Path:
 
 
 def test_latches_are_read_from_a_folder_or_a_file(on: Run, tmp_path: Path) -> None:
-    """Only those of this cluster count."""
+    """The plan uses only the latches of this cluster."""
     file, other = latches(tmp_path, "scripted"), latches(tmp_path, "another")
     for place, affected in ((tmp_path, 1), (file, 1), (other, 0)):
         ended = on(*DISABLE, "--latches", str(place), "--output", "json")
@@ -91,7 +91,7 @@ def test_latches_are_read_from_a_folder_or_a_file(on: Run, tmp_path: Path) -> No
 
 
 def test_a_path_without_latches_is_wrong_usage(on: Run, tmp_path: Path) -> None:
-    """It must not pass for an app that has latched nothing."""
+    """Otherwise a wrong path would look like an app without latches."""
     file = tmp_path / "latches.json"
     ended = on(*DISABLE, "--latches", str(file))
     assert (ended.code, ended.err) == (64, f"featuregate: argument --latches: {file}: No such file or directory\n")
@@ -102,7 +102,7 @@ def test_a_path_without_latches_is_wrong_usage(on: Run, tmp_path: Path) -> None:
 def test_invariant_11_a_latch_file_that_cannot_be_read_is_named_and_makes_the_plan_unknown(
     on: Run, tmp_path: Path, content: str, *, as_folder: bool
 ) -> None:
-    """The plan leaves the file where it is: if it were moved, the app would lose its latches."""
+    """The plan does not move the file, because the app would lose its latches."""
     file = tmp_path / "scripted.json"
     file.write_text(content)
     ended = on(*DISABLE, "--latches", str(tmp_path if as_folder else file))

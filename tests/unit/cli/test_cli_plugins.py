@@ -1,4 +1,4 @@
-"""Commands of other packages, from a package on the path with an entry point."""
+"""Commands of other packages, which register them by an entry point."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def test_a_command_of_another_package_runs(run: Run, install: Install) -> None:
-    """With its own options, output and exit code; options about the cluster may stand before it."""
+    """The command has its own options, output and exit code; options about the cluster may precede it."""
     install("greet", MODULE)
     assert run("greet", "--name", "you") == (7, "hello you\n", "")
     assert run("--bootstrap-server", "greet:1", "--timeout", "3", "greet", "--name", "you").code == 7
 
 
 def test_its_options_are_checked(run: Run, install: Install) -> None:
-    """Wrong usage is one line and 64."""
+    """Wrong usage prints one line, and the exit code is 64."""
     install("greet", MODULE)
     ended = run("greet", "--nmae", "you")
     assert (ended.code, ended.err.count("\n")) == (64, 1)
 
 
 def test_help_has_it(install: Install, capsys: pytest.CaptureFixture[str], run: Run) -> None:
-    """Among the built-in commands."""
+    """The help lists the command among the built-in ones."""
     install("greet", MODULE)
     with pytest.raises(SystemExit, match="0"):
         run("--help")
@@ -75,14 +75,14 @@ def test_help_has_it(install: Install, capsys: pytest.CaptureFixture[str], run: 
 
 
 def test_completion_has_it(install: Install, run: Run) -> None:
-    """With its options."""
+    """The script also has the options of the command."""
     pytest.importorskip("shtab")
     install("greet", MODULE)
     assert "_greet_option_strings=(-h --help --name)" in run("completion", "bash").out
 
 
 def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: Install) -> None:
-    """Those of other packages too."""
+    """The list includes the commands of other packages."""
     install("greet", MODULE)
     ended = run("gret", "--name", "you")
     assert ended.code == 64
@@ -90,7 +90,7 @@ def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: 
 
 
 def test_no_package_replaces_a_built_in_command(run: Run, install: Install) -> None:
-    """Whatever is installed."""
+    """A built-in command wins over a plugin with its name."""
     install("describe", MODULE)
     assert "describe" not in all_plugins()
     assert run("describe").code == 1
@@ -114,7 +114,7 @@ def test_a_package_that_cannot_be_loaded_loses_only_its_own_command(
 
 
 def test_built_in_commands_load_no_plugin() -> None:
-    """They start no slower, whatever is installed."""
+    """A built-in command starts as fast with plugins as without."""
     words = ["-X", "importtime", "-m", "featuregate", "--timeout", "1", "describe"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
@@ -124,7 +124,7 @@ def test_built_in_commands_load_no_plugin() -> None:
 
 
 def test_the_integrations_command_is_found_where_it_is_installed() -> None:
-    """Its entry point is in the wheel of featuregate; ``--help`` loads neither a Kafka client nor sockets."""
+    """The wheel of featuregate has the entry point; ``--help`` loads neither a Kafka client nor sockets."""
     code = (
         "import sys; from featuregate.cli.arguments.parser import all_plugins; "
         "assert 'group' in all_plugins(); assert not {'confluent_kafka', 'asyncio', 'ssl'} & set(sys.modules)"

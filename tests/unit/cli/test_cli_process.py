@@ -34,7 +34,7 @@ FULL_DISK = "the output could not be written: No space left on device\n"
 
 @pytest.fixture
 def mute() -> Iterator[socket.socket]:
-    """Listen, and answer nothing."""
+    """Start a listener that answers nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(60)
         yield listening
@@ -64,13 +64,13 @@ def interrupt(process: subprocess.Popen[str], mute: socket.socket) -> tuple[int,
     ],
 )
 def test_ctrl_c_prints_nothing(start: Start, mute: socket.socket, command: str) -> None:
-    """The exit code is the one that shells expect."""
+    """The command ends with the exit code that shells expect."""
     process = start(*command.split(), "--bootstrap-server", f"127.0.0.1:{mute.getsockname()[1]}")
     assert interrupt(process, mute) == (130, "", "")
 
 
 def test_ctrl_c_ends_watch_with_a_summary(start: Start, mute: socket.socket) -> None:
-    """The exit code is 2, because no broker ever answered."""
+    """The exit code is 2, because no broker has answered."""
     process = start("watch", "--bootstrap-server", f"127.0.0.1:{mute.getsockname()[1]}")
     code, out, err = interrupt(process, mute)
     assert (code, out) == (2, "")
@@ -82,7 +82,7 @@ def test_ctrl_c_ends_watch_with_a_summary(start: Start, mute: socket.socket) -> 
 def test_ctrl_c_during_an_update_says_that_it_may_have_been_applied(
     cluster: ScriptedCluster, program: Sequence[str], name: str
 ) -> None:
-    """A request that was sent cannot be taken back."""
+    """The command cannot take back a request that was sent."""
     sent = threading.Event()
 
     def wait(*_: object) -> str:
@@ -114,7 +114,7 @@ def with_full_output(command: Sequence[str], **environment: str) -> tuple[int, s
 @pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
 @pytest.mark.parametrize(("command", "unbuffered"), [("explain --list", ""), ("explain --list", "1"), ("--help", "")])
 def test_a_full_disk_is_one_line(command: str, unbuffered: str) -> None:
-    """Whether the error occurs at once or when the output is flushed."""
+    """The error occurs at once, or when the output is flushed."""
     ended = with_full_output([*FEATUREGATE, *command.split()], PYTHONUNBUFFERED=unbuffered)
     assert ended == (74, f"featuregate: {FULL_DISK}")
 
@@ -122,7 +122,7 @@ def test_a_full_disk_is_one_line(command: str, unbuffered: str) -> None:
 @pytest.mark.skipif(not FULL.exists(), reason="needs a file that is always full")
 @pytest.mark.parametrize("argument", ["version-mapping", "--help"])
 def test_a_full_disk_is_one_line_of_the_drop_in(argument: str) -> None:
-    """With the one exit code that it has for failures."""
+    """The drop-in has one exit code for all failures."""
     assert with_full_output([*DROP_IN, argument]) == (1, f"kafka-features-py: {FULL_DISK}")
 
 
@@ -146,14 +146,14 @@ def test_an_update_whose_output_is_lost_was_applied(cluster: ScriptedCluster, ex
     ],
 )
 def test_closed_standard_streams_are_no_error(program: Sequence[str], redirected: str, code: int) -> None:
-    """As under a supervisor that opens none; an error message must not land in another stream."""
+    """A supervisor may open no streams; an error message must not reach another stream."""
     script = f'exec "$0" "$1" "$2" {redirected}'
     done = subprocess.run(["sh", "-c", script, *program], capture_output=True, check=False, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    """As in ``featuregate explain --list | head -1``: no message, and the exit code that shells give to SIGPIPE."""
+    """With ``featuregate explain --list | head -1`` the command prints no message, and ends as by SIGPIPE."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -167,7 +167,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 def test_verbose_prints_the_log_to_standard_error(start: Start) -> None:
-    """And nothing of it to standard output."""
+    """Standard output has no line of the log."""
     process = start("watch", "--verbose", "--bootstrap-server", "127.0.0.1:1")
     assert process.stderr is not None
     while "WARNING featuregate: a poll failed: no broker answered" not in process.stderr.readline():
@@ -178,7 +178,7 @@ def test_verbose_prints_the_log_to_standard_error(start: Start) -> None:
 
 
 def test_without_verbose_there_is_no_log(start: Start) -> None:
-    """Standard error has the line of the command alone."""
+    """Standard error has only the line of the command."""
     process = start("watch", "--for", "0.1", "--bootstrap-server", "127.0.0.1:1")
     assert process.communicate(timeout=60)[1].count("\n") == 1
 
@@ -190,7 +190,7 @@ class Stream:
         self.terminal = terminal
 
     def isatty(self) -> bool:
-        """Answer."""
+        """Return whether the stream is a terminal."""
         return self.terminal
 
 
@@ -207,7 +207,7 @@ class Stream:
 def test_colour_is_for_terminals_without_no_color(
     monkeypatch: pytest.MonkeyPatch, *, terminal: bool, environment: dict[str, str], colour: bool
 ) -> None:
-    """As https://no-color.org has it: set and not empty."""
+    """By https://no-color.org the variable counts if it is not empty."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
@@ -217,7 +217,7 @@ def test_colour_is_for_terminals_without_no_color(
 
 @pytest.mark.parametrize("command", ["describe", "explain", "completion"])
 def test_a_command_imports_only_what_it_needs(command: str) -> None:
-    """Most of the time of describe is its start."""
+    """Imports take most of the time of describe."""
     code = f"import sys, featuregate.cli.commands.{command}; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

@@ -37,20 +37,20 @@ def lines(formatter: EventFormatter, *events: object) -> list[str]:
 
 
 def test_the_first_line_describes_the_cluster() -> None:
-    """Its id, the number of answers, and the finalized levels by name."""
+    """The line has the cluster id, the number of answers, and the finalized levels by name."""
     event = Changed(before=None, after=view(broker(1, metadata_version=21), deaf(2)), differences=())
     assert lines(EventFormatter(), event) == ["cluster c: 1 of 2 brokers answered, epoch 10: metadata.version 3.9-IV0"]
 
 
 def test_each_difference_is_a_line() -> None:
-    """With the text of the difference."""
+    """The line has the text of the difference."""
     event = changed(view(broker(1)), view(broker(1, epoch=11, group_version=1)))
     assert lines(EventFormatter(), event) == [str(difference) for difference in event.differences]
     assert len(event.differences) > 0
 
 
 def test_changes_precede_the_gates_that_they_open() -> None:
-    """Whatever the order of the events."""
+    """The order of the events does not matter."""
     after = view(broker(1, epoch=11, group_version=1))
     moved = GateMoved(gate="g", open=True, decision=evaluate(after, Feature("group.version") >= 1))
     changes = lines(EventFormatter(), moved, changed(view(broker(1)), after))
@@ -58,7 +58,7 @@ def test_changes_precede_the_gates_that_they_open() -> None:
 
 
 def test_polls_in_quick_succession_are_printed_one_by_one() -> None:
-    """A poll is printed when it ends, however short the interval."""
+    """The command prints a poll when it ends, however short the interval."""
     events: SimpleQueue[Event] = SimpleQueue()
     batches: list[list[Event]] = []
     for event in (POLLED, FAILED, POLLED):
@@ -75,7 +75,7 @@ def test_polls_in_quick_succession_are_printed_one_by_one() -> None:
 
 
 def test_watch_bounds_each_poll(start: Start) -> None:
-    """By the same option as every other command."""
+    """The option is that of every other command."""
     with FakeCluster(1) as cluster:
         cluster.broker(1).pause()
         process = start("watch", "--timeout", "0.2", "--bootstrap-server", cluster.bootstrap)
@@ -87,7 +87,7 @@ def test_watch_bounds_each_poll(start: Start) -> None:
 
 
 def test_a_gate_given_twice_is_an_error(run: Run) -> None:
-    """Otherwise the first one would be lost."""
+    """Otherwise the second gate would replace the first one."""
     done = run("watch", "--gate", "a=kip447", "--gate", "a=kip848", "--bootstrap-server", "127.0.0.1:1", "--for", "1")
     assert (done.code, done.out) == (64, "")
     assert "'a' is given twice" in done.err
@@ -99,14 +99,14 @@ def test_a_poll_without_changes_prints_nothing() -> None:
 
 
 def test_an_outage_is_printed_once() -> None:
-    """However often polls fail."""
+    """The command prints one line, however many polls fail."""
     formatter = EventFormatter()
     assert lines(formatter, FAILED) == [FAILED.error]
     assert lines(formatter, FAILED) == []
 
 
 def test_the_end_of_an_outage_is_printed() -> None:
-    """Even if the cluster is unchanged."""
+    """The command prints a line even if the cluster has not changed."""
     formatter = EventFormatter()
     list(formatter.lines([FAILED]))
     assert lines(formatter, POLLED) == ["3 of 3 brokers answer again"]
@@ -123,7 +123,7 @@ def test_a_failed_poll_is_no_answer() -> None:
 
 
 def test_json_lines_have_a_time_in_utc() -> None:
-    """And the facts as keys."""
+    """Each fact is a key of the JSON object."""
     line = Line(kind="gate", text="t", facts={"gate": "g", "open": True}).to_json(AT)
     assert json.loads(line) == {
         "at": "2026-01-02T03:04:05.000+00:00",
@@ -135,13 +135,13 @@ def test_json_lines_have_a_time_in_utc() -> None:
 
 
 def test_text_lines_have_the_local_time() -> None:
-    """Without a date."""
+    """The time has no date."""
     line = Line(kind="gate", text="t").to_text(AT)
     assert line == f"{AT.astimezone():%H:%M:%S}  t"
 
 
 def test_names_of_a_line_cannot_steer_a_terminal() -> None:
-    """They come from brokers."""
+    """A broker sends the names."""
     assert "\x1b" not in Line(kind="change", text="\x1b[2J").to_text(AT)
 
 
@@ -161,7 +161,7 @@ def test_many_changed_api_ranges_are_one_line_of_text() -> None:
 
 
 def test_a_few_api_ranges_are_a_line_each() -> None:
-    """Up to three."""
+    """The limit is three lines."""
     changes = [api("Produce"), api("Fetch"), api("EndTxn")]
     assert list(summarize(changes)) == changes
 
