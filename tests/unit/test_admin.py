@@ -1,4 +1,4 @@
-"""Updates of finalized levels: whom they go to, what becomes of them, and what is never done twice."""
+"""Updates of finalized levels: where the admin sends them, what it returns, and what it never sends twice."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ REFUSAL = "The update failed for all features since the following feature had an
 
 @pytest.fixture
 def cluster() -> Iterator[ScriptedCluster]:
-    """Three brokers of 4.2 that agree to everything."""
+    """Start three brokers of 4.2 that accept every update."""
     with ScriptedCluster(3) as made:
         yield made
 
 
 def test_an_update_goes_to_the_controller_and_is_applied(cluster: ScriptedCluster) -> None:
-    """Once, at the newest version in common."""
+    """The admin sends one request, in the newest common version."""
     outcome = Admin(cluster.bootstrap).update(GROUP)
     (received,) = cluster.received
     assert (received.node_id, received.version, received.request.validate_only) == (1, 2, False)
@@ -70,13 +70,13 @@ def test_an_update_goes_to_the_controller_and_is_applied(cluster: ScriptedCluste
     ],
 )
 def test_each_direction_has_its_number(cluster: ScriptedCluster, updates: tuple, number: int) -> None:
-    """KIP-778's upgrade types."""
+    """The numbers are the upgrade types of KIP-778."""
     Admin(cluster.bootstrap).update(updates)
     assert cluster.received[0].request.updates[0].upgrade_type == number
 
 
 def test_a_dry_run_changes_nothing(cluster: ScriptedCluster) -> None:
-    """It says so to the controller, and in what it returns."""
+    """The request and the outcome both say that it was a dry run."""
     outcome = Admin(cluster.bootstrap).dry_run(upgrade({"share.version": 5}))
     assert outcome.dry_run
     assert cluster.received[0].request.validate_only
@@ -84,7 +84,7 @@ def test_a_dry_run_changes_nothing(cluster: ScriptedCluster) -> None:
 
 
 def test_controllers_may_be_asked_instead_of_brokers() -> None:
-    """The one that leads them."""
+    """The admin sends the update to the active controller."""
     with ScriptedCluster(3, role="controller") as cluster:
         cluster.controller_id = 2
         Admin({"bootstrap.controllers": cluster.bootstrap}).update(GROUP)
@@ -92,7 +92,7 @@ def test_controllers_may_be_asked_instead_of_brokers() -> None:
 
 
 def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluster) -> None:
-    """NOT_CONTROLLER is no failure: the new one is looked for, and asked."""
+    """After NOT_CONTROLLER the admin finds the new controller, and sends the update there."""
 
     def moved(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
         if node.node_id == 1:
@@ -106,12 +106,12 @@ def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluste
 
 
 def test_the_controller_that_has_moved_is_found_though_the_bootstrap_broker_is_gone(cluster: ScriptedCluster) -> None:
-    """The nodes that were seen are asked, too."""
+    """The admin also asks the nodes that an earlier answer listed."""
 
     def moved(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
         if node.node_id == 1:
             cluster.controller_id = 3
-            node.api_ranges[18] = (0, -1)  # from here on it refuses everybody
+            node.api_ranges[18] = (0, -1)  # from here on the node refuses every client
             return NOT_CONTROLLER
         return cluster.agree(request, node)
 
@@ -119,8 +119,8 @@ def test_the_controller_that_has_moved_is_found_though_the_bootstrap_broker_is_g
     assert Admin(cluster.nodes[1].address).update(GROUP).done
 
 
-def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: ScriptedCluster) -> None:
-    """A dry run ends with Kafka's own error."""
+def test_the_search_for_a_controller_ends_after_the_timeout(cluster: ScriptedCluster) -> None:
+    """A dry run then raises Kafka's own NOT_CONTROLLER."""
     cluster.says = lambda *_: NOT_CONTROLLER
     with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
         Admin(cluster.bootstrap, timeout=0.6).dry_run(GROUP)
@@ -129,7 +129,7 @@ def test_a_controller_that_is_nowhere_is_not_looked_for_for_ever(cluster: Script
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_an_update_that_only_met_not_controller_is_read_back(cluster: ScriptedCluster, *, gone: bool) -> None:
-    """A controller that loses its leadership says so of a record that its successor may still commit."""
+    """A controller that loses its leadership answers so, although its successor may still commit the record."""
     spoken = cluster.nodes[1].api_ranges[18]
     timer = threading.Timer(1.0 if gone else 0.0, let_nodes_speak, (cluster, spoken))
 
@@ -148,13 +148,13 @@ def test_an_update_that_only_met_not_controller_is_read_back(cluster: ScriptedCl
 
 
 def let_nodes_speak(cluster: ScriptedCluster, versions: tuple[int, int]) -> None:
-    """Let every node serve these versions of ApiVersions; with ``(0, -1)`` it answers nobody."""
+    """Let every node serve these versions of ApiVersions; with ``(0, -1)`` a node refuses every client."""
     for node in cluster.nodes.values():
         node.api_ranges[18] = versions
 
 
 def test_a_controller_that_cannot_be_reached_is_looked_for_again(cluster: ScriptedCluster) -> None:
-    """Nothing was sent, so nothing can be done twice."""
+    """The admin has sent no update, so it cannot apply one twice."""
     cluster.shut(1)
     timer = threading.Timer(0.3, setattr, (cluster, "controller_id", 2))
     timer.start()
@@ -167,7 +167,7 @@ def test_a_controller_that_cannot_be_reached_is_looked_for_again(cluster: Script
 
 
 def test_a_refusal_of_all_is_that_of_each(cluster: ScriptedCluster) -> None:
-    """From 4.0 on it is all or nothing."""
+    """From 4.0 on a controller applies all updates of a request or none."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message=REFUSAL)
     with pytest.raises(UpdateRefused) as caught:
         Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
@@ -180,7 +180,7 @@ def test_a_refusal_of_all_is_that_of_each(cluster: ScriptedCluster) -> None:
 
 
 def test_before_4_0_each_feature_stands_by_itself(cluster: ScriptedCluster) -> None:
-    """One was changed, one was not, and the outcome says which."""
+    """A controller before 4.0 applies one update and refuses another, and the outcome shows both."""
     cluster.speak(0, 1)
     results = (FeatureResult(feature="a"), FeatureResult(feature="b", error_code=95, error_message="no"))
     cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
@@ -190,8 +190,8 @@ def test_before_4_0_each_feature_stands_by_itself(cluster: ScriptedCluster) -> N
     assert done == {"a": True, "b": False}
 
 
-def test_a_feature_without_a_result_is_in_doubt(cluster: ScriptedCluster) -> None:
-    """In the words of Kafka's own client; what the brokers show settles it."""
+def test_a_feature_without_a_result_is_uncertain(cluster: ScriptedCluster) -> None:
+    """The error has the message of Kafka's Admin client, and the admin reads the level back."""
     cluster.speak(0, 1)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a"),))
     with pytest.raises(UpdateUncertain, match="did not contain a result for feature b; a was changed") as caught:
@@ -200,14 +200,14 @@ def test_a_feature_without_a_result_is_in_doubt(cluster: ScriptedCluster) -> Non
 
 
 def test_the_word_none_of_a_result_is_no_error(cluster: ScriptedCluster) -> None:
-    """Brokers from 4.0 on say it to v1."""
+    """Brokers from 4.0 on put NONE into the message of a v1 result."""
     cluster.speak(0, 1)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a", error_message="NONE"),))
     assert Admin(cluster.bootstrap).update(upgrade({"a": 1})).done
 
 
 def test_a_missing_right_is_told_in_kafkas_words(cluster: ScriptedCluster) -> None:
-    """The broker sends the number alone."""
+    """The broker sends the error code alone, and the admin adds Kafka's message."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=31)
     with pytest.raises(UpdateRefused) as caught:
         Admin(cluster.bootstrap).dry_run(GROUP)
@@ -218,7 +218,7 @@ def test_a_missing_right_is_told_in_kafkas_words(cluster: ScriptedCluster) -> No
 
 
 def test_an_upgrade_goes_over_v0(cluster: ScriptedCluster) -> None:
-    """Kafka 2.7 to 3.2 know nothing newer."""
+    """Kafka 2.7 to 3.2 serve no newer version."""
     cluster.speak(0, 0)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="group.version"),))
     assert Admin(cluster.bootstrap).update(GROUP).done
@@ -226,7 +226,7 @@ def test_an_upgrade_goes_over_v0(cluster: ScriptedCluster) -> None:
 
 
 def test_a_downgrade_goes_over_v0_with_its_flag(cluster: ScriptedCluster) -> None:
-    """Controllers of 2.7 to 3.2 honour it."""
+    """Controllers of 2.7 to 3.2 check the flag."""
     cluster.speak(0, 0)
     cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="group.version"),))
     assert Admin(cluster.bootstrap).update(downgrade({"group.version": 0})).done
@@ -235,7 +235,7 @@ def test_a_downgrade_goes_over_v0_with_its_flag(cluster: ScriptedCluster) -> Non
 
 
 def test_a_dry_run_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
-    """It would really change the levels."""
+    """The controller would change the levels."""
     cluster.speak(0, 0)
     with pytest.raises(LocalWireError, match="v0 has no dry run"):
         Admin(cluster.bootstrap).dry_run(GROUP)
@@ -243,7 +243,7 @@ def test_a_dry_run_over_v0_is_not_sent(cluster: ScriptedCluster) -> None:
 
 
 def test_a_cluster_that_is_too_old_is_told(cluster: ScriptedCluster) -> None:
-    """In the words of Kafka's own client."""
+    """The error has the message of Kafka's Admin client."""
     for node in cluster.nodes.values():
         del node.api_ranges[57]
     with pytest.raises(UnsupportedVersion, match="The node does not support UpdateFeatures"):
@@ -255,7 +255,7 @@ def test_a_cluster_that_is_too_old_is_told(cluster: ScriptedCluster) -> None:
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_lost_answer_is_read_back(cluster: ScriptedCluster, *, applied: bool) -> None:
-    """It is never sent again: the second time might undo what somebody else did meanwhile."""
+    """The admin never repeats the update, which might undo a change that another operator made meanwhile."""
 
     def lose(request: UpdateFeaturesRequest, node: ScriptedNode) -> str:
         if applied:
@@ -291,7 +291,7 @@ TELLS_NOTHING = {
 def test_invariant_11_an_answer_that_does_not_tell_is_read_back(
     cluster: ScriptedCluster, code: int, *, applied: bool, as_results: bool
 ) -> None:
-    """The controller may have written the record and waited in vain for the quorum: that is no refusal."""
+    """The controller may have written the record and then timed out while it waited for the quorum."""
 
     def fail(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
         if applied:
@@ -315,8 +315,8 @@ def test_invariant_11_an_answer_that_does_not_tell_is_read_back(
     assert len(cluster.received) == 1
 
 
-def test_only_the_features_that_are_in_doubt_are_read_back(cluster: ScriptedCluster) -> None:
-    """Before 4.0 each has a result of its own: one was changed, one was refused, one timed out and was changed."""
+def test_only_uncertain_features_are_read_back(cluster: ScriptedCluster) -> None:
+    """A controller before 4.0 applies a, refuses b and times out on share.version, which was changed."""
     cluster.speak(0, 1)
 
     def answer(*_: object) -> UpdateFeaturesResponse:
@@ -336,8 +336,8 @@ def test_only_the_features_that_are_in_doubt_are_read_back(cluster: ScriptedClus
     assert outcome.read_back
 
 
-def test_what_is_known_is_told_beside_what_is_in_doubt(cluster: ScriptedCluster) -> None:
-    """One error names all three, and is one line."""
+def test_the_error_names_known_and_uncertain_outcomes(cluster: ScriptedCluster) -> None:
+    """The error names the applied, the refused and the uncertain update in one line."""
     cluster.speak(0, 1)
     results = (
         FeatureResult(feature="a"),
@@ -357,7 +357,7 @@ def test_what_is_known_is_told_beside_what_is_in_doubt(cluster: ScriptedCluster)
 OUTCOMES = st.sampled_from([(0, True), (95, False), (31, False)]) | st.tuples(
     st.sampled_from(sorted(TELLS_NOTHING)), st.booleans()
 )
-"""A code, and whether the level was changed: what is agreed to was, what is refused was not, else nobody knows."""
+"""A code, and whether the level was changed: success changes it, a refusal does not, other codes may do either."""
 
 
 @pytest.mark.slow
@@ -366,7 +366,7 @@ OUTCOMES = st.sampled_from([(0, True), (95, False), (31, False)]) | st.tuples(
 def test_invariant_11_what_an_update_is_told_to_have_done_is_what_the_cluster_shows(
     outcomes: list[tuple[int, bool]],
 ) -> None:
-    """Whatever the controller answers: done means changed, refused means not changed, and else it is uncertain."""
+    """Done means changed, refused means not changed, and any other answer of the controller is uncertain."""
     said = {f"f{at}": code for at, (code, _) in enumerate(outcomes)}
     applied = {f"f{at}": 1 for at, (_, changed) in enumerate(outcomes) if changed}
 
@@ -387,7 +387,7 @@ def test_invariant_11_what_an_update_is_told_to_have_done_is_what_the_cluster_sh
 
 
 def what_came_of(admin: Admin, updates: tuple[Update, ...]) -> Outcome | UpdateUncertain:
-    """Update, and return what the caller is told."""
+    """Send the updates, and return what the caller gets."""
     try:
         return admin.update(updates)
     except UpdateRefused as refused:
@@ -397,14 +397,14 @@ def what_came_of(admin: Admin, updates: tuple[Update, ...]) -> Outcome | UpdateU
 
 
 def test_a_dry_run_that_timed_out_has_nothing_to_read_back(cluster: ScriptedCluster) -> None:
-    """Nothing was changed; the controller did not agree."""
+    """A dry run changes no level, so a timeout counts as a refusal."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=7)
     with pytest.raises(UpdateRefused, match="REQUEST_TIMED_OUT"):
         Admin(cluster.bootstrap).dry_run(GROUP)
 
 
 def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCluster) -> None:
-    """The whole cluster went with it."""
+    """No broker of the cluster answers afterwards."""
 
     def lose(*_: object) -> str:
         for node in cluster.nodes.values():
@@ -417,8 +417,8 @@ def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCl
     assert caught.value.seen == {"group.version": None}
 
 
-def test_a_lost_answer_is_looked_for_while_nobody_answers(cluster: ScriptedCluster) -> None:
-    """As where the cluster is restarted: who is asked again is there later."""
+def test_reading_back_outlasts_a_cluster_that_is_down(cluster: ScriptedCluster) -> None:
+    """The cluster restarts, and the admin asks again until the brokers answer."""
     spoken = cluster.nodes[1].api_ranges[18]
     timer = threading.Timer(0.5, let_nodes_speak, (cluster, spoken))
 
@@ -435,15 +435,15 @@ def test_a_lost_answer_is_looked_for_while_nobody_answers(cluster: ScriptedClust
 
 
 def test_a_lost_answer_to_a_dry_run_is_the_plain_failure(cluster: ScriptedCluster) -> None:
-    """There is nothing to settle."""
+    """A dry run changes no level, so the admin reads nothing back."""
     cluster.says = lambda *_: HANG_UP
     with pytest.raises(ConnectionLost):
         Admin(cluster.bootstrap).dry_run(GROUP)
 
 
 @pytest.mark.timeout(20)
-def test_a_controller_that_says_nothing_is_waited_for_no_longer_than_was_given(cluster: ScriptedCluster) -> None:
-    """And then it is uncertain, since the request was sent. The bound of other requests does not count."""
+def test_a_silent_controller_costs_the_timeout_of_the_admin(cluster: ScriptedCluster) -> None:
+    """The request was sent, so the update is uncertain; the timeout of other requests does not apply."""
     cluster.says = lambda *_: SILENCE
     config = {"bootstrap.servers": cluster.bootstrap, "request.timeout.ms": 120_000}
     with pytest.raises(UpdateUncertain, match="timed out"):
@@ -454,7 +454,7 @@ def test_a_controller_that_says_nothing_is_waited_for_no_longer_than_was_given(c
 
 
 def test_every_broker_is_waited_for(cluster: ScriptedCluster) -> None:
-    """One that lags is waited for."""
+    """The admin waits for a broker that lags."""
     cluster.apply({"group.version": 7})
     cluster.nodes[2].finalized["group.version"] = 1
     timer = threading.Timer(0.3, cluster.apply, ({"group.version": 7},))
@@ -464,8 +464,8 @@ def test_every_broker_is_waited_for(cluster: ScriptedCluster) -> None:
     assert {broker.finalized["group.version"] for broker in view.brokers} == {7}
 
 
-def test_who_lags_is_named(cluster: ScriptedCluster) -> None:
-    """With what it shows."""
+def test_brokers_that_lag_are_named(cluster: ScriptedCluster) -> None:
+    """The error has the level that each of these brokers shows."""
     cluster.apply({"group.version": 7})
     cluster.nodes[2].finalized["group.version"] = 1
     cluster.nodes[3].epoch = -1
@@ -477,14 +477,14 @@ def test_who_lags_is_named(cluster: ScriptedCluster) -> None:
 
 
 def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
-    """Nobody knows what it shows."""
+    """The admin cannot know which level the broker shows."""
     cluster.shut(2)
     with pytest.raises(LevelsNotReached, match=r"broker 2 .* is silent"):
         Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 0.3)
 
 
 def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:
-    """And where nobody is back at the end, that is the error."""
+    """If no broker answers in time, the admin raises DiscoveryError."""
     for node_id in cluster.nodes:
         cluster.shut(node_id)
     with pytest.raises(DiscoveryError):
@@ -496,7 +496,7 @@ def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:
 
 
 def test_a_level_of_0_is_an_absent_one(cluster: ScriptedCluster) -> None:
-    """Kafka never sends 0."""
+    """Brokers never list a finalized level of 0."""
     cluster.apply({"group.version": 0})
     assert Admin(cluster.bootstrap).wait_for_levels({"group.version": 0}, 5).level("group.version") == 0
 
@@ -504,14 +504,14 @@ def test_a_level_of_0_is_an_absent_one(cluster: ScriptedCluster) -> None:
 # ------------------------------------------------------------------ the front
 
 
-def test_nobody_answers() -> None:
-    """The error carries the cause of each."""
+def test_a_cluster_that_does_not_answer_is_an_error() -> None:
+    """The error carries the cause of each address."""
     with pytest.raises(DiscoveryError, match=r"127\.0\.0\.1:1: failed while connecting"):
         Admin("127.0.0.1:1", timeout=5).update(GROUP)
 
 
-def test_what_makes_no_sense_is_not_sent(cluster: ScriptedCluster) -> None:
-    """No update, and two of one feature."""
+def test_invalid_updates_are_not_sent(cluster: ScriptedCluster) -> None:
+    """The admin refuses a request without updates, and two updates of one feature."""
     admin = Admin(cluster.bootstrap)
     for wrong in ((), (*GROUP, *GROUP)):
         for ask in (admin.update, admin.dry_run, admin.plan):
@@ -521,7 +521,7 @@ def test_what_makes_no_sense_is_not_sent(cluster: ScriptedCluster) -> None:
 
 
 async def test_coroutines_have_the_same_door(cluster: ScriptedCluster) -> None:
-    """Without a thread."""
+    """The coroutines of the admin use no thread."""
     admin = Admin(cluster.bootstrap)
     assert (await admin.aplan(GROUP)).judgement == "accepted"
     assert (await admin.adry_run(GROUP)).done
@@ -530,13 +530,13 @@ async def test_coroutines_have_the_same_door(cluster: ScriptedCluster) -> None:
 
 
 async def test_the_blocking_door_works_in_a_running_loop(cluster: ScriptedCluster) -> None:
-    """As in a notebook."""
+    """A notebook runs an event loop while it calls the admin."""
     assert asyncio.get_running_loop().is_running()
     assert Admin(cluster.bootstrap).update(GROUP).done
 
 
 def test_a_plan_asks_controllers_too_where_they_are_named(cluster: ScriptedCluster) -> None:
-    """What they cannot run they refuse."""
+    """A controller refuses a level that it does not support."""
     with ScriptedCluster(1, role="controller") as quorum:
         quorum.nodes[1].supported["group.version"] = (0, 0)
         made = Admin(cluster.bootstrap).plan(GROUP, controllers=quorum.bootstrap)
@@ -547,13 +547,13 @@ def test_a_plan_asks_controllers_too_where_they_are_named(cluster: ScriptedClust
 
 
 def test_brokers_are_no_controllers(cluster: ScriptedCluster) -> None:
-    """A configuration for brokers is refused before anybody is asked twice."""
+    """The admin refuses a configuration of brokers where controllers are expected."""
     with pytest.raises(ConfigError, match="these are to be controllers"):
         Admin(cluster.bootstrap).plan(GROUP, controllers={"bootstrap.servers": cluster.bootstrap})
 
 
 def test_a_plan_of_controllers_says_that_brokers_were_not_asked() -> None:
-    """And judges by the controllers."""
+    """The plan rests on the answers of controllers alone."""
     with ScriptedCluster(1, role="controller") as quorum:
         made = Admin({"bootstrap.controllers": quorum.bootstrap}).plan(GROUP)
     assert made.judgement == "accepted"
@@ -561,7 +561,7 @@ def test_a_plan_of_controllers_says_that_brokers_were_not_asked() -> None:
 
 
 def test_an_admin_shows_no_more_than_addresses() -> None:
-    """A configuration may hold secrets."""
+    """The configuration of an admin may contain secrets."""
     config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN"}
     admin = Admin({**config, "sasl.username": "u", "sasl.password": "hush"})
     assert repr(admin) == "<Admin of b:1>"

@@ -1,4 +1,4 @@
-"""KIP-35's maps, in code and from TOML, and its worked example."""
+"""Capabilities as maps of API versions (KIP-35), in code and in TOML, and the example of the KIP."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_the_closed_one_names_the_broker_that_lacks_it() -> None:
     )
 
 
-def test_nothing_is_usable_while_a_broker_is_deaf() -> None:
-    """It might speak none of them (invariant 3)."""
+def test_no_version_is_usable_while_a_broker_is_silent() -> None:
+    """The silent broker may serve none of these versions (invariant 3)."""
     assert usable_versions(view(B1, B2, deaf(3)), FEATURE2) == {"Produce": None, "Fetch": None}
 
 
 def test_the_highest_usable_version_is_the_lower_of_the_two_highest() -> None:
-    """The client's, or the cluster's."""
+    """The client or the cluster sets the limit."""
     merged = view(B1)
     assert usable_versions(merged, Capability("c", {"Fetch": (0, 2)})) == {"Fetch": 2}
     assert usable_versions(merged, Capability("c", {"Fetch": (0, 9)})) == {"Fetch": 3}
@@ -59,7 +59,7 @@ def test_the_highest_usable_version_is_the_lower_of_the_two_highest() -> None:
 
 
 def test_names_and_keys_give_the_same_capability() -> None:
-    """In whatever order; its text is one that parses."""
+    """The order of the APIs does not matter, and the text of a capability parses."""
     named = Capability("Feature2", {"Fetch": (2, 3), "Produce": (0, 1)})
     assert named == FEATURE2
     assert str(named) == "Produce in 0..1 & Fetch in 2..3"
@@ -67,7 +67,7 @@ def test_names_and_keys_give_the_same_capability() -> None:
 
 
 def test_a_capability_of_one_api_is_one_condition() -> None:
-    """No combination of one."""
+    """The requirement is not a combination with a single part."""
     assert parse("Fetch in 2..3") == Capability("c", {"Fetch": (2, 3)}).requirement
 
 
@@ -80,8 +80,8 @@ def test_a_capability_of_one_api_is_one_condition() -> None:
         ({"Fetch": (3, 1)}, "the highest API version is from 3"),
     ],
 )
-def test_a_capability_that_makes_no_sense_is_refused(speaks: dict, complaint: str) -> None:
-    """Rather than hold of every cluster, or of none."""
+def test_an_invalid_capability_is_refused(speaks: dict, complaint: str) -> None:
+    """Otherwise every cluster or no cluster would meet it."""
     with pytest.raises(RequirementError, match=complaint):
         Capability("mine", speaks)
 
@@ -97,7 +97,7 @@ TxnOffsetCommit = [3, 5]
 
 
 def test_capabilities_read_from_toml() -> None:
-    """One table each."""
+    """Each table is a capability."""
     assert capabilities_from_toml(TOML) == {
         "Feature1": FEATURE1,
         "exactly once": Capability("exactly once", {28: (3, 5)}),
@@ -105,7 +105,7 @@ def test_capabilities_read_from_toml() -> None:
 
 
 def test_capabilities_read_from_a_file(tmp_path: Path) -> None:
-    """A path is no text."""
+    """A path is opened, and a text is parsed."""
     path = tmp_path / "client.toml"
     path.write_text(TOML)
     assert capabilities_from_toml(path) == capabilities_from_toml(TOML)
@@ -125,14 +125,14 @@ def test_capabilities_read_from_a_file(tmp_path: Path) -> None:
         ("[mine]\nFetch = [4, 1]", r"^mine: the highest API version is from 4"),
     ],
 )
-def test_toml_that_makes_no_sense_names_the_key(text: str, complaint: str) -> None:
-    """So that it can be found in a long file."""
+def test_invalid_toml_names_the_key(text: str, complaint: str) -> None:
+    """The operator finds the key in a long file."""
     with pytest.raises(ConfigError, match=complaint):
         capabilities_from_toml(text)
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    """There may be several."""
+    """An app may read several files."""
     path = tmp_path / "client.toml"
     path.write_text("[")
     with pytest.raises(ConfigError, match=r"client\.toml: not TOML"):

@@ -1,4 +1,4 @@
-"""API versions that a client must not use, by its configuration (KIP-35, item 6)."""
+"""Versions of APIs that a configuration excludes for a client (KIP-35, item 6)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PRODUCE = 0
 
 
 def seen(*produce: tuple[int, int]) -> View:
-    """Brokers that serve these versions of Produce."""
+    """Return a view of brokers that serve these versions of Produce."""
     answers = [
         BrokerAnswer(node_id=at, host=f"b{at}", port=9092, api_ranges={PRODUCE: ApiRange(*versions)}, asked_version=4)
         for at, versions in enumerate(produce, 1)
@@ -68,7 +68,7 @@ def verdict(view: View, requirement: str, exclude: str) -> str:
     ],
 )
 def test_a_text_reads(text: str, ranges: tuple) -> None:
-    """One range, one version, from one on, or all of them; what touches is one."""
+    """The parser reads a range, one version, an open range or a whole API, and joins ranges that touch."""
     assert excluded_apis(text).ranges == ranges
     assert excluded_apis(str(excluded_apis(text))) == excluded_apis(text)
 
@@ -88,8 +88,8 @@ def test_a_text_reads(text: str, ranges: tuple) -> None:
         (9, "must be a text such as Produce=9-11,Fetch, not a int"),
     ],
 )
-def test_what_makes_no_sense_is_an_error(text: str, problem: str) -> None:
-    """Which names the option and the part, and repeats nothing."""
+def test_an_invalid_text_is_an_error(text: str, problem: str) -> None:
+    """The error names the option and the part, and does not repeat the value."""
     with pytest.raises(ConfigError) as caught:
         excluded_apis(text)
     assert (caught.value.key, caught.value.problem[: len(problem)]) == ("exclude_apis", problem)
@@ -97,7 +97,7 @@ def test_what_makes_no_sense_is_an_error(text: str, problem: str) -> None:
 
 @given(st.text(alphabet="Fetch=0129-, produce api:", max_size=20) | st.text(max_size=10))
 def test_any_text_reads_or_is_a_config_error(text: str) -> None:
-    """And reads as the same again."""
+    """The parser reads the text of its result as the same result."""
     try:
         excluded = excluded_apis(text)
     except ConfigError:
@@ -106,7 +106,7 @@ def test_any_text_reads_or_is_a_config_error(text: str) -> None:
 
 
 def test_the_property_and_the_keyword_are_the_same() -> None:
-    """The keyword wins; errors name what was written; settings stay values."""
+    """The keyword overrides the property, and an error names the one that the app used."""
     config = {"bootstrap.servers": "a", "featuregate.exclude.apis": "Fetch"}
     assert Settings.parse(config).exclude_apis == excluded_apis("Fetch")
     assert Settings.parse(config, exclude_apis="Produce").exclude_apis == excluded_apis("Produce")
@@ -141,7 +141,7 @@ def test_the_property_and_the_keyword_are_the_same() -> None:
 def test_an_excluded_version_does_not_count_as_served(
     served: list[tuple[int, int]], requirement: str, exclude: str, expected: str
 ) -> None:
-    """By each broker, and of a range by all of them together."""
+    """A single version must be left for each broker, and a range needs one that is left for all brokers."""
     assert verdict(seen(*served), requirement, exclude) == expected
 
 
@@ -163,14 +163,14 @@ def test_an_excluded_version_does_not_count_as_served(
     ],
 )
 def test_the_reason_says_what_is_excluded(served: list, requirement: str, exclude: str, text: str) -> None:
-    """As far as it matters; a broker that is too old is just that."""
+    """The reason names the excluded versions, unless the broker is too old anyway."""
     decision = evaluate(seen(*served), parse(requirement), exclude_apis=exclude)
     assert decision.verdict == "closed"
     assert decision.sorted_reasons[0].text.endswith(text)
 
 
 def test_the_view_says_what_brokers_say() -> None:
-    """And so does a release: it is told by what brokers advertise."""
+    """An exclusion changes neither the view nor a release, which rests on what the brokers advertise."""
     view = release_view("3.9")
     features = StaticFeatures(view, exclude_apis="Produce,Fetch=5-")
     assert features.view.api("Produce") == view.api("Produce") != None  # noqa: E711 - all three are the same
@@ -181,7 +181,7 @@ def test_the_view_says_what_brokers_say() -> None:
     views(), requirements, st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 9), st.integers(0, 9)), max_size=3)
 )
 def test_an_exclusion_opens_nothing(view: View, requirement: fg.Requirement, excluded: list) -> None:
-    """Of any requirement by any view: what is open with it is open without it."""
+    """A requirement that is open with an exclusion is also open without it."""
     ranges = ExcludedApis(tuple(sorted((key, min(ends), max(ends)) for key, *ends in excluded)))
     if evaluate(view, requirement, exclude_apis=ranges).open:
         assert evaluate(view, requirement).open
@@ -191,7 +191,7 @@ def test_an_exclusion_opens_nothing(view: View, requirement: fg.Requirement, exc
 def test_a_range_is_open_exactly_where_a_version_is_left(
     view: View, key: int, lowest: int, length: int, excluded: set[int]
 ) -> None:
-    """By counting versions one by one."""
+    """The test counts the versions that are left one by one."""
     text = ",".join(f"api:{key}={version}" for version in excluded)
     between = evaluate(view, ApiBetween(key, lowest, lowest + length), exclude_apis=text).verdict
     at_least = evaluate(view, ApiAtLeast(key, lowest), exclude_apis=text).verdict
@@ -206,7 +206,7 @@ def test_a_range_is_open_exactly_where_a_version_is_left(
 
 @given(views(), st.integers(0, 9), st.integers(0, 9), st.sets(st.integers(0, 20), max_size=12))
 def test_usable_versions_leave_them_out(view: View, lowest: int, length: int, excluded: set[int]) -> None:
-    """The newest version that is left, as KIP-35 has it."""
+    """As in KIP-35, the client uses the newest version that is left."""
     capability = Capability("mine", {28: (lowest, lowest + length)})
     text = ",".join(f"TxnOffsetCommit={version}" for version in excluded)
     common = view.api(28)
@@ -219,7 +219,7 @@ def test_usable_versions_leave_them_out(view: View, lowest: int, length: int, ex
 
 
 def test_the_gates_of_a_discoverer_leave_them_out() -> None:
-    """Given as a keyword, or as a property; its view stays what brokers say."""
+    """The discoverer takes a keyword or a property, and its view keeps what the brokers advertise."""
     with FakeCluster(brokers=2, release="3.9") as cluster:
         for given in (
             {"exclude_apis": "TxnOffsetCommit=3-"},
@@ -236,7 +236,7 @@ def test_the_gates_of_a_discoverer_leave_them_out() -> None:
 
 
 def test_invariant_2_a_latch_is_held_against_an_exclusion_that_came_later(tmp_path: Path) -> None:
-    """And says so: a configuration must not send an app back behind its switch without a word."""
+    """The decision says so, because a configuration must not silently close a gate that has opened."""
     with FakeCluster(brokers=1, release="3.9") as cluster:
         with fg.Discoverer(cluster.bootstrap, latch_store=FileLatchStore(tmp_path)) as features:
             assert features.gate("offsets", Api("TxnOffsetCommit") >= 3).wait(30)

@@ -31,38 +31,38 @@ FINALIZED = {"metadata.version": 29, "transaction.version": 2}
 
 
 def node(node_id: int, supported: Mapping[str, tuple[int, int]] | None = None, *, role: str = "broker") -> BrokerAnswer:
-    """Say what one node can run."""
+    """Return the answer of one node, with the levels that it supports."""
     ranges = {name: SupportedRange(*levels) for name, levels in (supported or SUPPORTED).items()}
     return BrokerAnswer(node_id=node_id, host=f"n{node_id}", port=9, role=role, supported=ranges, asked_version=4)  # type: ignore[arg-type]  # broker or controller
 
 
 def cluster_state(**changed: object) -> ClusterState:
-    """Take a cluster of 4.3 with two brokers, and change something."""
+    """Return a cluster of 4.3 with two brokers, and these changes."""
     base = ClusterState(finalized=FINALIZED, brokers=(node(1), node(2)), speaks=ApiRange(0, 2))
     return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
 
 
 def before_4_0(level: int) -> ClusterState:
-    """Take a cluster of 3.9 at a ``metadata.version``."""
+    """Return a cluster of 3.9 at a ``metadata.version``."""
     brokers = (node(1, {"metadata.version": (1, 21)}),)
     return ClusterState(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
 
 
 def one(update: Update, where: ClusterState | None = None) -> Prediction:
-    """Foresee one update."""
+    """Predict one update."""
     (prediction,) = predict((update,), where or cluster_state())
     return prediction
 
 
 def test_what_is_allowed_is_accepted() -> None:
-    """With the level of now beside it."""
+    """The prediction has the current level."""
     prediction = one(*upgrade({"group.version": 1}))
     assert (prediction.judgement, prediction.text, prediction.current) == ("accepted", "", 0)
 
 
 @pytest.mark.parametrize("kind", ["upgrade", "safe_downgrade", "unsafe_downgrade"])
 def test_the_level_of_now_is_accepted_in_any_direction(kind: str) -> None:
-    """Neither up nor down."""
+    """The current level is neither an upgrade nor a downgrade."""
     assert one(Update("transaction.version", 2, kind)).judgement == "accepted"  # type: ignore[arg-type]  # one of three
 
 
@@ -76,7 +76,7 @@ def test_the_level_of_now_is_accepted_in_any_direction(kind: str) -> None:
     ],
 )
 def test_every_registered_broker_must_support_it(level: int, supported: tuple[int, int] | None, words: str) -> None:
-    """In the words of QuorumFeatures; a range of one level is one number."""
+    """The prediction has the message of QuorumFeatures, which prints a range of one level as one number."""
     ranges = {**SUPPORTED, "group.version": (0, 9)}
     other = {name: said for name, said in SUPPORTED.items() if name != "group.version"}
     if supported is not None:
@@ -87,28 +87,28 @@ def test_every_registered_broker_must_support_it(level: int, supported: tuple[in
 
 
 def test_a_silent_broker_makes_it_unknown() -> None:
-    """It is registered, and counts by what it said then."""
+    """The controller checks the levels that the broker registered, which the prediction does not know."""
     silent = replace(node(2), failure=Failure("TimedOut", "said nothing"))
     prediction = one(*upgrade({"group.version": 1}), cluster_state(brokers=(node(1), silent)))
     assert prediction.judgement == "unknown"
     assert "silent" in prediction.text
 
 
-def test_a_refusal_counts_more_than_a_doubt() -> None:
-    """Whatever the silent one says, it is refused."""
+def test_a_refusal_outweighs_a_silent_broker() -> None:
+    """The controller refuses the update, whatever the silent broker supports."""
     silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
     prediction = one(*upgrade({"group.version": 9}), cluster_state(brokers=(silent, node(2))))
     assert (prediction.judgement, "Broker 2" in prediction.text) == ("refused", True)
 
 
 def test_a_broker_that_hides_features_makes_it_unknown() -> None:
-    """ApiVersions v3 leaves out those that start at 0 (KAFKA-17011)."""
+    """ApiVersions v3 leaves out features that start at 0 (KAFKA-17011)."""
     hiding = replace(node(2, {"metadata.version": (1, 21)}), asked_version=3)
     assert one(*upgrade({"group.version": 1}), cluster_state(brokers=(hiding,))).judgement == "unknown"
 
 
 def test_the_active_controller_speaks_first() -> None:
-    """Its own range is looked at before any broker's."""
+    """The active controller checks its own range before that of any broker."""
     poor = node(8, {"metadata.version": (7, 29)}, role="controller")
     where = cluster_state(brokers=(node(1, {"metadata.version": (7, 28)}),), controllers=(poor,), leader=8)
     prediction = one(*upgrade({"metadata.version": 30}), where)
@@ -117,7 +117,7 @@ def test_the_active_controller_speaks_first() -> None:
 
 @pytest.mark.parametrize(("metadata_level", "judgement"), [(14, "accepted"), (15, "refused")])
 def test_other_controllers_count_once_they_register(metadata_level: int, judgement: str) -> None:
-    """From metadata.version 3.7-IV0 on (KIP-919)."""
+    """Controllers register from metadata.version 3.7-IV0 on (KIP-919)."""
     controllers = (node(8, role="controller"), node(9, {"metadata.version": (7, 29)}, role="controller"))
     where = cluster_state(finalized={"metadata.version": metadata_level}, controllers=controllers, leader=8)
     prediction = one(*upgrade({"metadata.version": 30}), where)
@@ -126,7 +126,7 @@ def test_other_controllers_count_once_they_register(metadata_level: int, judgeme
 
 
 def test_the_direction_must_be_said() -> None:
-    """Both ways."""
+    """The controller refuses a downgrade sent as an upgrade, and the reverse."""
     down = one(*upgrade({"transaction.version": 1}))
     assert down.text == (
         "Invalid update version 1 for feature transaction.version. Can't downgrade the version of this feature "
@@ -136,8 +136,8 @@ def test_the_direction_must_be_said() -> None:
     assert up.text == "Invalid update version 1 for feature group.version. Can't downgrade to a newer version."
 
 
-def test_nobody_tells_what_is_finalized() -> None:
-    """Then nothing is promised."""
+def test_unknown_finalized_levels_make_it_unknown() -> None:
+    """Without the current levels the prediction cannot know what the controller checks."""
     prediction = one(*upgrade({"group.version": 1}), cluster_state(finalized=None))
     assert (prediction.judgement, prediction.current) == ("unknown", None)
 
@@ -152,7 +152,7 @@ def test_nobody_tells_what_is_finalized() -> None:
 def test_kip_778_a_downgrade_must_not_cross_a_level_that_changed_the_metadata(
     current: int, target: int, judgement: str
 ) -> None:
-    """As real controllers of 4.2 and 4.3 judged."""
+    """Real controllers of 4.2 and 4.3 gave these answers."""
     prediction = one(*downgrade({"metadata.version": target}), cluster_state(finalized={"metadata.version": current}))
     assert prediction.judgement == judgement
 
@@ -165,7 +165,7 @@ def test_kip_778_a_downgrade_must_not_cross_a_level_that_changed_the_metadata(
     ],
 )
 def test_kip_778_unsafe_is_refused_too(*, unsafe: bool, why: str) -> None:
-    """It was documented and never built (KAFKA-13896). 4.0 and 3.9 have other words in front."""
+    """Kafka documents unsafe downgrades, but lacks them (KAFKA-13896). 4.0 and 3.9 begin the message otherwise."""
     update = downgrade({"metadata.version": 22}, unsafe=unsafe)
     now = {"metadata.version": 27}
     assert one(*update, cluster_state(finalized=now)).text == (
@@ -178,7 +178,7 @@ def test_kip_778_unsafe_is_refused_too(*, unsafe: bool, why: str) -> None:
 
 
 def test_before_4_0_the_lowest_level_is_the_first_with_feature_records() -> None:
-    """Brokers of 3.9 say that they support 1, and mean it for reading."""
+    """Brokers of 3.9 report support for level 1, but only for reading."""
     old = cluster_state(
         finalized={"metadata.version": 5}, speaks=ApiRange(0, 1), brokers=(node(1, {"metadata.version": (1, 21)}),)
     )
@@ -187,7 +187,7 @@ def test_before_4_0_the_lowest_level_is_the_first_with_feature_records() -> None
 
 
 def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
-    """Nobody knows here whether it changed the metadata."""
+    """The table does not know whether the level changed the metadata."""
     where = cluster_state(finalized={"metadata.version": 40}, brokers=(node(1, {"metadata.version": (7, 40)}),))
     prediction = one(*downgrade({"metadata.version": 35}), where)
     assert (prediction.judgement, "newer than this featuregate knows" in prediction.text) == ("unknown", True)
@@ -197,7 +197,7 @@ def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
 
 
 def test_a_dependency_must_be_met() -> None:
-    """By what is finalized, or by what is sent along."""
+    """A finalized level or another update of the request meets a dependency."""
     low = cluster_state(finalized={"metadata.version": 22})
     alone = upgrade({"eligible.leader.replicas.version": 1})
     assert one(*alone, low).text == (
@@ -209,13 +209,13 @@ def test_a_dependency_must_be_met() -> None:
 
 
 def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
-    """3.9 wrote what it was told."""
+    """A controller of 3.9 does not check dependencies."""
     old = cluster_state(finalized={"metadata.version": 20}, speaks=ApiRange(0, 1))
     assert one(*upgrade({"eligible.leader.replicas.version": 1}), old).judgement == "accepted"
 
 
 def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
-    """Level 0 is within nothing, so only the name is refused."""
+    """The controller skips the range check for level 0, and refuses the unknown name."""
     prediction = one(*disable("bogus"))
     assert prediction.text == "Invalid update version 0 for feature bogus. Feature bogus not found."
     asked = node(8, {"metadata.version": (1, 21)}, role="controller")
@@ -223,7 +223,7 @@ def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
 
 
 def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
-    """A newer cluster has more."""
+    """A newer cluster has levels that the table lacks."""
     where = cluster_state(brokers=(node(1, {"group.version": (0, 7)}),))
     assert one(*upgrade({"group.version": 5}), where).judgement == "unknown"
 
@@ -238,13 +238,13 @@ def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
     ],
 )
 def test_the_version_of_the_quorum_never_goes_down(now: int, update: tuple[Update, ...], judgement: str) -> None:
-    """And whether it goes up its leader knows alone."""
+    """Only the leader of the quorum knows whether the version can go up."""
     assert one(*update, cluster_state(finalized={**FINALIZED, "kraft.version": now})).judgement == judgement
 
 
 @pytest.mark.parametrize(("newest", "whole"), [(2, True), (1, False)])
 def test_whether_it_is_all_or_nothing_the_active_controller_knows_best(newest: int, *, whole: bool) -> None:
-    """In a roll its software decides, whatever a broker can pass on."""
+    """During a rolling upgrade the release of the controller decides, not that of the broker that forwards."""
     leader = replace(node(8, role="controller"), api_ranges={57: ApiRange(0, newest)})
     for speaks in (1, 2):
         where = cluster_state(controllers=(leader,), leader=8, speaks=ApiRange(0, speaks))
@@ -255,7 +255,7 @@ def test_whether_it_is_all_or_nothing_the_active_controller_knows_best(newest: i
 
 
 def test_a_cluster_without_update_features_refuses() -> None:
-    """Features came with 2.7."""
+    """Kafka has had features since 2.7."""
     assert one(*upgrade({"a": 1}), cluster_state(speaks=None)).judgement == "refused"
 
 
@@ -263,21 +263,21 @@ def test_a_cluster_without_update_features_refuses() -> None:
 
 
 def with_zookeeper(**changed: object) -> ClusterState:
-    """Take a cluster of the KIP's own example: levels 1 to 2 of a feature, of which 1 is finalized."""
+    """Return the cluster of the KIP's example: levels 1 to 2 of a feature, of which 1 is finalized."""
     brokers = tuple(node(node_id, {"group_coordinator": (1, 2)}) for node_id in (1, 2))
     base = ClusterState(finalized={"group_coordinator": 1}, brokers=brokers, leader=1, speaks=ApiRange(0, 0))
     return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
 
 
 def test_kip_584_a_controller_with_zookeeper_honours_the_flag_of_v0() -> None:
-    """So a downgrade is sent, and a feature may be deleted."""
+    """The controller accepts a downgrade, and deletes a feature."""
     assert one(*upgrade({"group_coordinator": 2}), with_zookeeper()).judgement == "accepted"
     assert one(*disable("group_coordinator"), with_zookeeper()).judgement == "accepted"
     assert one(*disable("other"), with_zookeeper()).text == "Can not delete non-existing finalized feature."
 
 
 def test_kip_584_the_words_are_those_of_a_controller_with_zookeeper() -> None:
-    """They have nothing in common with those of KRaft."""
+    """These messages differ from those of KRaft."""
     assert one(*upgrade({"group.version": 1}), with_zookeeper()).text == (
         "Could not apply finalized feature update because the provided feature is not supported."
     )
@@ -291,7 +291,7 @@ def test_kip_584_the_words_are_those_of_a_controller_with_zookeeper() -> None:
 
 
 def test_kip_584_no_downgrade_goes_below_the_finalized_minimum() -> None:
-    """What is below it has been deprecated."""
+    """The levels below the minimum are deprecated."""
     at_2, back = with_zookeeper(finalized={"group_coordinator": 2}), downgrade({"group_coordinator": 1})
     assert one(*back, at_2).judgement == "accepted"
     assert one(*back, replace(at_2, finalized_min={"group_coordinator": 2})).text == (
@@ -301,7 +301,7 @@ def test_kip_584_no_downgrade_goes_below_the_finalized_minimum() -> None:
 
 
 def test_kip_584_a_controller_that_was_not_seen_makes_it_unknown() -> None:
-    """Its own range decides first."""
+    """The controller checks its own range first."""
     assert one(*upgrade({"group_coordinator": 2}), with_zookeeper(leader=None)).judgement == "unknown"
     silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
     brokers = (silent, *with_zookeeper().brokers[1:])
@@ -309,7 +309,7 @@ def test_kip_584_a_controller_that_was_not_seen_makes_it_unknown() -> None:
 
 
 def test_controllers_with_zookeeper_from_3_3_on_are_asked_themselves() -> None:
-    """They speak v1 and judge otherwise; none of them has features."""
+    """These controllers serve v1 and have other rules, and no such release has features."""
     newer = with_zookeeper(finalized={}, brokers=(node(1, {"other": (1, 1)}),), speaks=ApiRange(0, 1))
     assert one(*upgrade({"other": 1}), newer).judgement == "unknown"
 
@@ -318,7 +318,7 @@ def test_controllers_with_zookeeper_from_3_3_on_are_asked_themselves() -> None:
 
 
 def at(release_level: int, levels: Mapping[str, int], *, newest: int = 2) -> ClusterState:
-    """Take a cluster of one node, controller and broker, that supports ``metadata.version`` up to a level."""
+    """Return a cluster of a controller and a broker that support ``metadata.version`` up to a level."""
     supported = {**SUPPORTED, "metadata.version": (7, release_level)}
     ranges = {57: ApiRange(0, newest)}
     broker = replace(node(1, supported), api_ranges=ranges)
@@ -341,12 +341,12 @@ def at(release_level: int, levels: Mapping[str, int], *, newest: int = 2) -> Clu
 def test_to_4_0_kraft_version_is_a_feature_like_others(
     levels: dict[str, int], update: tuple[Update, ...], judgement: str
 ) -> None:
-    """It depends on metadata.version 3.9-IV0, may go down, and counts as 0 whatever nodes tell (seen: 4.0.0)."""
+    """It depends on metadata.version 3.9-IV0, may go down, and counts as 0 whatever nodes report (seen: 4.0.0)."""
     assert predict(update, at(25, levels))[0].judgement == judgement
 
 
 def test_4_0_names_the_level_that_kraft_version_depends_on() -> None:
-    """4.1 and newer leave it to the quorum."""
+    """Controllers of 4.1 and newer leave the check to the quorum."""
     low = {"metadata.version": 20}
     assert one(*upgrade({"kraft.version": 1}), at(25, low)).text == (
         "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on "
@@ -356,8 +356,8 @@ def test_4_0_names_the_level_that_kraft_version_depends_on() -> None:
 
 
 @pytest.mark.parametrize("name", ["share.version", "streams.version"])
-def test_4_0_has_never_heard_of_the_features_that_came_with_4_1(name: str) -> None:
-    """So it cannot disable them either."""
+def test_4_0_does_not_know_the_features_of_4_1(name: str) -> None:
+    """A controller of 4.0 cannot disable these features either."""
     levels = {"metadata.version": 25}
     assert one(*disable(name), at(25, levels)).text.endswith(f"Feature {name} not found.")
     assert one(*disable(name), at(27, levels)).judgement == "accepted"
@@ -381,14 +381,14 @@ def test_4_0_has_never_heard_of_the_features_that_came_with_4_1(name: str) -> No
 def test_each_release_refuses_a_downgrade_in_its_own_words(
     release_level: int, newest: int, head: str, tail: str
 ) -> None:
-    """As real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1 and 4.2.0 put it."""
+    """Real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1 and 4.2.0 sent these messages."""
     prediction = one(*downgrade({"metadata.version": 10}), at(release_level, {"metadata.version": 14}, newest=newest))
     why = "Refusing to perform the requested downgrade because it might delete metadata information."
     assert prediction.text == f"{head} {why}{tail}"
 
 
 def test_before_3_7_a_broker_that_lacks_a_feature_refuses_even_to_disable_it() -> None:
-    """Seen: 3.3.2. From 3.7 on level 0 is within nothing."""
+    """Seen with 3.3.2. From 3.7 on controllers skip the range check for level 0."""
     old, newer = (replace(before_4_0(7), brokers=(node(1, {"metadata.version": (1, top)}),)) for top in (14, 21))
     asked = [
         replace(where, controllers=(replace(where.brokers[0], node_id=8, role="controller"),), leader=8)
@@ -399,7 +399,7 @@ def test_before_3_7_a_broker_that_lacks_a_feature_refuses_even_to_disable_it() -
 
 
 def test_releases_that_disagree_make_it_unknown_where_controllers_were_not_asked() -> None:
-    """Behind brokers of 4.0 may stand a controller of 4.0 or of 4.2, and only the former refuses this."""
+    """A controller behind brokers of 4.0 may be of 4.0, which refuses this, or of 4.2, which accepts it."""
     where = replace(at(25, {"metadata.version": 25}), controllers=(), leader=None)
     prediction = one(*disable("share.version"), where)
     assert (prediction.judgement, "ask controllers too" in prediction.text) == ("unknown", True)
@@ -425,7 +425,7 @@ def test_every_update_of_every_cluster_is_judged(
     controllers: list[dict[str, tuple[int, int]]],
     speaks: int | None,
 ) -> None:
-    """And what is not accepted has words."""
+    """Each prediction that is not accepted has a text."""
     updates = [Update(name, max(level, kind == "upgrade"), kind) for name, level, kind in wanted]  # type: ignore[arg-type]  # one of three
     where = ClusterState(
         finalized=finalized,

@@ -1,4 +1,4 @@
-"""Requirements in Python: what they are, and the mistakes that they catch."""
+"""Requirements in Python: how they are written, and which mistakes they refuse."""
 
 from __future__ import annotations
 
@@ -32,51 +32,51 @@ A, B, C = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 
 
 def test_a_feature_is_compared_with_a_level() -> None:
-    """In either order."""
+    """The handle may stand on either side of the comparison."""
     assert (Feature("group.version") >= 1) == FeatureAtLeast("group.version", 1)
     assert operator.le(1, Feature("group.version")) == FeatureAtLeast("group.version", 1)
 
 
 def test_an_api_is_compared_with_a_version() -> None:
-    """By its name or its key."""
+    """A handle takes the name of an API or its key."""
     assert (Api("TxnOffsetCommit") >= 3) == (Api(28) >= 3) == ApiAtLeast(28, 3)
 
 
 def test_an_api_may_be_asked_for_a_range() -> None:
-    """Which a client speaks."""
+    """A client may need one version of a range that it speaks."""
     assert Api("Fetch").between(4, 11) == ApiBetween(1, 4, 11)
 
 
 def test_an_api_may_be_newer_than_the_table() -> None:
-    """Its key will do."""
+    """A handle takes the key of an API that has no name here."""
     assert str(Api(999) >= 0) == "api:999>=0"
 
 
 def test_the_name_that_an_older_release_used_will_do() -> None:
-    """Key 74 was renamed in 4.1."""
+    """Kafka 4.1 renamed the API with key 74."""
     assert str(Api("ListClientMetricsResources") >= 0) == "ListConfigResources>=0"
 
 
 def test_requirements_combine() -> None:
-    """And the text shows how."""
+    """The text has parentheses where & and | are mixed."""
     assert str(A & (B | C)) == "group.version>=1 & (Fetch>=4 | Produce>=7)"
     assert str((A & B) | C) == "(group.version>=1 & Fetch>=4) | Produce>=7"
 
 
 def test_combining_is_associative() -> None:
-    """So that equal requirements have equal texts, by which latches are kept."""
+    """Equal requirements must have equal texts, because a latch is stored under the text."""
     assert (A & B) & C == A & (B & C) == And((A, B, C))
     assert (A | B) | C == A | (B | C) == Or((A, B, C))
 
 
 def test_requirements_are_values() -> None:
-    """Hashable and picklable."""
+    """Requirements can be hashed, compared and pickled."""
     assert pickle.loads(pickle.dumps(A & B)) == A & B
     assert len({A & B, A & B, B}) == 2
 
 
 def test_the_parts_can_be_listed() -> None:
-    """Through names, in the order of the text, features once each."""
+    """The list follows the order of the text, looks into names, and has each feature once."""
     named = Capability("mine", {"Fetch": (4, 11)})
     both = (A & named) | (Feature("share.version") >= 1) | (Feature("group.version") >= 2)
     assert [str(part) for part in conditions_in(both)][1] == "Fetch in 4..11"
@@ -84,7 +84,7 @@ def test_the_parts_can_be_listed() -> None:
 
 
 def test_what_is_no_requirement_has_no_parts() -> None:
-    """Somebody else's subclass holds nothing that we know."""
+    """A value of another type contains no condition that featuregate knows."""
     assert list(conditions_in("group.version>=1")) == []
 
 
@@ -99,7 +99,7 @@ def test_what_is_no_requirement_has_no_parts() -> None:
     ],
 )
 def test_a_requirement_has_no_truth_value(mistake) -> None:
-    """``and`` would silently keep one of the two."""
+    """``and`` would silently keep only one of the two requirements."""
     with pytest.raises(TypeError, match=r"combine requirements with & and \|"):
         mistake()
 
@@ -115,21 +115,21 @@ def test_a_requirement_has_no_truth_value(mistake) -> None:
     ],
 )
 def test_missing_parentheses_are_noticed(mistake) -> None:
-    """``&`` binds tighter than ``>=``."""
+    """In Python ``&`` binds tighter than ``>=``."""
     with pytest.raises(TypeError, match="put parentheses around"):
         mistake()
 
 
 @pytest.mark.parametrize("mistake", [lambda: Feature("group.version") == 1, lambda: Api("Fetch") != 1])
 def test_exact_levels_are_refused(mistake) -> None:
-    """A bare ``==`` would give False, and a gate that never opens."""
+    """A plain ``==`` would return False, and the gate would never open."""
     with pytest.raises(TypeError, match="write >="):
         mistake()
 
 
 @pytest.mark.parametrize("level", ["1", 1.0, None, True])
 def test_levels_are_ints(level) -> None:
-    """True is no level."""
+    """True is an int in Python, but not a level."""
     with pytest.raises(TypeError, match="a finalized level is an int, not"):
         Feature("group.version") >= level  # noqa: B015 - it raises
 
@@ -152,8 +152,8 @@ def test_levels_are_ints(level) -> None:
         (lambda: Release("0.8"), "no broker of release '0.8' has been captured"),
     ],
 )
-def test_what_makes_no_sense_is_refused_where_it_is_written(mistake, complaint: str) -> None:
-    """Rather than give a gate that never opens."""
+def test_an_invalid_handle_is_refused_where_it_is_written(mistake, complaint: str) -> None:
+    """Otherwise the gate would never open, without an error."""
     with pytest.raises(RequirementError, match=complaint):
         mistake()
 
@@ -162,14 +162,14 @@ def test_what_makes_no_sense_is_refused_where_it_is_written(mistake, complaint: 
     "mistake", [lambda: Feature(5), lambda: Release(3.9), lambda: And((A, "b")), lambda: Or((A, None))]
 )
 def test_other_types_are_refused(mistake) -> None:
-    """With a TypeError, as Python does."""
+    """A wrong type raises TypeError, as in Python."""
     with pytest.raises(TypeError):
         mistake()
 
 
 @pytest.mark.parametrize("kind", [And, Or])
 def test_a_combination_has_two_parts_or_more(kind: type[And | Or]) -> None:
-    """Of nothing it would hold always or never, and one part alone has a text without the combination."""
+    """An empty one would always or never hold, and the text of a single part has no combination."""
     with pytest.raises(RequirementError, match=f"{kind.__name__} combines at least two requirements: give at least"):
         kind(())
     with pytest.raises(RequirementError, match="use its one part instead, at position 0 of "):
@@ -178,7 +178,7 @@ def test_a_combination_has_two_parts_or_more(kind: type[And | Or]) -> None:
 
 
 def test_a_requirement_nests_as_deep_as_its_text_may() -> None:
-    """One that nests deeper could be made, latched, and never be read again."""
+    """The parser could not read the text of a deeper requirement back from a latch."""
     deep = A
     for level in range(51):
         deep = deep | C if level % 2 else deep & B
@@ -188,45 +188,45 @@ def test_a_requirement_nests_as_deep_as_its_text_may() -> None:
 
 
 @pytest.mark.parametrize("kind", [Requirement, Condition, Named])
-def test_what_is_common_to_all_requirements_is_no_requirement(kind: type) -> None:
-    """It has no text, and no view decides it."""
+def test_base_classes_of_requirements_are_abstract(kind: type) -> None:
+    """A base class has no text, and a view cannot decide it."""
     with pytest.raises(TypeError, match="abstract"):
         kind()
 
 
 class Group(enum.StrEnum):
-    """Names as an app may hold them."""
+    """Feature names of an app, in an enum whose members format as their values."""
 
     VERSION = "group.version"
 
 
 class Kip(str, enum.Enum):  # noqa: UP042 - its members format as their names, unlike those of a StrEnum
-    """Names whose text is another one."""
+    """Feature names of an app, in an enum whose members format as their own names."""
 
     GROUPS = "group.version"
 
 
 class Level(int, enum.Enum):
-    """Levels whose text is another one."""
+    """Levels of an app, in an enum whose members format as their own names."""
 
     NEW = 1
 
 
 @pytest.mark.parametrize("name", list(Group) + list(Kip))
 def test_names_and_levels_may_be_members_of_enums(name: str) -> None:
-    """The text holds their values."""
+    """The text has the values of the members."""
     assert str(Feature(name) >= Level.NEW) == str(FeatureAtLeast(name, Level.NEW)) == "group.version>=1"
     assert str(ApiAtLeast(Level.NEW, Level.NEW)) == "Fetch>=1"
     assert str(Api(Level.NEW).between(Level.NEW, Level.NEW)) == "Fetch in 1..1"
 
 
-def test_handles_show_themselves() -> None:
-    """In a notebook."""
+def test_handles_have_a_readable_repr() -> None:
+    """A notebook prints the repr of a handle."""
     assert (repr(Feature("group.version")), repr(Api(1))) == ("Feature('group.version')", "Api('Fetch')")
 
 
 def test_a_release_is_two_numbers() -> None:
-    """A patch release changes no API."""
+    """A patch release changes no API, so a release ignores the third number."""
     release = captured_releases()[-1]
     assert Release(f"{release}.1") == Release(release)
     assert str(Release(release)) == f"release>={release}"

@@ -1,4 +1,4 @@
-"""Requirements as text: what reads, and where an error points."""
+"""Requirements as text: what the parser accepts, and the position of each error."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ G, F, P = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
     ],
 )
 def test_texts_read(text: str, means: Requirement) -> None:
-    """``&`` binds tighter than ``|``; spaces, parentheses and the case of APIs do not matter."""
+    """In a text ``&`` binds tighter than ``|``; the parser ignores spaces, and the case of APIs."""
     assert parse(text) == means
 
 
 @pytest.mark.parametrize("level", metadata_levels().values(), ids=lambda level: level.name)
 def test_the_name_of_a_metadata_version_is_its_number(level: MetadataLevel) -> None:
-    """In text and in code; the text that latches are kept by has the number, whatever the spelling was."""
+    """The text of the requirement has the number, whichever spelling was parsed."""
     by_name = parse(f"metadata.version >= {level.name}")
     assert by_name == parse(f"feature:metadata.version>={level.name}") == (Feature("metadata.version") >= level.name)
     assert by_name == parse(f"metadata.version>={level.level}")
@@ -61,7 +61,7 @@ def test_the_name_of_a_metadata_version_is_its_number(level: MetadataLevel) -> N
     ],
 )
 def test_a_name_that_no_metadata_version_has_is_refused_with_near_ones(name: str, near: str) -> None:
-    """A release is none: it may have several levels."""
+    """A release is not a level, because it may have several."""
     with pytest.raises(RequirementError) as caught:
         parse(f"Fetch>=4 & metadata.version>={name}")
     assert f"no metadata.version is called '{name}'; {near}" in caught.value.problem
@@ -71,7 +71,7 @@ def test_a_name_that_no_metadata_version_has_is_refused_with_near_ones(name: str
 
 
 def test_only_levels_of_metadata_version_have_names() -> None:
-    """Those of other features are numbers."""
+    """The levels of other features are numbers."""
     with pytest.raises(RequirementError, match=r"expected a number, not .3\.3-IV3."):
         parse("group.version>=3.3-IV3")
     with pytest.raises(TypeError, match="a finalized level is an int"):
@@ -79,7 +79,7 @@ def test_only_levels_of_metadata_version_have_names() -> None:
 
 
 def test_a_release_reads() -> None:
-    """Its patch number is cut off."""
+    """The parser ignores the patch number."""
     release = captured_releases()[-1]
     assert parse(f"release>={release}") == parse(f"release >= {release}.1") == Release(release)
 
@@ -93,14 +93,14 @@ def test_the_text_of_a_requirement_reads_as_an_equal_one(requirement: Requiremen
 
 @given(requirements, named)
 def test_the_text_of_what_has_a_name_reads_as_what_the_name_stands_for(requirement: Requirement, name: Named) -> None:
-    """Also where it is combined with others."""
+    """The text also parses where it is combined with others."""
     assert parse(str(requirement & name)) == requirement & name.requirement
     assert parse(str(requirement | name)) == requirement | name.requirement
 
 
 @pytest.mark.parametrize("preset", all_presets())
 def test_the_text_of_a_preset_reads(preset) -> None:
-    """As what it stands for."""
+    """The parser returns the requirement that the preset stands for."""
     assert parse(str(preset)) == preset.requirement
 
 
@@ -138,7 +138,7 @@ def test_the_text_of_a_preset_reads(preset) -> None:
     ],
 )
 def test_an_error_points_at_its_place(text: str, position: int, problem: str) -> None:
-    """And shows it with a caret in the note below."""
+    """The error has the position, and a note with a caret under it."""
     with pytest.raises(RequirementError) as raised:
         parse(text)
     error = raised.value
@@ -148,14 +148,14 @@ def test_an_error_points_at_its_place(text: str, position: int, problem: str) ->
 
 
 def test_only_text_is_parsed() -> None:
-    """A requirement is one already."""
+    """The parser refuses a requirement, which needs no parsing."""
     with pytest.raises(TypeError, match="is parsed from text"):
         parse(G)
 
 
 @given(st.text(alphabet="Fetch group.version>=1234()&|..in api:", max_size=40) | st.text(max_size=20))
 def test_any_text_reads_or_is_refused(text: str) -> None:
-    """Nothing else is raised, however wild the text."""
+    """The parser raises no other exception, whatever the text."""
     with contextlib.suppress(RequirementError):
         requirement = parse(text)
         assert parse(str(requirement)) == requirement
@@ -163,7 +163,7 @@ def test_any_text_reads_or_is_refused(text: str) -> None:
 
 @given(st.text(alphabet="Fetch group.version>=1234()&|..in api:", max_size=40).filter(lambda text: "=" not in text))
 def test_an_error_points_into_the_text(text: str) -> None:
-    """Or at its end."""
+    """The position of an error lies in the text or at its end."""
     with pytest.raises(RequirementError) as raised:
         parse(text)
     assert 0 <= raised.value.position <= len(text)

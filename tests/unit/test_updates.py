@@ -1,4 +1,4 @@
-"""What may be asked of a cluster, in the words of Kafka's own client where it may not."""
+"""Which updates can be sent, and the messages of Kafka's Admin client for the others."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from featuregate.testing import simulator as sim
         ("a", 32768, "upgrade", "the highest is 32767"),
     ],
 )
-def test_what_no_cluster_can_be_asked(feature: str, level: int, kind: str, words: str) -> None:
-    """Nothing of it is ever sent."""
+def test_an_invalid_update_is_refused(feature: str, level: int, kind: str, words: str) -> None:
+    """The update raises InvalidUpdate when it is made, so it is never sent."""
     with pytest.raises(InvalidUpdate, match=words):
         Update(feature, level, kind)  # type: ignore[arg-type]  # one of the three
 
 
 def test_level_0_is_a_downgrade() -> None:
-    """It disables the feature."""
+    """Level 0 disables the feature."""
     assert disable("a", "b") == downgrade({"a": 0, "b": 0})
     assert [update.upgrade_type for update in disable("a", unsafe=True)] == ["unsafe_downgrade"]
 
 
 def test_a_release_is_a_level_of_each_feature() -> None:
-    """Those whose level there is 0 are left alone, as kafka-features does it."""
+    """As in kafka-features, a release has no update for a feature whose level is 0."""
     assert {update.feature: update.level for update in to_release("3.9")} == {
         "metadata.version": 21,
         "kraft.version": 1,
@@ -54,13 +54,13 @@ def test_a_release_is_a_level_of_each_feature() -> None:
 
 
 def test_an_unknown_release_is_refused() -> None:
-    """Rather than be guessed."""
+    """to_release() does not guess the levels of a release that the table lacks."""
     with pytest.raises(InvalidUpdate, match=r"'9\.9'"):
         to_release("9.9")
 
 
 def test_updates_that_go_together() -> None:
-    """At least one, and none twice."""
+    """A request needs at least one update, and at most one of each feature."""
     assert checked(iter(upgrade({"a": 1}))) == upgrade({"a": 1})
     with pytest.raises(InvalidUpdate, match="can not be null or empty"):
         checked(())
@@ -78,7 +78,7 @@ def wanted_at(metadata_level: int, verb: str) -> tuple[Update, ...]:
 
 
 def refused_by(cluster: sim.KRaftCluster, updates: tuple[Update, ...]) -> tuple[bool, sim.KRaftCluster]:
-    """Send updates to the simulated controller: whether it refused any, and the cluster afterwards."""
+    """Send updates to the simulated controller; return whether it refused any, and the cluster afterwards."""
     make = sim.upgrade if updates[0].upgrade_type == "upgrade" else sim.downgrade
     happened = sim.apply(cluster, make({update.feature: update.level for update in updates}))
     answers = (happened.response, *happened.response.results)
@@ -106,7 +106,7 @@ def clusters(draw: st.DrawFn) -> tuple[str, sim.KRaftCluster, int]:
 def test_only_metadata_version_can_stop_a_move_to_a_release(
     drawn: tuple[str, sim.KRaftCluster, int], verb: str
 ) -> None:
-    """What is sent beside it is taken, and brokers never report a kraft.version that the quorum does not have."""
+    """The controller accepts the other updates, and no broker reports a kraft.version that the quorum lacks."""
     release, cluster, target = drawn
     moves = moving(wanted_at(target, verb), release_view(release, finalized=cluster.levels, epoch=50))
     assert {*moves.updates, *(left.update for left in moves.left_out)} == {*wanted_at(target, verb)}
@@ -121,7 +121,7 @@ def test_only_metadata_version_can_stop_a_move_to_a_release(
 
 
 def test_what_is_left_out_says_why() -> None:
-    """Each in a line that follows the name of the feature."""
+    """The reason follows the name of the feature in a line."""
     view = release_view("4.2", finalized={"metadata.version": 29, "kraft.version": 1, "share.version": 1}, epoch=50)
     down = {left.update.feature: left.why for left in moving(wanted_at(20, "downgrade"), view).left_out}
     assert down["kraft.version"] == "never goes down"
@@ -137,8 +137,8 @@ def test_what_is_left_out_says_why() -> None:
     )
 
 
-def test_levels_that_nobody_tells_move() -> None:
-    """But for kraft.version, which goes down on no cluster."""
+def test_features_with_unknown_levels_move() -> None:
+    """kraft.version alone is left out, because no cluster lowers it."""
     view = release_view("4.2", finalized={}, epoch=-1)
     moves = moving(wanted_at(20, "downgrade"), view)
     assert [left.update.feature for left in moves.left_out] == ["kraft.version"]
