@@ -188,8 +188,10 @@ class GroupReader:
     def _client(self) -> AdminClient:
         if self._admin is None:
             raise ClosedError("this GroupReader is closed")
-        if any(asked.late for asked in self._asked):
-            self._admin = clients.admin(self._config)  # drops the old client, with requests that have timed out
+        if any(asked.late or asked.misdirected for asked in self._asked):
+            # Requests that have timed out end with the old client. So does the coordinator that librdkafka remembers:
+            # its admin client asks that broker again and again, although the broker has answered NOT_COORDINATOR.
+            self._admin = clients.admin(self._config)
         self._asked = [asked for asked in self._asked if not asked.done]
         self._admin.poll(0)  # no other call serves its log
         return self._admin

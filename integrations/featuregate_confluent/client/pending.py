@@ -67,6 +67,12 @@ class PendingAnswer(Generic[T]):
         """Whether the timeout is over without an answer."""
         return not self._future.done() and time.monotonic() >= self._until
 
+    @property
+    def misdirected(self) -> bool:
+        """Whether the broker that was asked answered that it does not coordinate the group."""
+        failure = self._future.exception() if self._future.done() else None
+        return isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError.NOT_COORDINATOR
+
     def release_client(self) -> None:
         """Release the client although the caller still holds this; an answer that has not arrived is lost."""
         self._client = None

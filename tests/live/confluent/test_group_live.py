@@ -244,3 +244,27 @@ def test_the_readers_own_client_takes_the_apps_token_callback() -> None:
         assert reader.members().state == "dead"
         assert calls
         reader.close()
+
+
+def test_a_reader_finds_a_coordinator_that_has_moved_while_nobody_asked() -> None:
+    """The admin client of librdkafka remembers the coordinator, whatever that broker answers."""
+    with LocalKafka("4.2.0", nodes=3) as kafka:
+        reader = GroupReader(kafka.client_config(), "orders")
+        before = reader.members(BOUND).coordinator.node_id
+        kafka.kill(before)
+        until(lambda: coordinator(kafka) not in {None, before})
+        kafka.start(before)
+        until(lambda: coordinator(kafka) not in {None, before})
+        assert reader.members(BOUND).coordinator.node_id != before
+        reader.close()
+
+
+def coordinator(kafka: LocalKafka) -> int | None:
+    """Ask with a client that remembers nothing."""
+    reader = GroupReader(kafka.client_config(), "orders")
+    try:
+        return reader.members().coordinator.node_id
+    except GroupUnreadable:
+        return None
+    finally:
+        reader.close()
