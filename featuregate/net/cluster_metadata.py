@@ -24,7 +24,6 @@ from featuregate.errors import (
 from featuregate.kafka_errors import broker_error
 from featuregate.net.connection import Connection
 from featuregate.net.race import race
-from featuregate.net.sasl import authenticate
 from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, MetadataRequest, Node
 from featuregate.wire.events import ExpectedNode
@@ -40,6 +39,7 @@ __all__ = [
     "BrokerList",
     "FetchedBrokerList",
     "address_of",
+    "authenticate",
     "bootstrap_broker_list",
     "check_role",
     "expected_node",
@@ -140,6 +140,17 @@ async def fetch_broker_list(settings: Settings, known: BrokerList | None, deadli
     if fetched is None:
         raise DiscoveryError({(address, str(error)): (address, error) for address, error in causes}.values())
     return fetched
+
+
+async def authenticate(connection: Connection, settings: Settings) -> None:
+    """Authenticate a negotiated connection where the settings name a mechanism.
+
+    Raises as :func:`featuregate.net.sasl.authenticate`.
+    """
+    if settings.sasl is not None:
+        from featuregate.net import sasl  # noqa: PLC0415 - a tenth of the start of a command, for secured clusters only
+
+        await sasl.authenticate(connection, settings.sasl, settings.request_timeout)
 
 
 def check_role(address: Address, settings: Settings, negotiated: Negotiated) -> None:

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
-from featuregate.net.cluster_metadata import BrokerList, address_of, check_role, expected_node, fetch_broker_list
+from featuregate.net.cluster_metadata import (
+    BrokerList,
+    address_of,
+    authenticate,
+    check_role,
+    expected_node,
+    fetch_broker_list,
+)
 from featuregate.net.connection import Connection
-from featuregate.net.sasl import authenticate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:
-    from featuregate.config import Sasl, Settings
+    from featuregate.config import Sasl
     from featuregate.net.connection import Connection
 
 __all__ = ["authenticate"]
@@ -29,19 +29,16 @@ _MOST_ITERATIONS: Final = 1_000_000
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
-async def authenticate(connection: Connection, settings: Settings) -> None:
-    """Authenticate a negotiated connection by the mechanism of the settings; nothing happens where they have none.
+async def authenticate(connection: Connection, sasl: Sasl, within: float) -> None:
+    """Authenticate a negotiated connection.
 
-    A source of tokens may take ``settings.request_timeout`` seconds. Raises `AuthenticationFailed` with the broker's
+    A source of tokens may take ``within`` seconds. Raises `AuthenticationFailed` with the broker's
     message, or `NetError` where the connection fails.
     """
-    sasl = settings.sasl
-    if sasl is None:
-        return
     try:
         version = await _handshake(connection, sasl.mechanism)
         exchange = _wrapped(connection, sasl.mechanism) if version else _bare(connection, sasl.mechanism)
-        await _MECHANISMS[sasl.mechanism](exchange, sasl, settings.request_timeout)
+        await _MECHANISMS[sasl.mechanism](exchange, sasl, within)
     except _Problem as problem:
         raise AuthenticationFailed(connection.address, sasl.mechanism, str(problem)) from problem.__cause__
 

@@ -4,7 +4,7 @@ import pytest
 from scramp import ScramException, ScramMechanism
 
 from featuregate.errors import AuthenticationFailed, FeatureGateError, TimedOut
-from featuregate.net import sasl
+from featuregate.net import cluster_metadata
 from featuregate.net.connection import Connection
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -31,7 +31,7 @@ def authenticate(settings_for):
         settings = settings_for(address, config=config)
         with await Connection.open(address, settings) as connection:
             await connection.negotiate()
-            await sasl.authenticate(connection, settings)
+            await cluster_metadata.authenticate(connection, settings)
 
     return run
 
@@ -291,7 +291,7 @@ async def test_invariant_7_a_broker_that_falls_silent_in_between_costs_one_timeo
     with await Connection.open(address, settings) as connection:
         await connection.negotiate()
         with pytest.raises(TimedOut, match="SaslHandshake v1"):
-            await sasl.authenticate(connection, settings)
+            await cluster_metadata.authenticate(connection, settings)
 
 
 async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_for):
@@ -301,7 +301,7 @@ async def test_without_sasl_nothing_is_authenticated(serve, fake_node, settings_
     settings = settings_for(address)
     with await Connection.open(address, settings) as connection:
         await connection.negotiate()
-        await sasl.authenticate(connection, settings)
+        await cluster_metadata.authenticate(connection, settings)
     assert not [request for request, _ in node.asked if isinstance(request, SaslHandshakeRequest)]
 
 
