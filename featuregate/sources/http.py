@@ -1,148 +1,184 @@
-"""Fetch the view of a cluster from a relay, which polls the brokers for many processes."""
+"""Fetch the view of a cluster from relays, which poll the brokers for many processes."""
 
 from __future__ import annotations
 
-import json
 import math
+import random
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from featuregate.blocking import in_daemon_thread
-from featuregate.errors import ConfigError, RelayError, ViewJsonError
-from featuregate.printable import shown
-from featuregate.sources.source import MergedView
-from featuregate.view.cluster_view import View
+from featuregate.config.secrets import Secret
+from featuregate.errors import ConfigError, RelayError
+from featuregate.sources.floor import Floor
+from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
+from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
-    import requests
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-__all__ = ["AGE_HEADER", "HttpSource"]
+    from featuregate.sources.brokers import BrokerSource
 
-AGE_HEADER: Final = "Featuregate-Age"
-"""Seconds since the brokers answered, by the relay's clock, when it sent the response."""
+__all__ = ["HttpSource"]
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
-"""A view of 1,000 brokers has about 10 MB."""
-_PIECE: Final = 64 * 1024
-_OK: Final = 200
-_NOT_MODIFIED: Final = 304
+
+class _Seen(NamedTuple):
+    """The newest answers that this source has returned."""
+
+    cluster_id: str | None
+    epoch: int
+    answered_at: float
+    """When brokers gave them, at the latest, by the clock of this process."""
+    seen_at: float
+
+    def floor(self, now: float) -> Floor:
+        """Return what a request that is sent now must not be answered below."""
+        return Floor(
+            cluster_id=self.cluster_id, epoch=self.epoch, age=max(0.0, now - self.answered_at), seen_at=self.seen_at
+        )
 
 
 class HttpSource:
-    """Fetches the view of one cluster from a relay (``featuregate serve``).
+    """Fetches the view of one cluster from relays (``featuregate serve``).
 
     ``Discoverer(source=HttpSource("http://localhost:8080"))`` has the gates of a discoverer that asks the brokers, and
     needs no connection to them. Each poll is one ``GET /v1/clusters/{cluster}/view``. The view is as old as the
     brokers' answers in it: when the relay no longer reaches the brokers, the view of each client grows stale, too.
 
+    Several relays may serve one cluster. A poll asks the one that answered last, and the next one when that fails. No
+    answer takes the client back: each request carries a floor, and a relay that is below it refuses.
+
     Parameters
     ----------
     url
-        Where the relay is: ``http://host:port`` or ``https://host:port``, with a path where a proxy adds one.
+        Where the relay is: ``http://host:port`` or ``https://host:port``, with a path where a proxy adds one. Or
+        several, in any order: each process begins with another one.
     cluster
-        The name of the cluster at the relay.
+        The name of the cluster at the relays.
     timeout
-        Seconds for one poll, at the most.
+        Seconds for all relays of one poll, at the most.
+    token, api_key
+        What relays, or proxies before them, ask for: sent as ``Authorization: Bearer`` and as ``X-API-Key``.
+    verify, cert
+        As in `requests`: the file of trusted certificates, and that of the client's certificate and key. Proxies come
+        from the environment.
+    fallback
+        The config of the cluster, as for :class:`~featuregate.Discoverer`: the brokers are asked where no relay gives a
+        view.
 
     Raises
     ------
     ConfigError
-        The URL or the timeout cannot be used.
+        A URL, the timeout or a property of ``fallback`` cannot be used.
     """
 
-    def __init__(self, url: str, *, cluster: str = "default", timeout: float = 15.0) -> None:
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        cluster: str = "default",
+        timeout: float = 15.0,
+        token: str | None = None,
+        api_key: str | None = None,
+        verify: bool | str = True,
+        cert: str | tuple[str, str] | None = None,
+        fallback: Mapping[str, Any] | str | Path | None = None,
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if type(timeout) not in {int, float} or not 0 < timeout < math.inf:
             raise ConfigError("timeout", f"must be a number of seconds above 0, not {timeout!r}")
-        self.url = _checked(url)
+        urls = [_checked(each) for each in ([url] if isinstance(url, str) or url is None else url)]
+        if not urls:
+            raise ConfigError("url", "must name at least one relay, like http://relay:8080")
+        self.urls = tuple(urls)
         self.cluster = cluster
         self._timeout = timeout
-        self._session: requests.Session | None = None
-        self._etag: str | None = None
-        self._view: View | None = None
+        self._clock = clock
+        self._fallback = None if fallback is None else _broker_source(fallback)
+        identity = Identity(
+            token=_secret("token", token), api_key=_secret("api_key", api_key), verify=verify, cert=cert
+        )
+        path = f"/v1/clusters/{quote(cluster, safe='')}/view"
+        first = min(int(chance() * len(urls)), len(urls) - 1)
+        self._relays = [
+            RelayConnection(each, path, identity, clock=clock, chance=chance) for each in urls[first:] + urls[:first]
+        ]
+        self._known: KnownView | None = None
+        self._seen: _Seen | None = None
 
     def __str__(self) -> str:
-        return f"cluster {self.cluster} at {self.url}"
+        return f"cluster {self.cluster} at {', '.join(self.urls)}"
 
     @property
     def timeout(self) -> float:
-        """Seconds for one poll."""
-        return self._timeout
+        """Seconds for one poll: for all relays, and for the brokers after them."""
+        return self._timeout + (self._fallback.timeout if self._fallback is not None else 0.0)
 
-    async def fetch(self) -> MergedView:
+    async def fetch(self) -> MergedView | BrokerAnswers:
         """Fetch the view, or learn that it has not changed.
 
         Raises
         ------
         RelayError
-            The relay cannot be reached, or has no view of the cluster.
+            No relay can be reached and has a view that is new enough; the error names each.
+        DiscoveryError
+            Nor has any broker of ``fallback`` answered.
         """
-        return await in_daemon_thread(self._fetch)
-
-    def _fetch(self) -> MergedView:
-        began = time.monotonic()
-        session, self._session = self._session, None  # a call that was given up may still use the one before
-        session = session or _session()
-        with self._get(session) as response:
-            view = self._view_of(response, began + self._timeout)
-            age = _age(response)
-        if age is None:
-            raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
-        self._session, self._view, self._etag = session, view, response.headers.get("ETag")
-        transit = time.monotonic() - began
-        return MergedView(view=view, age=age + transit, transit=transit)
-
-    def _get(self, session: requests.Session) -> requests.Response:
-        import requests  # noqa: PLC0415 - only a relay needs it
-
-        headers = {"If-None-Match": self._etag} if self._etag else {}
+        seen, known = self._seen, self._known
         try:
-            return session.get(
-                f"{self.url}/v1/clusters/{quote(self.cluster, safe='')}/view",
-                headers=headers,
-                timeout=self._timeout,
-                allow_redirects=False,
-                stream=True,
-            )
-        except (requests.RequestException, OSError) as error:
-            problem = f"the relay cannot be reached: {_reason(error)}"
-        raise RelayError(self.url, problem)
+            relay, fetched = await in_daemon_thread(lambda: self._ask_relays(known, seen))
+        except RelayError:
+            if self._fallback is None:
+                raise
+            return await self._ask_brokers(self._fallback)
+        # Only here: a call that was given up must not change what the next one sends.
+        self._relays = [relay, *(other for other in self._relays if other is not relay)]
+        self._known = fetched
+        answered_at = self._clock() - (fetched.age - fetched.transit)
+        self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
+        return MergedView(view=fetched.view, age=fetched.age, transit=fetched.transit)
 
-    def _view_of(self, response: requests.Response, deadline: float) -> View:
-        if response.status_code == _NOT_MODIFIED and self._view is not None:
-            return self._view
-        body = self._body(response, deadline)
-        if response.status_code != _OK:
-            raise RelayError(self.url, f"the relay answered {response.status_code}: {_error_of(body)}")
-        try:
-            return View.from_json(body)
-        except ViewJsonError as error:
-            raise RelayError(self.url, f"the response is not a view: {error}") from error
+    def _ask_relays(self, known: KnownView | None, seen: _Seen | None) -> tuple[RelayConnection, KnownView]:
+        """Ask one relay after the other; none may take the time of all."""
+        errors = []
+        for relay in self._relays:
+            try:
+                floor = None if seen is None else seen.floor(self._clock())
+                return relay, relay.get(known, floor, self._timeout / len(self._relays))
+            except RelayError as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        raise RelayError(str(self), f"no relay gave a view: {'; '.join(map(str, errors))}")
 
-    def _body(self, response: requests.Response, deadline: float) -> str:
-        """Read a body of limited size in limited time."""
-        import requests  # noqa: PLC0415 - see above
-
-        body = bytearray()
-        try:
-            for piece in response.iter_content(_PIECE):
-                body += piece
-                if len(body) > _MOST_BYTES:
-                    raise RelayError(self.url, f"the response has more than {_MOST_BYTES} bytes")
-                if time.monotonic() > deadline:
-                    raise RelayError(self.url, f"the response did not end within {self._timeout:g} s")
-        except (requests.RequestException, OSError) as error:
-            raise RelayError(self.url, f"the response broke off: {_reason(error)}") from error
-        return body.decode(errors="replace")
+    async def _ask_brokers(self, brokers: BrokerSource) -> BrokerAnswers:
+        fetched = await brokers.fetch()
+        epoch = max((answer.epoch for answer in fetched.answers if answer.answered), default=-1)
+        before = self._seen
+        if before is not None and before.cluster_id == fetched.cluster_id:
+            epoch = max(epoch, before.epoch)
+        self._seen = _Seen(fetched.cluster_id, epoch, self._clock(), fetched.answered_at)
+        self._known = None  # below the floor: no relay may say that it is still the newest view
+        return fetched
 
 
-def _session() -> requests.Session:
-    """Return a session that keeps its connection, and compresses only as this source limits it."""
-    import requests  # noqa: PLC0415 - see above
+def _broker_source(config: Mapping[str, Any] | str | Path) -> BrokerSource:
+    from featuregate.config import Settings  # noqa: PLC0415 - only a fallback needs it
+    from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - see above
 
-    session = requests.Session()
-    session.headers.update({"Accept": "application/json"})
-    return session
+    return BrokerSource(Settings.parse(config))
+
+
+def _secret(name: str, text: str | None) -> Secret | None:
+    """Return a secret that can be sent in a header; no error shows it."""
+    if text is None:
+        return None
+    if type(text) is not str or not text.isascii() or not text.isprintable() or text != text.strip() or not text:
+        raise ConfigError(name, "must be printable ASCII text, without blanks at its ends")
+    return Secret(text)
 
 
 def _checked(url: str) -> str:
@@ -157,28 +193,3 @@ def _checked(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
         raise ConfigError("url", f"must be like http://relay:8080, not {url!r}")
     return url.rstrip("/")
-
-
-def _error_of(body: str) -> str:
-    """Return the text of a relay's error, ``{"error": "..."}``, or the start of another body."""
-    try:
-        return shown(str(json.loads(body)["error"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return shown(body)
-
-
-def _age(response: requests.Response) -> float | None:
-    """Return the age that the relay says, with the time that caches on the way have added (RFC 9111, 5.1)."""
-    try:
-        age = float(response.headers[AGE_HEADER]) + float(response.headers.get("Age", 0))
-    except (KeyError, ValueError):
-        return None
-    return age if 0 <= age < math.inf else None
-
-
-def _reason(error: Exception) -> str:
-    """Return the innermost cause, without the objects that requests and urllib3 wrap around it."""
-    cause: BaseException = error
-    while (inner := cause.__cause__ or cause.__context__) is not None:
-        cause = inner
-    return f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(error).__name__

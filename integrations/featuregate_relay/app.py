@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,9 +12,11 @@ from starlette.routing import Route
 
 from featuregate.errors import RequirementError
 from featuregate.requirements import presets
-from featuregate.sources.http import AGE_HEADER
+from featuregate.sources.floor import Floor
+from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
 from featuregate_relay.entity_tags import entity_tag, matches
+from featuregate_relay.waiting import NextView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "make_app"]
 
 _RETRY_SECONDS: Final = "1"
+_FLOOR_SECONDS: Final = 2.0
+"""How long a request waits for a view that is not below its floor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +40,24 @@ class Cluster:
     gates: tuple[Gate, ...] = ()
 
 
-def make_app(clusters: Mapping[str, Cluster]) -> Starlette:
+def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_SECONDS) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
 
     ================================== ======================================================================
     path                               answer
     ================================== ======================================================================
     /v1/clusters                       names of the clusters, each with what `Discoverer.health` says
-    /v1/clusters/{name}/view           the view as JSON, with ``ETag`` and ``Featuregate-Age``; 304, 404, 503
+    /v1/clusters/{name}/view           the view as JSON, with ``ETag`` and ``Featuregate-Age``; 304, 400, 404, 503
     /v1/clusters/{name}/check?require= the decision of a requirement or a preset, with its reasons
     /ofrep/v1/evaluate/flags           the flags of the cluster, where the relay has a single one
     /healthz                           200 while the process serves; no cluster is looked at
     /readyz                            503 until each cluster has a view, then 200, also while brokers are away
     ================================== ======================================================================
+
+    A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
+    ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
-    relay = _Relay(clusters)
+    relay = _Relay(clusters, floor_seconds)
     paths = [
         Route("/v1/clusters", relay.list_clusters),
         Route("/v1/clusters/{name}/view", relay.view),
@@ -60,14 +68,22 @@ def make_app(clusters: Mapping[str, Cluster]) -> Starlette:
     if len(clusters) == 1:  # a flag's key has no room for the name of a cluster
         (cluster,) = clusters.values()
         paths += ofrep.routes(cluster.features, cluster.gates)
-    return Starlette(routes=paths)
+    app = Starlette(routes=paths)
+    app.state.stop_waiting = relay.stop_waiting
+    return app
 
 
 class _Relay:
     """The handlers of the paths, and the clusters that they look at."""
 
-    def __init__(self, clusters: Mapping[str, Cluster]) -> None:
+    def __init__(self, clusters: Mapping[str, Cluster], floor_seconds: float) -> None:
         self._clusters = clusters
+        self._floor_seconds = floor_seconds
+        self._next_views = {name: NextView(cluster.features) for name, cluster in clusters.items()}
+
+    def stop_waiting(self) -> None:
+        for next_view in self._next_views.values():
+            next_view.stop()
 
     async def list_clusters(self, _request: Request) -> Response:
         return JSONResponse({"clusters": self._health()})
@@ -77,12 +93,20 @@ class _Relay:
         cluster = self._clusters.get(name)
         if cluster is None:
             return self._unknown(name)
-        # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
-        health = cluster.features.health()
-        view = cluster.features.view
-        if view is None:
-            return _error(503, f"no broker of {name} has answered yet: {health['last_error']}", retry=True)
-        return _view(view, health["age_seconds"], request.headers.get("If-None-Match"))
+        try:
+            floor = Floor.from_query(request.query_params)
+        except ValueError as error:
+            return _error(400, str(error))
+        view, age, problem = _newest(cluster, floor)
+        # A floor comes from a replica with a newer view, so that this one has it with its next poll.
+        deadline = _now() + self._floor_seconds
+        while view is not None and problem is not None and (left := deadline - _now()) > 0:
+            if not await self._next_views[name].after(view, left):
+                break
+            view, age, problem = _newest(cluster, floor)
+        if view is None or problem is not None:
+            return _error(503, f"{name}: {problem}", retry=True)
+        return _view(view, age, request.headers.get("If-None-Match"))
 
     async def check(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -111,11 +135,26 @@ class _Relay:
         return _error(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
 
 
-def _view(view: View, age: float | None, if_none_match: str | None) -> Response:
+def _newest(cluster: Cluster, floor: Floor | None) -> tuple[View | None, float, str | None]:
+    """Return the view and its age, and why it cannot be sent."""
+    # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
+    health = cluster.features.health()
+    view, age = cluster.features.view, health["age_seconds"] or 0.0
+    if view is None:
+        return None, age, f"no broker has answered yet: {health['last_error']}"
+    problem = None if floor is None else floor.above(view, age)
+    return view, age, problem and f"this relay is behind: {problem}"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _view(view: View, age: float, if_none_match: str | None) -> Response:
     body = view.to_json().encode()
     tag = entity_tag(body)
     # Only this process knows the age of the view, so no cache may answer without asking it.
-    headers = {"ETag": tag, "Cache-Control": "no-cache", AGE_HEADER: f"{age or 0.0:.3f}"}
+    headers = {"ETag": tag, "Cache-Control": "no-cache", AGE_HEADER: f"{age:.6f}"}
     if matches(if_none_match, tag):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type="application/json", headers=headers)

@@ -12,7 +12,7 @@ import uvicorn
 from featuregate_relay.app import Cluster, make_app
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from featuregate import Discoverer
     from featuregate.requirements import Requirement
@@ -38,6 +38,19 @@ def _stop(*_: object) -> None:
     raise _Stopped
 
 
+class _Server(uvicorn.Server):
+    """A server that lets waiting requests go before it drains: else each would take the whole time of draining."""
+
+    def __init__(self, config: uvicorn.Config, stop_waiting: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop_waiting = stop_waiting
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, answer what waits, and finish what is under way."""
+        self._stop_waiting()
+        await super().shutdown(sockets)
+
+
 def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], listener: socket.socket) -> None:
     """Poll a cluster and serve it until SIGINT or SIGTERM; then finish the requests that are under way.
 
@@ -45,8 +58,9 @@ def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], lis
     the end; the listener is, too.
     """
     cluster = Cluster(features, tuple(features.gate(gate, requirement) for gate, requirement in gates.items()))
+    app = make_app({name: cluster})
     config = uvicorn.Config(
-        make_app({name: cluster}),
+        app,
         http="httptools",
         loop="uvloop",
         lifespan="off",
@@ -61,4 +75,4 @@ def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], lis
     with suppress(_Stopped), ExitStack() as running:
         running.enter_context(listener)
         running.enter_context(features)
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, app.state.stop_waiting).run(sockets=[listener])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +11,9 @@ import requests
 import responses
 
 from featuregate import HttpSource
-from featuregate.errors import ConfigError, RelayError
-from featuregate.testing import release_view
+from featuregate.errors import ConfigError, DiscoveryError, RelayError
+from featuregate.sources.source import BrokerAnswers
+from featuregate.testing import FakeCluster, release_view
 
 if TYPE_CHECKING:
     from featuregate.sources.source import MergedView
@@ -29,7 +31,7 @@ def relay():
         yield mock
 
 
-def fetch(source: HttpSource) -> MergedView:
+def fetch(source: HttpSource) -> MergedView | BrokerAnswers:
     return asyncio.run(source.fetch())
 
 
@@ -98,7 +100,7 @@ def test_after_an_error_the_view_is_still_known(relay):
     relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
     relay.get(PATH, status=503, json={"error": "draining"})
     relay.get(PATH, status=304, headers=HEADERS)
-    source = HttpSource(URL)
+    source = HttpSource(URL, chance=lambda: 0.0)
     fetch(source)
     with pytest.raises(RelayError):
         fetch(source)
@@ -107,10 +109,214 @@ def test_after_an_error_the_view_is_still_known(relay):
 
 def test_a_response_has_a_largest_size(relay, monkeypatch):
     """A peer that never ends a response must not fill the memory."""
-    monkeypatch.setattr("featuregate.sources.http._MOST_BYTES", 1000)
+    monkeypatch.setattr("featuregate.sources.relay_connection._MOST_BYTES", 1000)
     relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
     with pytest.raises(RelayError, match="more than 1000 bytes"):
         fetch(HttpSource(URL))
+
+
+# ---------------------------------------------------------------- several relays, the floor, and rests
+
+OTHER = "http://other:8080"
+OTHER_PATH = f"{OTHER}/v1/clusters/default/view"
+
+
+class Clock:
+    """The seconds of a source, which a test moves on."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def query(relay, call: int) -> dict[str, str]:
+    return relay.calls[call].request.params
+
+
+def test_the_first_request_has_no_floor_and_the_next_one_what_was_seen(relay):
+    """The floor says how long ago the brokers answered: no two clocks are compared."""
+    clock = Clock()
+    source = HttpSource(URL, clock=clock)
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    fetch(source)
+    clock.now += 10
+    fetch(source)
+    assert query(relay, 0) == {}
+    assert query(relay, 1) == {
+        "notOlderThan": "12.500000",
+        "epoch": str(VIEW.epoch),
+        "clusterId": VIEW.cluster_id,
+        "seenAt": repr(VIEW.seen_at),
+    }
+
+
+@pytest.mark.parametrize(
+    ("behind", "age", "problem"),
+    [
+        (replace(VIEW, seen_at=1.0), "12.6", "its answers are 0.1 s older"),
+        (replace(VIEW, epoch=VIEW.epoch - 1, seen_at=1.0), "0", "its epoch is"),
+    ],
+)
+def test_a_relay_that_does_not_know_the_floor_does_not_take_the_client_back(relay, behind, age, problem):
+    """A cache on the way may not know it, either. The floor stays."""
+    clock = Clock()
+    source = HttpSource(URL, clock=clock, chance=lambda: 0.0)
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    relay.get(PATH, body=behind.to_json(), headers={"Featuregate-Age": age})
+    relay.get(PATH, body=replace(VIEW, seen_at=2.0).to_json(), headers={"Featuregate-Age": "12.4"})
+    fetch(source)
+    clock.now += 10
+    with pytest.raises(RelayError, match=problem):
+        fetch(source)
+    assert fetch(source).view.seen_at == 2.0
+    assert query(relay, 2) == query(relay, 1)
+
+
+def test_the_same_view_is_never_below_the_floor(relay):
+    """Also where a proxy takes the entity tag away, and the request took longer than the one before."""
+    source = HttpSource(URL)
+    relay.get(PATH, body=VIEW.to_json(), headers={"Featuregate-Age": "1"})
+    relay.get(PATH, body=VIEW.to_json(), headers={"Featuregate-Age": "9"})
+    fetch(source)
+    assert fetch(source).age >= 9
+
+
+def test_the_view_of_another_cluster_is_not_compared(relay):
+    """Its epochs are those of other controllers; the discoverer starts afresh."""
+    source = HttpSource(URL)
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    relay.get(PATH, body=replace(VIEW, cluster_id="rebuilt", epoch=0).to_json(), headers={"Featuregate-Age": "99"})
+    fetch(source)
+    assert fetch(source).view.cluster_id == "rebuilt"
+
+
+def test_the_next_relay_is_asked_when_one_fails_and_stays_the_first(relay):
+    """So that a relay that is gone does not take its timeout from each poll."""
+    relay.get(PATH, status=503)
+    relay.get(OTHER_PATH, body=VIEW.to_json(), headers=HEADERS)
+    source = HttpSource([URL, OTHER], chance=lambda: 0.0)
+    assert [fetch(source).view for _ in range(3)] == [VIEW] * 3
+    assert [call.request.url.startswith(URL) for call in relay.calls] == [True, False, False, False]
+
+
+def test_processes_begin_with_different_relays(relay):
+    """The load is spread; the last one is followed by the first."""
+    relay.get(OTHER_PATH, status=500)
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    fetch(HttpSource([URL, OTHER], chance=lambda: 0.9999))
+    assert relay.calls[0].request.url == OTHER_PATH
+
+
+def test_when_no_relay_gives_a_view_the_error_names_each(relay):
+    """In one line."""
+    relay.get(PATH, status=503, json={"error": "no broker"})
+    relay.get(OTHER_PATH, body=requests.ConnectionError("refused"))
+    with pytest.raises(RelayError) as raised:
+        fetch(HttpSource([URL, OTHER], chance=lambda: 0.0))
+    assert f"{URL}: the relay answered 503: no broker; {OTHER}: the relay cannot be reached" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "rest"),
+    [
+        ({"Retry-After": "20"}, 30.0),
+        ({"Retry-After": "Mon, 23 Nov 2026 10:00:20 GMT", "Date": "Mon, 23 Nov 2026 10:00:00 GMT"}, 30.0),
+        ({"Retry-After": "1000000"}, 450.0),
+        ({"Retry-After": "soon"}, 0.5),
+        ({}, 0.5),
+    ],
+)
+def test_a_relay_is_not_asked_before_it_says_so(relay, headers, rest):
+    """And then not by all clients at once. The error goes on saying what it said."""
+    clock = Clock()
+    source = HttpSource(URL, clock=clock, chance=lambda: 0.5)
+    relay.get(PATH, status=503, json={"error": "no broker"}, headers=headers)
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    with pytest.raises(RelayError, match=r"no broker$"):
+        fetch(source)
+    clock.now += rest - 0.1
+    with pytest.raises(RelayError, match=r"no broker \(not asked for another 0\.1 s\)$"):
+        fetch(source)
+    assert len(relay.calls) == 1
+    clock.now += 0.2
+    assert fetch(source).view == VIEW
+
+
+def test_rests_double_with_each_failure_up_to_half_a_minute(relay):
+    """A random part of it: full jitter."""
+    clock = Clock()
+    source = HttpSource(URL, clock=clock, chance=lambda: 1.0)
+    relay.get(PATH, status=500)
+    for rest in (1, 2, 4, 8, 16, 30, 30):
+        asked = len(relay.calls)
+        for _ in range(2):  # the second one finds that the relay rests
+            with pytest.raises(RelayError):
+                fetch(source)
+        assert len(relay.calls) == asked + 1
+        clock.now += rest
+
+
+def test_the_token_and_the_key_are_sent_and_not_shown(relay, tmp_path, monkeypatch):
+    """A .netrc file does not replace the token, as it does for the headers of requests."""
+    (tmp_path / "netrc").write_text("machine relay login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    source = HttpSource(URL, token="t0ken", api_key="k3y")
+    fetch(source)
+    sent = relay.calls[0].request.headers
+    assert (sent["Authorization"], sent["X-API-Key"]) == ("Bearer t0ken", "k3y")
+    assert "t0ken" not in repr(vars(source)) + str(source)
+
+
+def test_certificates_are_those_of_the_source_and_not_of_the_environment(relay, monkeypatch):
+    """The environment would win over a session's own."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/environment.pem")
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    fetch(HttpSource(URL, verify="/ca.pem", cert=("/client.pem", "/client.key")))
+    assert relay.calls[0].request.req_kwargs["verify"] == "/ca.pem"
+    assert relay.calls[0].request.req_kwargs["cert"] == ("/client.pem", "/client.key")
+
+
+@pytest.mark.parametrize("token", ["", " t", "two\nlines", "kö", 5])
+def test_a_token_that_no_header_can_carry_is_refused_at_once(token):
+    """And not shown."""
+    with pytest.raises(ConfigError, match=r"^token: must be printable ASCII text"):
+        HttpSource(URL, token=token)
+
+
+def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay):
+    """What they answer raises the floor, and the relay's view is not the newest one any more."""
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    relay.get(PATH, status=503)
+    relay.get(PATH, body=replace(VIEW, seen_at=5.0).to_json(), headers={"Featuregate-Age": "0"})
+    with FakeCluster(1, release="4.2") as brokers:
+        clock = Clock()
+        source = HttpSource(URL, fallback=brokers.bootstrap, clock=clock, chance=lambda: 0.0)
+        assert source.timeout > 15
+        fetch(source)
+        answers = fetch(source)
+        assert isinstance(answers, BrokerAnswers)
+        assert answers.cluster_id == brokers.cluster_id
+        fetch(source)
+    floor = query(relay, 2)
+    assert (floor["clusterId"], floor["notOlderThan"]) == (brokers.cluster_id, "0.000000")
+    assert int(floor["epoch"]) == answers.answers[0].epoch
+    assert "If-None-Match" not in relay.calls[2].request.headers
+
+
+def test_when_brokers_do_not_answer_either_that_is_the_error(relay):
+    """The relay's error is its context."""
+    relay.get(PATH, status=503)
+    with pytest.raises(DiscoveryError) as raised:
+        fetch(HttpSource(URL, fallback="127.0.0.1:9"))
+    assert isinstance(raised.value.__context__, RelayError)
+
+
+def test_a_source_without_a_relay_is_refused_at_once():
+    """As one with a relay that cannot be."""
+    with pytest.raises(ConfigError, match=r"^url: must name at least one"):
+        HttpSource([])
 
 
 @pytest.mark.parametrize(

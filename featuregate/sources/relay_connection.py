@@ -1,0 +1,243 @@
+"""One relay of those that serve a cluster: its connection, one request, and when it may be asked again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+
+from featuregate.errors import RelayError, ViewJsonError
+from featuregate.printable import shown
+from featuregate.view.cluster_view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import requests
+
+    from featuregate.config.secrets import Secret
+    from featuregate.sources.floor import Floor
+
+__all__ = ["AGE_HEADER", "Identity", "KnownView", "RelayConnection"]
+
+AGE_HEADER: Final = "Featuregate-Age"
+"""Seconds since the brokers answered, by the relay's clock, when it sent the response."""
+
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""A view of 1,000 brokers has about 10 MB."""
+_PIECE: Final = 64 * 1024
+_OK: Final = 200
+_NOT_MODIFIED: Final = 304
+_BACKOFF_CAP: Final = 30.0
+_MOST_DOUBLINGS: Final = 5
+_LONGEST_REST: Final = 300.0
+"""Seconds that a relay can ask for: a wrong header must not silence a client for a day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a client shows a relay, and what it accepts of one, in the terms of `requests`."""
+
+    token: Secret | None = None
+    api_key: Secret | None = None
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Add the headers. As the ``auth`` of a session, so that no entry of a .netrc file replaces the token."""
+        if self.token is not None:
+            request.headers["Authorization"] = f"Bearer {self.token.reveal()}"
+        if self.api_key is not None:
+            request.headers["X-API-Key"] = self.api_key.reveal()
+        return request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownView:
+    """A view of a relay, with what proves later that it is still the newest one."""
+
+    view: View
+    etag: str | None
+    age: float
+    """Seconds since the brokers answered, at the most, when the response was there."""
+    transit: float
+    """How many of these seconds the exchange took."""
+
+
+class RelayConnection:
+    """Asks one relay for the view of one cluster.
+
+    Parameters
+    ----------
+    clock, chance
+        Seconds of a monotonic clock, and a random number from 0 to 1.
+    """
+
+    def __init__(
+        self, url: str, path: str, identity: Identity, *, clock: Callable[[], float], chance: Callable[[], float]
+    ) -> None:
+        self.url = url
+        self._path = path
+        self._identity = identity
+        self._clock = clock
+        self._chance = chance
+        self._session: requests.Session | None = None
+        self._session_process = 0
+        self._failures = 0
+        self._problem = ""
+        self._rests_until = -math.inf
+
+    def get(self, known: KnownView | None, floor: Floor | None, timeout: float) -> KnownView:
+        """Ask for the view, or for the news that ``known`` is still the newest one.
+
+        Raises
+        ------
+        RelayError
+            The relay cannot be reached, has no view, or has one that is below the floor. It rests for a while: for as
+            long as it says, or for a random part of a time that doubles with each failure.
+        """
+        began = self._clock()
+        if began < self._rests_until:
+            raise RelayError(self.url, f"{self._problem} (not asked for another {self._rests_until - began:.1f} s)")
+        session = self._take_session()
+        try:
+            with self._send(session, known, floor, timeout) as response:
+                fetched = self._read(response, known, floor, began, began + timeout)
+        except RelayError as error:
+            self._fail(error.problem)
+            raise
+        self._session, self._failures = session, 0
+        return fetched
+
+    def _take_session(self) -> requests.Session:
+        """Return the open connection, or a new one: a call that was given up may still use the one before.
+
+        So may the parent of a forked process.
+        """
+        import requests  # noqa: PLC0415 - only a relay needs it
+
+        session, self._session = self._session, None
+        process, self._session_process = self._session_process, os.getpid()
+        if session is None or process != self._session_process:
+            session = requests.Session()
+            session.headers["Accept"] = "application/json"
+            session.auth = self._identity
+        return session
+
+    def _fail(self, problem: str) -> None:
+        """Back off with full jitter, so that the clients of a relay that restarts do not come back together."""
+        self._failures += 1
+        self._problem = problem
+        doubled = min(2.0 ** min(self._failures - 1, _MOST_DOUBLINGS), _BACKOFF_CAP)
+        self._rests_until = max(self._rests_until, self._clock() + self._chance() * doubled)
+
+    def _send(
+        self, session: requests.Session, known: KnownView | None, floor: Floor | None, timeout: float
+    ) -> requests.Response:
+        import requests  # noqa: PLC0415 - see above
+
+        try:
+            return session.get(
+                self.url + self._path,
+                params=None if floor is None else floor.to_query(),
+                headers={"If-None-Match": known.etag} if known is not None and known.etag else {},
+                timeout=timeout,
+                verify=self._identity.verify,
+                cert=self._identity.cert,
+                allow_redirects=False,
+                stream=True,
+            )
+        except (requests.RequestException, OSError) as error:
+            problem = f"the relay cannot be reached: {_reason(error)}"
+        raise RelayError(self.url, problem)
+
+    def _read(
+        self,
+        response: requests.Response,
+        known: KnownView | None,
+        floor: Floor | None,
+        began: float,
+        deadline: float,
+    ) -> KnownView:
+        view = self._view_of(response, known, deadline)
+        said = _age(response)
+        if said is None:
+            raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
+        transit = self._clock() - began
+        # When the floor was sent, the answers were younger than now by the time that the exchange has taken.
+        if floor is not None and (problem := floor.above(view, said - transit)) is not None:
+            raise RelayError(self.url, f"the relay is behind: {problem}")
+        return KnownView(view=view, etag=response.headers.get("ETag"), age=said + transit, transit=transit)
+
+    def _view_of(self, response: requests.Response, known: KnownView | None, deadline: float) -> View:
+        if response.status_code == _NOT_MODIFIED and known is not None:
+            return known.view
+        body = self._body(response, deadline)
+        if response.status_code != _OK:
+            self._rests_until = self._clock() + _retry_after(response) * (1 + self._chance())
+            raise RelayError(self.url, f"the relay answered {response.status_code}: {_error_of(body)}")
+        try:
+            return View.from_json(body)
+        except ViewJsonError as error:
+            raise RelayError(self.url, f"the response is not a view: {error}") from error
+
+    def _body(self, response: requests.Response, deadline: float) -> str:
+        """Read a body of limited size in limited time."""
+        import requests  # noqa: PLC0415 - see above
+
+        body = bytearray()
+        try:
+            for piece in response.iter_content(_PIECE):
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    raise RelayError(self.url, f"the response has more than {_MOST_BYTES} bytes")
+                if self._clock() > deadline:
+                    raise RelayError(self.url, "the response did not end in time")
+        except (requests.RequestException, OSError) as error:
+            raise RelayError(self.url, f"the response broke off: {_reason(error)}") from error
+        return body.decode(errors="replace")
+
+
+def _error_of(body: str) -> str:
+    """Return the text of a relay's error, ``{"error": "..."}``, or the start of another body."""
+    try:
+        return shown(str(json.loads(body)["error"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return shown(body)
+
+
+def _age(response: requests.Response) -> float | None:
+    """Return the age that the relay says, with the time that caches on the way have added (RFC 9111, 5.1)."""
+    try:
+        age = float(response.headers[AGE_HEADER]) + float(response.headers.get("Age", 0))
+    except (KeyError, ValueError):
+        return None
+    return age if 0 <= age < math.inf else None
+
+
+def _retry_after(response: requests.Response) -> float:
+    """Return the seconds that a relay asks for, or a proxy by a date (RFC 9110, 10.2.3); 0 where there are none."""
+    text = response.headers.get("Retry-After", "")
+    try:
+        seconds = float(text) if text.isdecimal() else _seconds_until(text, response.headers.get("Date"))
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_REST)
+
+
+def _seconds_until(date: str, now: str | None) -> float:
+    """Return the seconds between two dates of HTTP; the response's own date is one of the same clock."""
+    began = datetime.now(UTC) if now is None else parsedate_to_datetime(now)
+    return (parsedate_to_datetime(date) - began).total_seconds()
+
+
+def _reason(error: Exception) -> str:
+    """Return the innermost cause, without the objects that requests and urllib3 wrap around it."""
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    return f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(error).__name__

@@ -1,0 +1,65 @@
+"""Relays without a socket: requests of `requests` reach ASGI apps in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import responses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from requests import PreparedRequest
+    from starlette.types import ASGIApp, Message
+
+Response = tuple[int, dict[str, str], bytes]
+
+
+@contextmanager
+def serving(apps: Mapping[str, ASGIApp], delay: Callable[[], None]) -> Iterator[None]:
+    """Answer requests to these hosts by their apps. Each request and each response is delayed."""
+
+    def answer(request: PreparedRequest) -> Response:
+        delay()
+        response = asyncio.run(call(apps[urlsplit(request.url).hostname], request.url, request.headers))
+        delay()
+        return response
+
+    with responses.RequestsMock(assert_all_requests_are_fired=False) as network:
+        network.add_callback(responses.GET, re.compile("http://.*"), callback=answer)
+        yield
+
+
+async def call(app: ASGIApp, target: str, headers: Mapping[str, str] | None = None) -> Response:
+    """GET a path, with its query, from an app."""
+    url = urlsplit(target)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": unquote(url.path),
+        "raw_path": url.path.encode(),
+        "query_string": url.query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
+    }
+    await app(scope, receive, send)
+    start, *bodies = sent
+    return (
+        start["status"],
+        {name.decode(): value.decode() for name, value in start["headers"]},
+        b"".join(message.get("body", b"") for message in bodies),
+    )

@@ -1,0 +1,119 @@
+"""The floor of a request: no view below it is sent, and a request waits a while for a newer one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from apps_in_process import call
+
+from featuregate.sources.floor import Floor
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.waiting import NextView
+
+PATH = "/v1/clusters/default/view"
+VIEW = release_view("4.2")
+NEWER = replace(VIEW, epoch=VIEW.epoch + 1)
+FLOOR = Floor(cluster_id=VIEW.cluster_id, epoch=NEWER.epoch, age=10.0)
+BOUND = 60.0
+
+
+@pytest.mark.parametrize(
+    "floor",
+    [
+        Floor(cluster_id=None, epoch=-1, age=0.0),
+        Floor(cluster_id="a&b=c", epoch=7, age=1.5, seen_at=1795396691.57635),
+    ],
+)
+def test_a_floor_is_read_as_it_was_sent(floor: Floor) -> None:
+    """An unknown cluster id is left out."""
+    assert Floor.from_query(floor.to_query()) == floor
+    assert Floor.from_query({}) is None
+
+
+def test_answers_at_the_floor_are_not_above_it() -> None:
+    """Only older ones are, or a lower epoch of the same cluster."""
+    floor = Floor(cluster_id=VIEW.cluster_id, epoch=VIEW.epoch, age=10.0)
+    assert floor.above(VIEW, 10.0) is None
+    assert floor.above(NEWER, 10.0) is None
+    assert "0.5 s older" in str(floor.above(VIEW, 10.5))
+    assert "epoch" in str(FLOOR.above(VIEW, 0.0))
+    assert replace(floor, seen_at=VIEW.seen_at).above(VIEW, 10.5) is None
+    assert replace(FLOOR, cluster_id="other").above(VIEW, 99.0) is None
+
+
+@pytest.mark.parametrize("query", ["notOlderThan=old", "notOlderThan=-1", "notOlderThan=nan", "notOlderThan=1&epoch=x"])
+def test_a_floor_that_is_no_number_is_refused(query: str) -> None:
+    """In a sentence."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
+    assert (status, b"must be" in body) == (400, True)
+
+
+def test_a_relay_below_the_floor_sends_no_view() -> None:
+    """It says what is newer, and when to come back; not even the client's own entity tag changes that."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))}, floor_seconds=0)
+    _, headers, _ = asyncio.run(call(app, PATH))
+    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
+    status, headers, body = asyncio.run(call(app, f"{PATH}?{query}", {"If-None-Match": headers["etag"]}))
+    assert (status, headers["retry-after"]) == (503, "1")
+    assert b"this relay is behind: its epoch is" in body
+
+
+def test_a_request_waits_for_a_view_that_is_not_below_its_floor() -> None:
+    """With the relay's next poll it has one."""
+    features = StaticFeatures(VIEW)
+    app = make_app({"default": Cluster(features)}, floor_seconds=BOUND)
+    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
+
+    async def ask() -> int:
+        waiting = [asyncio.create_task(call(app, f"{PATH}?{query}")) for _ in range(3)]
+        done, _ = await asyncio.wait(waiting, timeout=0.01)
+        assert not done
+        features.show(NEWER)
+        return {(await task)[0] for task in waiting}
+
+    assert asyncio.run(ask()) == {200}
+
+
+def test_a_request_that_waits_is_answered_when_the_server_stops() -> None:
+    """Else it would take the time in which others finish."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))}, floor_seconds=BOUND)
+    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
+
+    async def ask() -> int:
+        waiting = asyncio.create_task(call(app, f"{PATH}?{query}"))
+        done, _ = await asyncio.wait([waiting], timeout=0.01)
+        assert not done
+        app.state.stop_waiting()
+        async with asyncio.timeout(BOUND / 2):
+            await waiting
+            return (await call(app, f"{PATH}?{query}"))[0]
+
+    assert asyncio.run(ask()) == 503
+
+
+def test_only_so_many_requests_wait() -> None:
+    """A further one is answered at once. When those that wait are gone, no task looks on."""
+    features = StaticFeatures(VIEW)
+    next_view = NextView(features, most=2)
+
+    async def wait() -> list[bool]:
+        about_this = asyncio.all_tasks()
+        waiting = [asyncio.create_task(next_view.after(VIEW, BOUND)) for _ in range(2)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(BOUND / 2):
+            assert not await next_view.after(features.view, BOUND)
+        features.show(NEWER)
+        changed = await asyncio.gather(*waiting)
+        assert not await next_view.after(features.view, 0.01)
+        await asyncio.gather(*asyncio.all_tasks() - about_this)
+        return changed
+
+    async def bounded() -> list[bool]:
+        async with asyncio.timeout(BOUND):
+            return await wait()
+
+    assert asyncio.run(bounded()) == [True, True]
