@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
@@ -15,7 +16,8 @@ from featuregate.requirements import presets
 from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
-from featuregate_relay.entity_tags import entity_tag, matches
+from featuregate_relay.entity_tags import matches
+from featuregate_relay.view_body import ViewBody
 from featuregate_relay.waiting import NextView
 
 if TYPE_CHECKING:
@@ -23,13 +25,18 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from featuregate import Discoverer, Gate, View
+    from featuregate import Discoverer, Gate
 
 __all__ = ["Cluster", "make_app"]
 
 _RETRY_SECONDS: Final = "1"
 _FLOOR_SECONDS: Final = 2.0
 """How long a request waits for a view that is not below its floor."""
+_LONGEST_WAIT: Final = 30
+"""Seconds of a long poll: below the idle timeouts of most proxies."""
+_JITTER: Final = 0.1
+_SPREAD_SECONDS: Final = 0.1
+"""Over which the answers of all long polls are spread when a view changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
     ================================== ======================================================================
 
     A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
+    With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     relay = _Relay(clusters, floor_seconds)
@@ -73,12 +81,37 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
     return app
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a request for a view says."""
+
+    floor: Floor | None
+    wait: float
+    """Seconds for which the request waits for another view than the client has."""
+    if_none_match: str | None
+    accept_encoding: str
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        text = request.query_params.get("wait", "0")
+        if not text.isdecimal():
+            raise ValueError(f"wait must be a whole number of seconds, not {text!r}")
+        wait = min(int(text), _LONGEST_WAIT) * (1 - _JITTER * random.random())  # noqa: S311 - spreads requests
+        return cls(
+            floor=Floor.from_query(request.query_params),
+            wait=wait,
+            if_none_match=request.headers.get("If-None-Match"),
+            accept_encoding=request.headers.get("Accept-Encoding", ""),
+        )
+
+
 class _Relay:
     """The handlers of the paths, and the clusters that they look at."""
 
     def __init__(self, clusters: Mapping[str, Cluster], floor_seconds: float) -> None:
         self._clusters = clusters
         self._floor_seconds = floor_seconds
+        self._bodies: dict[str, ViewBody] = {}
         self._next_views = {name: NextView(cluster.features) for name, cluster in clusters.items()}
 
     def stop_waiting(self) -> None:
@@ -90,23 +123,45 @@ class _Relay:
 
     async def view(self, request: Request) -> Response:
         name = request.path_params["name"]
-        cluster = self._clusters.get(name)
-        if cluster is None:
+        if name not in self._clusters:
             return self._unknown(name)
         try:
-            floor = Floor.from_query(request.query_params)
+            wanted = _Wanted.of(request)
         except ValueError as error:
             return _error(400, str(error))
-        view, age, problem = _newest(cluster, floor)
-        # A floor comes from a replica with a newer view, so that this one has it with its next poll.
-        deadline = _now() + self._floor_seconds
-        while view is not None and problem is not None and (left := deadline - _now()) > 0:
-            if not await self._next_views[name].after(view, left):
-                break
-            view, age, problem = _newest(cluster, floor)
-        if view is None or problem is not None:
+        body, age, problem = await self._body(name, wanted)
+        if body is None or problem is not None:
             return _error(503, f"{name}: {problem}", retry=True)
-        return _view(view, age, request.headers.get("If-None-Match"))
+        return _view(body, age, wanted)
+
+    async def _body(self, name: str, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
+        """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
+
+        A floor comes from a replica with a newer view, so that this one probably has it with its next poll.
+        """
+        began = _now()
+        while True:
+            body, age, problem = self._newest(name, wanted.floor)
+            if problem is None and body is not None and not matches(wanted.if_none_match, body.tag):
+                return body, age, problem
+            patience = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
+            left = began + patience - _now()
+            if left <= 0 or not await self._next_views[name].after(None if body is None else body.view, left):
+                return self._newest(name, wanted.floor)
+            await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
+
+    def _newest(self, name: str, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
+        # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
+        features = self._clusters[name].features
+        health, view = features.health(), features.view
+        age = health["age_seconds"] or 0.0
+        if view is None:
+            return None, age, f"no broker has answered yet: {health['last_error']}"
+        body = self._bodies.get(name)
+        if body is None or body.view is not view:
+            body = self._bodies[name] = ViewBody(view)
+        problem = None if floor is None else floor.above(view, age)
+        return body, age, problem and f"this relay is behind: {problem}"
 
     async def check(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -135,29 +190,17 @@ class _Relay:
         return _error(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
 
 
-def _newest(cluster: Cluster, floor: Floor | None) -> tuple[View | None, float, str | None]:
-    """Return the view and its age, and why it cannot be sent."""
-    # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
-    health = cluster.features.health()
-    view, age = cluster.features.view, health["age_seconds"] or 0.0
-    if view is None:
-        return None, age, f"no broker has answered yet: {health['last_error']}"
-    problem = None if floor is None else floor.above(view, age)
-    return view, age, problem and f"this relay is behind: {problem}"
-
-
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _view(view: View, age: float, if_none_match: str | None) -> Response:
-    body = view.to_json().encode()
-    tag = entity_tag(body)
+def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
+    content, coding = body.encoded(wanted.accept_encoding)
     # Only this process knows the age of the view, so no cache may answer without asking it.
-    headers = {"ETag": tag, "Cache-Control": "no-cache", AGE_HEADER: f"{age:.6f}"}
-    if matches(if_none_match, tag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, media_type="application/json", headers=headers)
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", AGE_HEADER: f"{age:.6f}"}
+    if matches(wanted.if_none_match, body.tag):
+        return Response(status_code=304, headers=headers | {"ETag": coding["ETag"]})
+    return Response(content, media_type="application/json", headers=headers | coding)
 
 
 def _error(status: int, problem: str, *, retry: bool = False) -> Response:

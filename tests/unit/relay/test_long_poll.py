@@ -1,0 +1,118 @@
+"""Long polls and encodings of a view: when a request is answered, and in how many bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from dataclasses import replace
+
+import pytest
+from apps_in_process import call
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.view_body import accepts_gzip
+
+PATH = "/v1/clusters/default/view"
+VIEW = release_view("4.2")
+NEWER = replace(VIEW, epoch=VIEW.epoch + 1)
+BOUND = 60.0
+
+
+@pytest.mark.parametrize("first", [None, VIEW])
+def test_a_long_poll_is_answered_with_the_next_view(first) -> None:
+    """Many requests wait at a time. A relay without a view has them wait for its first one."""
+    features = StaticFeatures(first)
+    app = make_app({"default": Cluster(features)})
+
+    async def poll() -> set[tuple[int, bytes]]:
+        async with asyncio.timeout(BOUND):
+            tag = (await call(app, PATH))[1].get("etag", "")
+            waiting = [
+                asyncio.create_task(call(app, f"{PATH}?wait=30", {"If-None-Match": tag} if tag else {}))
+                for _ in range(20)
+            ]
+            done, _ = await asyncio.wait(waiting, timeout=0.01)
+            assert not done
+            features.show(NEWER)
+            return {(status, body) for status, _, body in [await task for task in waiting]}
+
+    assert asyncio.run(poll()) == {(200, NEWER.to_json().encode())}
+
+
+def test_a_long_poll_ends_without_news() -> None:
+    """With the age of now; a request that has no view is answered at once."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+
+    async def poll() -> tuple[int, int]:
+        async with asyncio.timeout(BOUND):
+            status, headers, _ = await call(app, f"{PATH}?wait=30")
+            again, _, _ = await call(app, f"{PATH}?wait=1", {"If-None-Match": headers["etag"]})
+            return status, again
+
+    assert asyncio.run(poll()) == (200, 304)
+
+
+def test_a_long_poll_has_an_end_however_long_it_wants_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy would cut it off."""
+    monkeypatch.setattr("featuregate_relay.app._LONGEST_WAIT", 0.1)
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+
+    async def poll() -> int:
+        async with asyncio.timeout(BOUND):
+            return (await call(app, f"{PATH}?wait=99999999999", {"If-None-Match": "*"}))[0]
+
+    assert asyncio.run(poll()) == 304
+
+
+def test_a_long_poll_ends_when_the_server_stops() -> None:
+    """The client asks another replica."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+
+    async def poll() -> int:
+        async with asyncio.timeout(BOUND / 3):
+            waiting = asyncio.create_task(call(app, f"{PATH}?wait=30", {"If-None-Match": "*"}))
+            done, _ = await asyncio.wait([waiting], timeout=0.01)
+            assert not done
+            app.state.stop_waiting()
+            return (await waiting)[0]
+
+    assert asyncio.run(poll()) == 304
+
+
+@pytest.mark.parametrize("wait", ["-1", "1.5", "long", "1e3"])
+def test_a_wait_that_is_no_number_of_seconds_is_refused(wait: str) -> None:
+    """In a sentence."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    status, _, body = asyncio.run(call(app, f"{PATH}?wait={wait}"))
+    assert (status, b"wait must be a whole number" in body) == (400, True)
+
+
+def test_a_client_that_accepts_gzip_gets_it_with_a_tag_of_its_own() -> None:
+    """Both tags prove that the client has the newest view."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    _, plain, body = asyncio.run(call(app, PATH))
+    _, small, compressed = asyncio.run(call(app, PATH, {"Accept-Encoding": "gzip, deflate"}))
+    assert gzip.decompress(compressed) == body
+    assert len(compressed) < len(body) / 2
+    assert (small["content-encoding"], small["vary"]) == ("gzip", "Accept-Encoding")
+    assert plain["etag"] != small["etag"]
+    for tag in (plain["etag"], small["etag"], f"W/{small['etag']}"):
+        assert asyncio.run(call(app, PATH, {"If-None-Match": tag}))[0] == 304
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        ("", False),
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("*", True),
+        ("identity", False),
+    ],
+)
+def test_gzip_is_accepted_where_the_header_says_so(header: str, *, accepted: bool) -> None:
+    """A weight of 0 forbids it."""
+    assert accepts_gzip(header) is accepted
