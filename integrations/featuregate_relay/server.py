@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +62,7 @@ def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], lis
     app = make_app({name: cluster})
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=LimitedProtocol,
         loop="uvloop",
         lifespan="off",
         log_config=None,

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
-import uvicorn
 from doc_pages import RELAY, ROOT, parsed
 from openfeature import api
 from openfeature.contrib.provider.ofrep import OFREPProvider
+from relay_on_socket import serving
 from waiting import eventually
 
 import featuregate as fg
 from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.server import bind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 BOUND = 30.0
 HOUR = 3600.0
-
-
-@contextmanager
-def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate) -> Iterator[str]:
-    """Serve the app on a free port, and give its URL."""
-    listener = bind("127.0.0.1", 0)
-    clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
-    server = uvicorn.Server(uvicorn.Config(make_app(clusters), lifespan="off", log_config=None, http="httptools"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(BOUND)
-        listener.close()
 
 
 def get(url: str, **headers: str) -> requests.Response:

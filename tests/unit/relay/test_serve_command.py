@@ -47,6 +47,7 @@ def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
                 eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
                 with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
                     assert features.gate("groups", "group.version>=1").wait(BOUND)
+                assert requests.get(url, headers={"A": "a" * 20_000}, timeout=BOUND).status_code == 431
                 process.send_signal(ending)
                 assert process.wait(BOUND) == 0
                 assert process.stderr.read() == ""

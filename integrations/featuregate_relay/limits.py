@@ -1,0 +1,152 @@
+"""Limits of one connection: how long and how much a client may send, how long it may read, and how old it gets.
+
+uvicorn has no deadline for a request: nothing runs from the connect on, and the first byte stops the keep-alive timer.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["LimitedProtocol"]
+
+RECEIVE_SECONDS: Final = 10.0
+"""For a whole request, from the connect or its first byte on."""
+SEND_SECONDS: Final = 30.0
+"""For which a client may leave unread what fills its buffers."""
+HEAD_BYTES: Final = 16 * 1024
+BODY_BYTES: Final = 128 * 1024
+"""More than any path reads."""
+AGE_SECONDS: Final = 300.0
+"""After which a connection ends with its next response, so that clients spread over replicas again."""
+_AGE_JITTER: Final = 0.2
+
+# A line for each malformed request would let any client fill the disk. Errors of the app are still logged.
+_logger = logging.getLogger("uvicorn.error.requests")
+_logger.setLevel(logging.ERROR)
+
+
+class _TooLarge(Exception):
+    """A part of the request is larger than its limit. httptools passes it on as an error of the parser."""
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with limits. A client that breaks one is told why where it can still read that."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = _logger
+        self._receiving: asyncio.TimerHandle | None = None
+        self._sending: asyncio.TimerHandle | None = None
+        self._old_at = self.loop.time() + AGE_SECONDS * (1 - _AGE_JITTER * random.random())  # noqa: S311 - jitter
+        self._head_bytes = 0
+        self._body_bytes = 0
+        self._in_head = True
+        self._refusal = HTTPStatus.BAD_REQUEST
+
+    # ------------------------------------------------------------------ what arrives
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        """Begin the time of the first request: a socket may stay silent."""
+        super().connection_made(transport)
+        self._begin_receiving()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request. Even an empty line begins its time."""
+        self._begin_receiving()
+        self._head_bytes += len(data) if self._in_head else 0
+        super().data_received(data)
+        if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        """Begin the time of a request, also of one that came with the one before."""
+        super().on_message_begin()
+        self._begin_receiving()
+        self._in_head, self._body_bytes = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Check the size of the head, and end an old connection with this response."""
+        self._in_head, self._head_bytes = False, 0
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if any(name == b"content-length" and int(value) > BODY_BYTES for name, value in self.headers):
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        super().on_headers_complete()
+        if self.loop.time() >= self._old_at:
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """Count what a chunked body has."""
+        self._body_bytes += len(body)
+        if self._body_bytes > BODY_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the time of the request: how long the response takes is not the client's fault."""
+        super().on_message_complete()
+        self._in_head, self._head_bytes = True, 0
+        self._end_receiving()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse the request, and close. Within a response, which cannot be taken back, the connection only ends."""
+        responding = self.cycle  # None before the first request
+        if getattr(responding, "response_started", False) and not responding.response_complete:
+            self._close()
+            return
+        text = msg if self._refusal == HTTPStatus.BAD_REQUEST else self._refusal.phrase
+        head = f"HTTP/1.1 {self._refusal.value} {self._refusal.phrase}\r\nconnection: close\r\n"
+        body = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(text)}\r\n\r\n{text}"
+        self.transport.write((head + body).encode())
+        self._close()
+
+    # ------------------------------------------------------------------ the connection
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timers."""
+        self._end_receiving()
+        self._end_sending()
+        super().connection_lost(exc)
+
+    def _close(self) -> None:
+        """Close, and do not wait for ever until the client has read what was written."""
+        self.transport.close()
+        self._sending = self._sending or self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Begin the time in which the client must read on."""
+        super().pause_writing()
+        self._sending = self._sending or self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """End that time."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._end_sending()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self._refusal = status
+        raise _TooLarge
+
+    def _begin_receiving(self) -> None:
+        self._receiving = self._receiving or self.loop.call_later(RECEIVE_SECONDS, self._close)
+
+    def _end_receiving(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+            self._receiving = None
+
+    def _end_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None

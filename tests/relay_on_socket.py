@@ -1,0 +1,36 @@
+"""A relay on a socket, in a thread of this process."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.limits import LimitedProtocol
+from featuregate_relay.server import bind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import featuregate as fg
+
+BOUND = 30.0
+
+
+@contextmanager
+def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate) -> Iterator[str]:
+    """Serve the app on a free port, and give its URL."""
+    listener = bind("127.0.0.1", 0)
+    clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
+    server = uvicorn.Server(uvicorn.Config(make_app(clusters), lifespan="off", log_config=None, http=LimitedProtocol))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(BOUND)
+        listener.close()

@@ -1,0 +1,168 @@
+"""Clients that send nothing, too slowly or too much, or that do not read: their connections end."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from relay_on_socket import serving
+
+from featuregate.testing import StaticFeatures, release_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BOUND = 60.0
+SOON = 0.3
+PATH = "/v1/clusters/default/view"
+WHOLE = f"GET {PATH} HTTP/1.1\r\nHost: relay\r\n\r\n".encode()
+LIMITS = "featuregate_relay.limits"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A relay."""
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        yield url
+
+
+@contextmanager
+def connected(url: str) -> Iterator[socket.socket]:
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=BOUND) as client:
+        yield client
+
+
+def read_to_the_end(client: socket.socket) -> bytes:
+    """Read until the relay closes the connection; a reset is an end, too."""
+    received = b""
+    with suppress(ConnectionError):
+        while piece := client.recv(65536):
+            received += piece
+    return received
+
+
+def closes_while_sending(client: socket.socket, piece: bytes) -> bool:
+    """Send the piece again and again, until the connection is closed."""
+    deadline = time.monotonic() + BOUND
+    client.settimeout(SOON / 10)
+    while time.monotonic() < deadline:
+        try:
+            client.sendall(piece)
+            if client.recv(65536) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"GET / HT", b"\r\n", WHOLE[:-2], b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\na"]
+)
+def test_a_request_that_does_not_come_in_time_ends_the_connection(
+    url: str, start: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket that stays silent from the connect on holds nothing, either."""
+    monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", SOON)
+    with connected(url) as client:
+        client.sendall(start)
+        assert b" 200 " not in read_to_the_end(client)
+
+
+@pytest.mark.parametrize(
+    "start", [WHOLE[:-2], b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nContent-Length: 60000\r\n\r\n"]
+)
+def test_trickled_bytes_do_not_prolong_the_time(url: str, start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow-loris sends a header line now and then; so can a body come."""
+    monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", SOON)
+    with connected(url) as client:
+        client.sendall(start)
+        assert closes_while_sending(client, b"a: b\r\n")
+
+
+def test_the_time_counts_again_for_the_next_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvicorn's own timer for idle connections ends with the first byte."""
+    monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", SOON)
+    with connected(url) as client:
+        client.sendall(WHOLE + WHOLE[:20])
+        assert read_to_the_end(client).count(b"HTTP/1.1 200 OK") == 1
+
+
+def test_the_time_is_that_of_the_request_and_not_of_the_response(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long poll outlasts it."""
+    monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", SOON)
+    with connected(url) as client:
+        client.sendall(f"GET {PATH}?wait=1 HTTP/1.1\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n".encode())
+        assert read_to_the_end(client).startswith(b"HTTP/1.1 304 ")
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nA: " + b"a" * 40_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nA: " + b"a" * 400_000, 431),
+        (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9_000 + b"\r\n", 431),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n" + b"a" * 0x40000, 413),
+        (b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
+        (b"\x16\x03\x01\x00", 400),
+        (b"GET / HTTP/9\r\n\r\n", 400),
+    ],
+)
+def test_a_request_that_is_too_large_or_none_is_refused(url: str, request_bytes: bytes, status: int) -> None:
+    """It is never held whole in memory."""
+    with connected(url) as client:
+        with suppress(ConnectionError):
+            client.sendall(request_bytes)
+        answer = read_to_the_end(client)
+    assert answer == b"" or answer.startswith(f"HTTP/1.1 {status} ".encode()) or b" 404 " in answer
+    assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nA: " + b"a" * 17_000 + b"\r\n\r\n", 431),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n", 413),
+        (b"nonsense\r\n\r\n", 400),
+    ],
+)
+def test_a_refused_client_is_told_why(url: str, request_bytes: bytes, status: int) -> None:
+    """Where nothing that it has sent is left unread."""
+    with connected(url) as client:
+        client.sendall(request_bytes)
+        assert read_to_the_end(client).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_an_old_connection_ends_with_its_next_response(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that clients come to replicas that have started since."""
+    monkeypatch.setattr(f"{LIMITS}.AGE_SECONDS", 0.0)
+    with connected(url) as client:
+        client.sendall(WHOLE)
+        answer = read_to_the_end(client)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"connection: close" in answer
+
+
+@pytest.mark.parametrize("sending", [WHOLE, WHOLE * 9 + b"nonsense"], ids=["answered", "refused"])
+def test_a_client_that_does_not_read_is_cut_off(url: str, sending: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the relay would keep its responses."""
+    monkeypatch.setattr(f"{LIMITS}.SEND_SECONDS", SOON)
+    with connected(url) as client:
+        client.settimeout(SOON / 10)
+        deadline, sent = time.monotonic() + BOUND, 0
+        while time.monotonic() < deadline:
+            try:
+                sent += client.send((sending * 1000)[sent % len(sending) :])
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return
+    pytest.fail("the relay still takes requests")
