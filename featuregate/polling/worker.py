@@ -48,7 +48,9 @@ class Worker:
         import asyncio  # noqa: PLC0415 - apps without a loop do not pay for it
 
         worker = cls(poller)
-        worker._task = asyncio.get_running_loop().create_task(worker._run(), name="featuregate-poll")
+        # Before the task runs: until then, a caller must not block the loop either.
+        worker._loop = asyncio.get_running_loop()
+        worker._task = worker._loop.create_task(worker._run(), name="featuregate-poll")
         return worker
 
     def wake(self) -> None:

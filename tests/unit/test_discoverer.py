@@ -23,7 +23,7 @@ from featuregate.polling.worker import Worker
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import FrameType
 
@@ -767,6 +767,17 @@ async def test_waiting_in_the_loop_that_polls_is_refused(new: FakeCluster) -> No
         assert await asyncio.to_thread(features.wait, BOUND)
         with pytest.raises(RuntimeError, match="to_thread"):
             features.wait(1)
+
+
+@pytest.mark.parametrize("wait", [lambda f, _: f.wait(1), lambda f, _: f.refresh(1), lambda _, gate: gate.wait(1)])
+async def test_waiting_in_the_loop_that_polls_is_refused_from_the_first_line_on(
+    new: FakeCluster, wait: Callable[[fg.Discoverer, fg.Gate], object]
+) -> None:
+    """The task that polls has not run yet, and a caller that waits would keep it from running."""
+    async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        with pytest.raises(RuntimeError, match="to_thread"):
+            wait(features, features.gate("txn", NEW_TXN))
+        assert await asyncio.to_thread(features.wait, BOUND)
 
 
 def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeCluster) -> None:

@@ -108,7 +108,7 @@ async def test_a_task_polls_in_the_callers_loop() -> None:
     """The same coroutine, another shell."""
     poller = Counting(delay=0.001)
     worker = Worker.in_task(poller)
-    assert not worker.is_here()  # it has not begun
+    assert worker.is_here()  # also before the task has begun
     for _ in range(3):
         await poller.beat.wait()
         poller.beat.clear()
@@ -116,6 +116,15 @@ async def test_a_task_polls_in_the_callers_loop() -> None:
     worker.stop()
     await worker.stopped()
     assert not worker.alive()
+
+
+async def test_a_task_that_is_stopped_before_it_ran_never_polls() -> None:
+    """The loop is known from the start, so a stop cancels the task at once."""
+    poller = Counting()
+    worker = Worker.in_task(poller)
+    worker.stop()
+    await worker.stopped()
+    assert (poller.polls, worker.alive()) == (0, False)
 
 
 async def test_a_task_that_hangs_is_stopped() -> None:
