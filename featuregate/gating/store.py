@@ -36,6 +36,8 @@ logger = logging.getLogger("featuregate")
 
 CLUSTERS = 4
 """The store remembers the last view of this many clusters: a bootstrap list may lead to one and then another."""
+KEPT_GATES = 1000
+"""The store keeps this many gates alive; further ones live as long as the app references them."""
 
 
 class Store:
@@ -79,6 +81,7 @@ class Store:
         self._last: dict[str | None, View] = {}
         self._listeners: dict[object, OnChange] = {}
         self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
+        self._kept_gates: list[Gate] = []
         self.renew_locks()
 
     def renew_locks(self) -> None:
@@ -155,6 +158,7 @@ class Store:
             if gate is not None:
                 return gate
             gate = self._gates[name] = make()
+            self._keep(gate)
             events: list[Event] = []
             if self.view is not None:
                 state = self._latch(self.view)
@@ -176,7 +180,7 @@ class Store:
             return {gate.name: gate.pin() for gate in self.gates()}
 
     def gates(self) -> list[Gate]:
-        """Return the gates that the app still references, by name. Takes no lock, for health checks and log lines."""
+        """Return the gates, sorted by name. Takes no lock, for health checks and log lines."""
         held = (reference() for reference in self._gates.valuerefs())
         return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
 
@@ -209,6 +213,18 @@ class Store:
             staleness=self._staleness(),
             exclude_apis=self._exclude_apis,
         )
+
+    def _keep(self, gate: Gate) -> None:
+        """Keep a gate alive, unless so many are kept already that names seem to be made at run time."""
+        if len(self._kept_gates) < KEPT_GATES:
+            self._kept_gates.append(gate)
+            if len(self._kept_gates) == KEPT_GATES:
+                logger.warning(
+                    "there are %d gates, the last is %r: each poll decides every gate. Further gates are dropped when"
+                    " the app drops them; for a question of one request call evaluate()",
+                    KEPT_GATES,
+                    gate.name,
+                )
 
     def _remember(self, seen: View) -> None:
         self._last.pop(seen.cluster_id, None)

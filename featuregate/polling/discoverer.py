@@ -243,6 +243,9 @@ class Discoverer:
     def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
         """Return the gate of this name; starts polling where nothing polls yet.
 
+        The same name and requirement give the same gate, which lives as long as its discoverer: the app need not keep
+        it. Names belong to behaviours of the app, never to single requests: see :meth:`evaluate`.
+
         Parameters
         ----------
         name

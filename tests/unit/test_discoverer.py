@@ -654,12 +654,17 @@ def test_invariant_8_a_forgotten_discoverer_dies(new: FakeCluster) -> None:
 
 
 def test_a_gate_that_is_held_keeps_its_discoverer(new: FakeCluster) -> None:
-    """An app that keeps only the gate wants it to open."""
+    """An app that keeps only the gate wants it to open; the two, which reference each other, end together."""
     gate = fg.Discoverer(new.bootstrap, interval=0.05).gate("tv2", fg.Feature("share.version") >= 2)
     gc.collect()
     assert not gate.wait(0.01)
     new.finalize({"share.version": 2})
     assert gate.wait(BOUND)
+    (thread,) = poll_threads()
+    del gate
+    gc.collect()
+    thread.join(BOUND)
+    assert not thread.is_alive()
 
 
 def test_invariant_8_a_discoverer_does_not_travel(new: FakeCluster) -> None:

@@ -17,7 +17,7 @@ from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
-from featuregate.gating.store import Store
+from featuregate.gating.store import KEPT_GATES, Store
 from featuregate.requirements import Api, Feature, Requirement
 
 if TYPE_CHECKING:
@@ -96,12 +96,26 @@ def test_a_name_gives_the_same_gate() -> None:
     assert add(store) is add(store)
 
 
-def test_a_gate_that_nobody_holds_is_forgotten() -> None:
-    """The store holds gates weakly; their latches stay."""
-    store, _ = make()
+def test_a_gate_lives_as_long_as_its_store() -> None:
+    """An app that keeps no reference gets its events, and health shows the gate."""
+    store, events = make()
     add(store)
     gc.collect()
-    assert store.gates() == []
+    store.update(view(broker(txn=3)))
+    assert [gate.open for gate in store.gates()] == [True]
+    assert "eos" in {event.gate for event in events if isinstance(event, GateMoved)}
+
+
+def test_gates_without_end_are_not_all_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """Names that are made for each request neither fill the memory nor slow the polls down without bound."""
+    store, _ = make()
+    for number in range(KEPT_GATES + 50):
+        add(store, name=f"request-{number}")
+    held = add(store, name="held")
+    gc.collect()
+    assert len(store.gates()) == KEPT_GATES + 1
+    assert add(store, name="held") is held
+    assert [record.getMessage()[:20] for record in caplog.records] == ["there are 1000 gates"]
 
 
 def test_invariant_1_a_lower_epoch_of_the_same_cluster_is_refused() -> None:

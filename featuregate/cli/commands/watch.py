@@ -121,7 +121,6 @@ def run(args: argparse.Namespace) -> int:
     )
     formatter, gates = EventFormatter(), list[Gate]()
     began = time.monotonic()
-    # This list keeps the gates alive: a discoverer holds them weakly.
     with closing(features):
         with suppress(KeyboardInterrupt):
             gates += [features.gate(name, requirement, policy="live") for name, requirement in requirements.items()]
