@@ -24,6 +24,8 @@ SEND_SECONDS: Final = 30.0
 HEAD_BYTES: Final = 16 * 1024
 BODY_BYTES: Final = 128 * 1024
 """More than any path reads."""
+MOST_PIPELINED: Final = 8
+"""Requests that wait for the response to the one before. With each response uvicorn reads thousands more."""
 AGE_SECONDS: Final = 300.0
 """After which a connection ends with its next response, so that clients spread over replicas again."""
 _AGE_JITTER: Final = 0.2
@@ -81,6 +83,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if any(name == b"content-length" and int(value) > BODY_BYTES for name, value in self.headers):
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        if len(self.pipeline) >= MOST_PIPELINED:
+            self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
         super().on_headers_complete()
         if self.loop.time() >= self._old_at:
             self.cycle.keep_alive = False

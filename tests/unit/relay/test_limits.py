@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,7 @@ import requests
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,18 +154,37 @@ def test_an_old_connection_ends_with_its_next_response(url: str, monkeypatch: py
     assert b"connection: close" in answer
 
 
-@pytest.mark.parametrize("sending", [WHOLE, WHOLE * 9 + b"nonsense"], ids=["answered", "refused"])
-def test_a_client_that_does_not_read_is_cut_off(url: str, sending: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the relay would keep its responses."""
+def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the relay would keep its response. The view is larger than the buffers of the kernel."""
     monkeypatch.setattr(f"{LIMITS}.SEND_SECONDS", SOON)
+    view = release_view("4.2")
+    (broker,) = view.brokers
+    large = replace(view, brokers=tuple(replace(broker, node_id=number) for number in range(1000)))
+    lost = Event()
+
+    class Observed(LimitedProtocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            lost.set()
+
+    monkeypatch.setattr("relay_on_socket.LimitedProtocol", Observed)
+    with serving({"default": StaticFeatures(large)}) as url, connected(url) as client:
+        client.sendall(WHOLE)
+        assert lost.wait(BOUND)  # the kernel of the client learns of it with its next read
+
+
+def test_requests_that_do_not_wait_for_responses_are_bounded(url: str) -> None:
+    """uvicorn would read thousands of them with each response."""
     with connected(url) as client:
-        client.settimeout(SOON / 10)
-        deadline, sent = time.monotonic() + BOUND, 0
-        while time.monotonic() < deadline:
-            try:
-                sent += client.send((sending * 1000)[sent % len(sending) :])
-            except TimeoutError:
-                continue
-            except ConnectionError:
-                return
-    pytest.fail("the relay still takes requests")
+        with suppress(ConnectionError):
+            client.sendall(WHOLE * 5000)
+        assert read_to_the_end(client).count(b"HTTP/1.1 200 OK") < 100
+
+
+def test_a_few_requests_at_a_time_are_all_answered(url: str) -> None:
+    """In their order."""
+    with connected(url) as client:
+        client.sendall(WHOLE * 3 + b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")
+        answer = read_to_the_end(client)
+    assert answer.count(b"HTTP/1.1 200 OK") == 4
+    assert answer.endswith(b'{"status":"ok"}')
