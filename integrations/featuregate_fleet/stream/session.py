@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import sys
+import threading
 from contextlib import chdir, contextmanager
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
@@ -65,12 +67,24 @@ def local_session() -> Iterator[SparkSession]:
         "spark.executor.extraClassPath": jars,
     }.items():
         builder = builder.config(name, value)
-    with chdir(_scratch_folder()):
-        spark = builder.getOrCreate()
+    with _interrupts_restored():
+        with chdir(_scratch_folder()):
+            spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _interrupts_restored() -> Iterator[None]:
+    """Give SIGINT back: PySpark takes it when a session starts, and its handler fails once the session has stopped."""
+    before = signal.getsignal(signal.SIGINT)
     try:
-        yield spark
+        yield
     finally:
-        spark.stop()
+        if threading.current_thread() is threading.main_thread():  # in another thread PySpark does not take it
+            signal.signal(signal.SIGINT, before)
 
 
 def _scratch_folder() -> str:

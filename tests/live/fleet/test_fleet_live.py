@@ -69,8 +69,10 @@ def requests_of(log: Path) -> Counter[tuple[Any, ...]]:
 
 def usage_in(fleet: Fleet) -> Counter[tuple[Any, ...]]:
     """Count the requests in the tables by client, software, API and version."""
+    interrupted = signal.getsignal(signal.SIGINT)
     with local_session() as spark:
         rows = DeltaTables(spark, fleet.tables, "orders").read("api_usage").where("outcome = 'completed'").collect()
+    assert signal.getsignal(signal.SIGINT) is interrupted, "Ctrl-C would reach the handler of a stopped Spark"
     total: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         total[row.client_id, row.software_name, row.api_key, row.version] += row["count"]
