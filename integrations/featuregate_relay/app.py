@@ -17,6 +17,7 @@ from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
 from featuregate_relay.entity_tags import matches
+from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.view_body import ViewBody
 from featuregate_relay.waiting import NextView
 
@@ -59,6 +60,8 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
     /ofrep/v1/evaluate/flags           the flags of the cluster, where the relay has a single one
     /healthz                           200 while the process serves; no cluster is looked at
     /readyz                            503 until each cluster has a view, then 200, also while brokers are away
+    /readyz?max-age=                   503 also while the answers of a cluster are older than so many seconds
+    /metrics                           numbers of each cluster, broker and gate, for Prometheus
     ================================== ======================================================================
 
     A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
@@ -72,6 +75,7 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
         Route("/v1/clusters/{name}/check", relay.check),
         Route("/healthz", relay.live),
         Route("/readyz", relay.ready),
+        Route("/metrics", relay.metrics),
     ]
     if len(clusters) == 1:  # a flag's key has no room for the name of a cluster
         (cluster,) = clusters.values()
@@ -177,11 +181,31 @@ class _Relay:
     async def live(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def ready(self, _request: Request) -> Response:
-        """Say whether each cluster has a view. One that has keeps it, so that no broker's failure takes a relay out."""
-        ready = all(cluster.features.view is not None for cluster in self._clusters.values())
-        status = {"status": "ready" if ready else "waiting for brokers", "clusters": self._health()}
-        return JSONResponse(status, status_code=200 if ready else 503)
+    async def ready(self, request: Request) -> Response:
+        """Say whether each cluster has a view. One that has keeps it, so that no broker's failure takes a relay out.
+
+        Unless the probe asks for more, by ``?max-age=SECONDS``.
+        """
+        text = request.query_params.get("max-age", "inf")
+        if "max-age" in request.query_params and not text.isdecimal():
+            return _error(400, f"max-age must be a whole number of seconds, not {text!r}")
+        health = self._health()
+        ages = [each["age_seconds"] for each in health.values()]
+        state = "waiting for brokers" if None in ages else "too old" if max(ages) > float(text) else "ready"
+        status = {"status": state, "clusters": health}
+        return JSONResponse(status, status_code=200 if state == "ready" else 503)
+
+    async def metrics(self, _request: Request) -> Response:
+        numbers = {
+            name: ClusterNumbers(
+                cluster.features.health(),
+                cluster.features.view,
+                {gate.name: gate.open for gate in cluster.gates},
+                self._next_views[name].waiting,
+            )
+            for name, cluster in self._clusters.items()
+        }
+        return Response(exposition(numbers), headers={"Content-Type": CONTENT_TYPE})
 
     def _health(self) -> dict[str, dict[str, Any]]:
         return {name: cluster.features.health() for name, cluster in self._clusters.items()}

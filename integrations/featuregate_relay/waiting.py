@@ -27,6 +27,11 @@ class NextView:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait."""
+        return self._waiting
+
     async def after(self, view: View | None, seconds: float) -> bool:
         """Wait until the view is another one than this, and return whether it is.
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
@@ -48,7 +49,13 @@ def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
                 with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
                     assert features.gate("groups", "group.version>=1").wait(BOUND)
                 assert requests.get(url, headers={"A": "a" * 20_000}, timeout=BOUND).status_code == 431
-                process.send_signal(ending)
+                with ThreadPoolExecutor() as clients:
+                    view = f"{url}/v1/clusters/orders/view?wait=30"
+                    waiting = clients.submit(requests.get, view, headers={"If-None-Match": "*"}, timeout=BOUND)
+                    number = 'requests_waiting{cluster="orders"} 1'
+                    eventually(lambda: number in requests.get(f"{url}/metrics", timeout=BOUND).text)
+                    process.send_signal(ending)
+                    assert waiting.result().status_code == 304  # answered, not cut off
                 assert process.wait(BOUND) == 0
                 assert process.stderr.read() == ""
             finally:
