@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE
 from featuregate_fleet.evidence.fast_path import FIELDS, read_lines
-from featuregate_fleet.evidence.one_line import Request, read_line
+from featuregate_fleet.evidence.one_line import read_line
 from featuregate_fleet.evidence.paths import broker_of, path_below
 from featuregate_fleet.evidence.reasons import NO_REQUEST, PARSER, RAW_LENGTH, UNKNOWN_BROKER
 from featuregate_fleet.evidence.refusals import Refusal, is_header, read_refusal, repeats_refusal
+from featuregate_fleet.evidence.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

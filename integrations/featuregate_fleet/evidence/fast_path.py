@@ -30,7 +30,7 @@ FIELDS: Final = pa.struct(
         ("software_version", pa.string()),
     ]
 )
-"""The fields of `featuregate_fleet.evidence.one_line.Request`."""
+"""The fields of `featuregate_fleet.evidence.request.Request`."""
 
 _TEXT: Final = r'"(?P<{}>[^"\\\x00-\x1f]*)"'
 _HEAD: Final = (

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, TEXT_FORMAT, UNKNOWN_LAYOUT, WRONG_FIELDS
+from featuregate_fleet.evidence.request import INT16, Request, known
+from featuregate_fleet.evidence.text_format import TEXT_HEADER, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MARKER", "TIME_AND_LEVEL", "Request", "read_line", "read_time"]
+__all__ = ["MARKER", "TIME_AND_LEVEL", "read_line", "read_time"]
 
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
@@ -23,26 +24,6 @@ TIME_AND_LEVEL: Final = r"^\[?(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.]\d\d\d)\]? 
 
 _HEAD: Final = re.compile(TIME_AND_LEVEL + MARKER, re.ASCII)
 _LOGGER: Final = re.compile(r"\s*(\([\w.]+\))?\s*", re.ASCII)
-_INT16: Final = range(-(2**15), 2**15)
-_UNKNOWN: Final = "unknown"
-"""The name and the version of a client that did not say them (ClientInformation.EMPTY)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a line of the request log says about the client, and nothing of the bodies."""
-
-    time: datetime
-    """In UTC: the log has no time zone, and brokers are expected to log in UTC."""
-    level: str
-    forwarded: bool
-    api_key: int
-    version: int
-    client_id: str | None
-    principal: str | None
-    listener: str
-    software_name: str | None
-    software_version: str | None
 
 
 def read_line(line: str) -> Request | str:
@@ -51,7 +32,10 @@ def read_line(line: str) -> Request | str:
     if head is None:
         return _without_head(line)
     text = line[head.end() :]
-    if text.startswith("RequestHeader("):
+    time = read_time(head[1])
+    if text.startswith(TEXT_HEADER):
+        return read_text(time, head[2], text) if time else WRONG_FIELDS
+    if text.startswith("{api_key="):
         return TEXT_FORMAT
     try:
         document, end = json.JSONDecoder().raw_decode(text)
@@ -59,7 +43,6 @@ def read_line(line: str) -> Request | str:
         return CUT
     if not _LOGGER.fullmatch(text, end):
         return CUT
-    time = read_time(head[1])
     return (_request(time, head[2], document) if time else None) or WRONG_FIELDS
 
 
@@ -90,7 +73,7 @@ def _request(time: datetime, level: str, document: Any) -> Request | None:
             "listener": str(listener),
             "clientInformation": {"softwareName": str(name), "softwareVersion": str(software_version)},
         } if not isinstance(api_key, bool) and not isinstance(version, bool):
-            if api_key not in _INT16 or version not in _INT16 or not _encodable(document):
+            if api_key not in INT16 or version not in INT16 or not _encodable(document):
                 return None
             return Request(
                 time=time,
@@ -101,8 +84,8 @@ def _request(time: datetime, level: str, document: Any) -> Request | None:
                 client_id=client_id,
                 principal=principal,
                 listener=listener,
-                software_name=None if name == _UNKNOWN else name,
-                software_version=None if software_version == _UNKNOWN else software_version,
+                software_name=known(name),
+                software_version=known(software_version),
             )
     return None
 

@@ -17,7 +17,7 @@ __all__ = [
     "WRONG_FIELDS",
 ]
 
-PARSER: Final = 1
+PARSER: Final = 2
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
 RAW_LENGTH: Final = 2000
@@ -29,7 +29,7 @@ EMPTY: Final = "empty"
 NO_REQUEST: Final = "no-request"
 """A line of another logger, or garbage."""
 TEXT_FORMAT: Final = "text-format"
-"""A request in the format of brokers before 2.8, which this parser does not read."""
+"""A request in a text format that this parser does not read, as of brokers before 1.0."""
 UNKNOWN_BROKER: Final = "unknown-broker"
 """The file is not in a folder whose name is a node id."""
 UNKNOWN_LAYOUT: Final = "unknown-layout"

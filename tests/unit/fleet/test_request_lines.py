@@ -15,10 +15,21 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.fast_path import read_lines  # noqa: E402 - likewise
-from featuregate_fleet.evidence.one_line import Request, read_line  # noqa: E402 - likewise
+from featuregate_fleet.evidence.one_line import read_line  # noqa: E402 - likewise
+from featuregate_fleet.evidence.request import Request  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def text_line(client: str = "audit", principal: str = "User:audit", software: str = "") -> str:
+    """Return a line as brokers before 2.8 log it."""
+    return (
+        f"[2026-11-22 21:08:39,958] DEBUG Completed request:RequestHeader(apiKey=METADATA, apiVersion=9, "
+        f"clientId={client}, correlationId=2) -- {{topics=[]}},response:{{topics=[]}} from connection "
+        f"127.0.0.1:9092-127.0.0.1:50000-1;totalTime:16.341,requestQueueTime:0.1,throttleTime:0,"
+        f"securityProtocol:SSL,principal:{principal},listener:SSL{software} (kafka.request.logger)"
+    )
 
 
 def fast(*lines: str) -> list[Request | None]:
@@ -42,6 +53,40 @@ def test_a_line_says_which_client_used_which_version():
     )
 
 
+def test_a_line_of_an_old_broker_says_the_same(real_lines: Sequence[str]):
+    """Whatever the format is: a client id with a quote, a backslash and what follows a client id in the text format."""
+    found = [read for line in real_lines if isinstance(read := read_line(line), Request)]
+    assert {(read.client_id, read.api_key, read.version) for read in found} >= {("ancient", 3, 0)}
+    (odd,) = {read.client_id for read in found if "bill" in (read.client_id or "")}
+    assert '"ing' in str(odd)
+    old = any("request:RequestHeader(" in line and "softwareName" not in line for line in real_lines)
+    assert ("2.16.1-rdkafka-2.16.0" in {read.software_version for read in found}) is not old
+    assert {read.principal for read in found} == {"User:ANONYMOUS"}
+    assert {read.listener for read in found} & {"CLIENT", "PLAINTEXT"}
+    assert {read_line(line) for line in real_lines if "Completed request:" in line} == set(found)
+
+
+@pytest.mark.parametrize(
+    ("client", "principal", "software"),
+    [
+        ("audit", "User:audit", ",clientInformation:ClientInformation(softwareName=sarama, softwareVersion=1.2)"),
+        (
+            "a, correlationId=1",
+            "User:CN=a,OU=b, C=DE",
+            ",clientInformation:ClientInformation(softwareName=sarama, softwareVersion=1.2)",
+        ),
+        ("from connection x", "User:audit", ""),
+    ],
+)
+def test_texts_of_an_old_broker_may_hold_commas(client: str, principal: str, software: str):
+    """The broker does not quote them."""
+    found = read_line(text_line(client, principal, software))
+    assert isinstance(found, Request)
+    expected = ("sarama", "1.2") if software else (None, None)
+    assert (found.client_id, found.principal, found.listener) == (client, principal, "SSL")
+    assert (found.software_name, found.software_version) == expected
+
+
 def test_a_client_that_did_not_say_its_software_has_none():
     """Kafka logs the word unknown in place of both."""
     found = read_line(line_of(document(softwareName="unknown", softwareVersion="unknown")))
@@ -53,7 +98,10 @@ def test_both_ways_read_what_real_brokers_wrote(real_lines: Sequence[str]):
     """The fast path reads most lines, and what it reads is what the full parser reads."""
     requests = [found for line in real_lines if isinstance(found := read_line(line), Request)]
     quick = [found for found in fast(*real_lines) if found is not None]
-    assert len(requests) > len(quick) > len(requests) / 2  # it leaves client ids with a backslash
+    if any("request:RequestHeader(" in line for line in real_lines):
+        assert quick == []  # the text format of old brokers
+    else:
+        assert len(requests) > len(quick) > len(requests) / 2  # it leaves client ids with a backslash
     assert all(found in (None, read_line(line)) for line, found in zip(real_lines, fast(*real_lines), strict=True))
 
 
@@ -125,7 +173,14 @@ def test_a_cut_line_and_the_next_one_make_no_request_together():
         (line_of({}), reasons.WRONG_FIELDS),
         ("[2026-11-22 21:08:39,958] DEBUG Completed request:" + "[" * 100_000, reasons.CUT),
         ("[2026-11-22 21:08:39,958] DEBUG Completed request:" + "9" * 10_000, reasons.CUT),
-        ("[2026-11-22 21:08:39,958] DEBUG Completed request:RequestHeader(apiKey=METADATA, ...)", reasons.TEXT_FORMAT),
+        (text_line()[:90], reasons.CUT),
+        (text_line()[:200], reasons.CUT),
+        (text_line() + " and more", reasons.CUT),
+        (text_line()[:200] + text_line(), reasons.CUT),
+        (text_line().replace("METADATA", "TELEPORT"), reasons.WRONG_FIELDS),
+        (text_line().replace("apiVersion=9", "apiVersion=99999"), reasons.WRONG_FIELDS),
+        (text_line().replace("2026-11-22", "2026-02-30"), reasons.WRONG_FIELDS),
+        ("[2026-11-22 21:08:39,958] DEBUG Completed request:{api_key=3,api_version=1}", reasons.TEXT_FORMAT),
     ],
 )
 def test_a_line_that_is_no_request_has_a_reason(line: str, reason: str):

@@ -1,0 +1,38 @@
+"""What a line of the request log says about the client. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["INT16", "Request", "known"]
+
+INT16: Final = range(-(2**15), 2**15)
+"""Keys and versions of APIs."""
+_UNKNOWN: Final = "unknown"
+"""The name and the version of a client that did not say them (ClientInformation.EMPTY)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a line of the request log says about the client, and nothing of the bodies."""
+
+    time: datetime
+    """In UTC: the log has no time zone, and brokers are expected to log in UTC."""
+    level: str
+    forwarded: bool
+    api_key: int
+    version: int
+    client_id: str | None
+    principal: str | None
+    listener: str
+    software_name: str | None
+    software_version: str | None
+
+
+def known(software: str | None) -> str | None:
+    """Return the name or the version of a client's software; None for a client that did not say it."""
+    return None if software == _UNKNOWN else software
