@@ -6,6 +6,6 @@ verdicts (``readiness``). ``featuregate fleet`` runs both.
 
 from __future__ import annotations
 
-from featuregate_fleet.errors import FleetError, TablesBroken, WrongSpark
+from featuregate_fleet.errors import FleetError, LogTruncated, TablesBroken, WrongSpark
 
-__all__ = ["FleetError", "TablesBroken", "WrongSpark"]
+__all__ = ["FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]

@@ -7,7 +7,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from contextlib import contextmanager
+import signal
+import threading
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,11 +30,14 @@ from featuregate.cli.plugin import (
     printable,
 )
 from featuregate_fleet.evidence.paths import broker_of
+from featuregate_fleet.files.bodies import cut_bodies
+from featuregate_fleet.files.segments import Segmenter
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from featuregate_fleet.readiness.report import Report
 
@@ -53,6 +58,7 @@ can move to another release. Needs the extra 'fleet', and Java 17 or newer.
 'run' reads log files into tables: DIR/<broker id>/ holds the files of one broker. 'readiness' reads the tables. Without
 evidence its verdict is unknown, never ok.""",
     (
+        "fleet collect --log /var/log/kafka/kafka-request.log --broker 1 --logs logs",
         "fleet run --once --logs logs --tables tables --cluster orders",
         "fleet run --once --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
         "fleet readiness --tables tables --cluster orders --to 4.2",
@@ -67,6 +73,10 @@ Read each file below DIR once, and count the requests in it. On the brokers, set
 DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it later is not. Files may
 be gzipped. A run that was killed is finished by the next one.\
 """
+_COLLECT: Final = """\
+Cut the live log of a broker on this host into files below DIR/ID, whole lines each, until SIGTERM or Ctrl-C. The log
+must be rotated by renaming, which is what Kafka's own configuration does. A restart goes on where the last run ended.\
+"""
 _READINESS: Final = """\
 Compare the API versions that clients used with those that the target release serves. Any row that blocks blocks the
 move. A verdict says nothing of clients that did not connect while the brokers logged.\
@@ -74,8 +84,11 @@ move. A verdict says nothing of clients that did not connect while the brokers l
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``run`` and ``readiness``."""
+    """Add ``collect``, ``run`` and ``readiness``."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
+    _add_collect_options(
+        actions.add_parser("collect", help="cut a live log into files for 'run'", description=_COLLECT)
+    )
     collecting = actions.add_parser("run", help="read log files into tables", description=_RUN)
     collecting.add_argument("--once", action="store_true", required=True, help="read what is there, and end")
     collecting.add_argument("--logs", metavar="DIR", type=Path, required=True, help="a folder for each broker")
@@ -105,6 +118,27 @@ def _release(text: str) -> str:
     return release
 
 
+def _add_collect_options(collect: argparse.ArgumentParser) -> None:
+    collect.add_argument("--log", metavar="FILE", type=Path, required=True, help="the file to which the broker appends")
+    collect.add_argument("--broker", metavar="ID", type=_broker, required=True, help="the node id of the broker")
+    collect.add_argument("--logs", metavar="DIR", type=Path, required=True, help="takes files below DIR/ID")
+    collect.add_argument("--once", action="store_true", help="collect what is there, and end")
+    collect.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=60.0,
+        help="write a file this often (default: 60)",
+    )
+    collect.add_argument("--cut-bodies", action="store_true", help="leave out the bodies of requests and responses")
+
+
+def _broker(text: str) -> str:
+    if broker_of(f"{text}/file") != text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no node id")
+    return text
+
+
 def _cluster(text: str) -> str:
     if not _CLUSTER.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no name: use letters, digits, '-', '_' and '.'")
@@ -113,7 +147,38 @@ def _cluster(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Run one action."""
-    return _run(args) if args.action == "run" else _readiness(args)
+    return {"collect": _collect, "run": _run, "readiness": _readiness}[args.action](args)
+
+
+def _collect(args: argparse.Namespace) -> int:
+    folder = args.logs / args.broker
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        segmenter = Segmenter(args.log, folder, cut_bodies if args.cut_bodies else bytes)
+        with _alone(folder / ".lock", f"another process collects into {folder}: end it first"), closing(segmenter):
+            if not args.log.is_file():
+                print_message(f"{args.log}: there is no such file yet")
+            with _stop_signals() as stop:
+                while True:
+                    for name in segmenter.collect():
+                        print(folder / name, flush=True)
+                    if args.once or stop.wait(args.interval):
+                        return OK
+    except OSError as error:
+        raise CommandError(f"the log cannot be collected: {error}", UNKNOWN) from error
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Set an event by SIGTERM or Ctrl-C, in place of ending in the middle of a file."""
+    stop = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -138,17 +203,21 @@ def _run(args: argparse.Namespace) -> int:
     return OK
 
 
-@contextmanager
-def _one_at_a_time(tables: Path, cluster: str) -> Iterator[None]:
+def _one_at_a_time(tables: Path, cluster: str) -> AbstractContextManager[None]:
     """Refuse a second run over the same tables, which would share the checkpoint of the first one."""
+    tables.mkdir(parents=True, exist_ok=True)
+    return _alone(tables / f".{cluster}.lock", f"another run writes the tables of {cluster}: wait for its end")
+
+
+@contextmanager
+def _alone(lock: Path, otherwise: str) -> Iterator[None]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - --help needs none
 
-    tables.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(tables / f".{cluster}.lock", timeout=0):
+        with FileLock(lock, timeout=0):
             yield
     except Timeout:
-        raise CommandError(f"another run writes the tables of {cluster}: wait for its end", UNKNOWN) from None
+        raise CommandError(otherwise, UNKNOWN) from None
 
 
 def _folders(logs: Path) -> set[str]:

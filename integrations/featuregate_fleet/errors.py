@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from featuregate.errors import FeatureGateError
 
-__all__ = ["FleetError", "TablesBroken", "WrongSpark"]
+__all__ = ["FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]
 
 
 class FleetError(FeatureGateError):
     """Base class of the errors of this package."""
+
+
+class LogTruncated(FleetError):
+    """A live log lost lines that were not collected, or may have."""
 
 
 class WrongSpark(FleetError):

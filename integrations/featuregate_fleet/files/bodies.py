@@ -1,0 +1,26 @@
+"""Cuts the bodies of requests and responses out of lines, which hold topics and groups. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["cut_bodies"]
+
+_MARKER: Final = b"Completed request:"
+_JSON: Final = (b'},"request":', b',"connection":"', b'{},"response":{}')
+_TEXT: Final = (b") -- ", b" from connection ", b"{},response:{}")
+_TEXT_LINE: Final = re.compile(rb"[^{]{,99}Completed request:RequestHeader\(")
+
+
+def cut_bodies(text: bytes) -> bytes:
+    """Return lines without the bodies. A line of another kind, or one that was cut, stays as it is."""
+    return b"\n".join(map(_cut, text.split(b"\n")))
+
+
+def _cut(line: bytes) -> bytes:
+    if line.count(_MARKER) != 1:
+        return line
+    before, behind, empty = _TEXT if _TEXT_LINE.match(line) else _JSON
+    start, end = line.find(before) + len(before), line.rfind(behind)
+    return line[:start] + empty + line[end:] if len(before) <= start <= end else line

@@ -1,0 +1,182 @@
+"""Cuts a live log into segments of whole lines, because Spark never reads what is appended to a file.
+
+The segments of a broker are in one folder, as ``<inode>-<start>-<end>`` with the bytes of the log between which they
+are. They appear whole: written under a hidden name, and linked to their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from hashlib import sha256
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
+
+from featuregate_fleet.errors import LogTruncated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["Segmenter"]
+
+_LONGEST: Final = 64 * 2**20
+"""Bytes of a segment. A line that is longer is cut."""
+_HEAD: Final = 1024
+_PROGRESS: Final = ".progress.json"
+
+
+class _Progress(NamedTuple):
+    """Up to where a log is in segments."""
+
+    inode: int
+    end: int
+    head: int
+    """How many of its first bytes ``digest`` is of: a short log has fewer."""
+    digest: str
+
+
+class Segmenter:
+    """Cuts one live log into segments; the next process goes on where the last one has ended.
+
+    ``log`` is the file to which the broker appends. A rotation renames it, and begins another one of the same name.
+    ``folder`` is that of the broker, and takes the segments of one log. ``change`` is applied to the lines of a segment
+    before they are written.
+    """
+
+    def __init__(self, log: Path, folder: Path, change: Callable[[bytes], bytes] = bytes) -> None:
+        self._log = log
+        self._folder = folder
+        self._change = change
+        self._file: IO[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def collect(self) -> list[str]:
+        """Write what was appended since the last call, and return the names of the new segments.
+
+        Raises
+        ------
+        LogTruncated
+            The log lost bytes that it had, or its rotation did not keep it: lines may be lost.
+        OSError
+            The log cannot be read, or a segment cannot be written.
+        """
+        return [name for file, complete in self._files() for name in self._segments(file, complete=complete)]
+
+    def _files(self) -> Iterator[tuple[IO[bytes], bool]]:
+        """Yield the log at hand, its successors if it was rotated, and whether each of them is complete."""
+        if self._file is None:
+            self._file = self._last_file()
+        while self._file is not None:
+            newest = _inode(self._log)
+            about = os.fstat(self._file.fileno())
+            complete = newest is not None and newest != about.st_ino
+            yield self._file, complete
+            if not complete:
+                return
+            self.close()
+            self._file = _opened(self._successor(about))
+
+    def _last_file(self) -> IO[bytes] | None:
+        """Open the log that the last process has collected from. It may have been renamed since."""
+        progress = self._progress()
+        if progress is None:
+            return _opened(self._log)
+        for path in (self._log, *self._siblings()):
+            if _inode(path) == progress.inode and (file := _opened(path)) is not None:
+                return file
+        raise LogTruncated(
+            f"{self._log}: its rotation did not keep the log that was collected before, up to byte {progress.end}. "
+            + self._anew()
+        )
+
+    def _successor(self, about: os.stat_result) -> Path:
+        """Return the log that was begun when another one was rotated: the newest, or one that is rotated already."""
+        later = [path for path in self._siblings() if path.stat().st_mtime_ns > about.st_mtime_ns]
+        return min(later, key=lambda path: path.stat().st_mtime_ns, default=self._log)
+
+    def _siblings(self) -> list[Path]:
+        return [path for path in self._log.parent.glob(f"{self._log.name}.*") if path.suffix != ".gz"]
+
+    def _segments(self, file: IO[bytes], *, complete: bool) -> Iterator[str]:
+        """Write segments up to the last line break, or up to the end of a log that is complete."""
+        inode, start = os.fstat(file.fileno()).st_ino, self._begin(file)
+        file.seek(start)
+        while block := file.read(_LONGEST):
+            whole = block[: block.rfind(b"\n") + 1]
+            if (not whole and len(block) == _LONGEST) or (complete and len(block) < _LONGEST):
+                whole = block
+            if not whole:
+                return
+            yield self._write(f"{inode}-{start}-{start + len(whole)}", self._change(whole))
+            start += len(whole)
+            self._keep(file, start)
+            file.seek(start)
+
+    def _begin(self, file: IO[bytes]) -> int:
+        """Return the byte from which on this log is not in segments."""
+        inode, progress = os.fstat(file.fileno()).st_ino, self._progress()
+        if progress is None or progress.inode != inode:
+            self._keep(file, 0)
+            return 0
+        if os.fstat(file.fileno()).st_size < progress.end or _digest(file, progress.head) != progress.digest:
+            raise LogTruncated(
+                f"{self._log} lost bytes that it had: copytruncate loses lines. Rotate it by renaming. {self._anew()}"
+            )
+        end = progress.end
+        while made := next(self._folder.glob(f"{inode}-{end}-*"), None):  # killed before it kept the progress
+            end = int(made.name.split("-")[2])
+        return end
+
+    def _write(self, name: str, text: bytes) -> str:
+        hidden = self._folder / f".{name}"
+        with hidden.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(hidden, self._folder / name)
+        hidden.unlink()
+        return name
+
+    def _progress(self) -> _Progress | None:
+        try:
+            return _Progress(**json.loads((self._folder / _PROGRESS).read_text()))
+        except FileNotFoundError:
+            return None
+
+    def _keep(self, file: IO[bytes], end: int) -> None:
+        head = min(end, _HEAD)
+        progress = _Progress(os.fstat(file.fileno()).st_ino, end, head, _digest(file, head))
+        hidden = self._folder / f"{_PROGRESS}.new"
+        hidden.write_text(json.dumps(progress._asdict()))
+        hidden.replace(self._folder / _PROGRESS)
+
+    def _anew(self) -> str:
+        return f"To begin with the log as it is, take another folder than {self._folder}."
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _opened(path: Path) -> IO[bytes] | None:
+    """Open a log; None between the renaming of one and the first line of the next one."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _digest(file: IO[bytes], head: int) -> str:
+    file.seek(0)
+    return sha256(file.read(head)).hexdigest()

@@ -1,0 +1,220 @@
+"""Collecting from a live log: each line in one segment, whatever happens to the log and to the process."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from fleet_lines import document, line_of
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import eventually
+
+from featuregate.cli.plugin import UNKNOWN, CommandError
+from featuregate_fleet import LogTruncated
+from featuregate_fleet.files import segments as module
+from featuregate_fleet.files.bodies import cut_bodies
+from featuregate_fleet.files.segments import Segmenter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the log of a broker."""
+    return tmp_path / "kafka-request.log"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of the broker's segments."""
+    return tmp_path / "logs" / "1"
+
+
+@pytest.fixture
+def segmenter(log: Path, folder: Path) -> Iterator[Segmenter]:
+    """Return a segmenter of the log."""
+    made = Segmenter(log, folder)
+    yield made
+    made.close()
+
+
+def append(log: Path, text: str) -> None:
+    """Append text, as a broker does."""
+    with log.open("a") as file:
+        file.write(text)
+
+
+def restarted(log: Path, folder: Path) -> list[str]:
+    """Collect once in a new segmenter."""
+    segmenter = Segmenter(log, folder)
+    try:
+        return segmenter.collect()
+    finally:
+        segmenter.close()
+
+
+def collected(folder: Path) -> str:
+    """Return what is in segments, by log and place; nothing else may be seen in the folder."""
+    names = [tuple(map(int, path.name.split("-"))) for path in folder.iterdir() if not path.name.startswith(".")]
+    return "".join((folder / "-".join(map(str, name))).read_text() for name in sorted(names))
+
+
+def test_whole_lines_go_into_segments(log: Path, folder: Path, segmenter: Segmenter):
+    """A line that is not complete waits for its end."""
+    assert segmenter.collect() == []  # no log yet
+    append(log, "one\ntwo\nthr")
+    inode = log.stat().st_ino
+    assert segmenter.collect() == [f"{inode}-0-8"]
+    assert segmenter.collect() == []
+    append(log, "ee\n")
+    assert segmenter.collect() == [f"{inode}-8-14"]
+    assert collected(folder) == "one\ntwo\nthree\n"
+
+
+def test_a_long_log_becomes_several_segments(log: Path, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """A line that is longer than a segment is cut, and the parser says so."""
+    monkeypatch.setattr(module, "_LONGEST", 8)
+    append(log, "one\ntwo\nthree\n" + "x" * 20 + "\n")
+    assert len(restarted(log, folder)) > 3
+    assert collected(folder) == log.read_text()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_rotation_loses_no_line(log: Path, folder: Path, segmenter: Segmenter, restart: bool):  # noqa: FBT001
+    """The rest of the renamed log comes first, with a last line that has no line break, then its successors."""
+    append(log, "one\ntwo\n")
+    segmenter.collect()
+    append(log, "three\nfour")
+    log.rename(log.with_name("kafka-request.log.2026-11-22-21"))
+    names = [] if restart else segmenter.collect()  # its successor is not there yet
+    for hour, text in enumerate(["five\n", "six\n"], start=22):
+        append(log, text)
+        rotated = log.rename(log.with_name(f"kafka-request.log.2026-11-22-{hour}"))
+        os.utime(rotated, (2e9 + hour, 2e9 + hour))
+    append(log, "seven\n")
+    os.utime(log, (3e9, 3e9))
+    names += restarted(log, folder) if restart else segmenter.collect()
+    texts = [(folder / name).read_text() for name in names]
+    assert "".join(texts) == "three\nfourfive\nsix\nseven\n"
+    assert restarted(log, folder) == []
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("later", ["", "new\n", "another log that is longer than before\n"])
+def test_copytruncate_is_refused(log: Path, folder: Path, segmenter: Segmenter, restart: bool, later: str):  # noqa: FBT001
+    """Lines may be lost between the copy and the cut, and nobody could say which. The line says what to do."""
+    append(log, "one\ntwo\n")
+    segmenter.collect()
+    os.truncate(log, 0)
+    append(log, later)
+    with pytest.raises(LogTruncated, match=r"copytruncate loses lines. Rotate it by renaming"):
+        restarted(log, folder) if restart else segmenter.collect()
+    assert collected(folder) == "one\ntwo\n"
+
+
+def test_a_log_that_was_deleted_meanwhile_is_said(log: Path, folder: Path, segmenter: Segmenter):
+    """Its last lines may be lost."""
+    append(log, "one\n")
+    segmenter.collect()
+    log.rename(log.with_name("other"))
+    append(log, "two\n")
+    with pytest.raises(LogTruncated, match="did not keep the log that was collected before, up to byte 4"):
+        restarted(log, folder)
+
+
+def test_a_segment_whose_progress_was_not_kept_counts_once(log: Path, folder: Path, segmenter: Segmenter):
+    """The process was killed in between; the name of the segment says where it ends."""
+    append(log, "one\n")
+    segmenter.collect()
+    kept = (folder / ".progress.json").read_text()
+    append(log, "two\n")
+    segmenter.collect()
+    (folder / ".progress.json").write_text(kept)
+    append(log, "three\n")
+    assert restarted(log, folder) == [f"{json.loads(kept)['inode']}-8-14"]
+    assert collected(folder) == "one\ntwo\nthree\n"
+
+
+def test_a_process_that_is_killed_loses_and_doubles_nothing(log: Path, folder: Path, tmp_path: Path):
+    """Again and again, while the broker goes on writing and rotating."""
+    arguments = ["fleet", "collect", "--log", log, "--broker", "1", "--logs", folder.parent, "--interval", "0.001"]
+    folder.mkdir(parents=True)
+    written = ""
+    for turn in range(4):
+        with subprocess.Popen(
+            [sys.executable, "-m", "featuregate", *map(str, arguments)], stdout=subprocess.DEVNULL
+        ) as process:
+            try:
+                for line in range(50):
+                    text = f"{turn} {line}\n"
+                    append(log, text)
+                    written += text
+                eventually(
+                    lambda last=text: last in collected(folder) or process.poll() is not None,
+                    "a segment is there",
+                    120,
+                )
+            finally:
+                process.send_signal(signal.SIGTERM if turn == 3 else signal.SIGKILL)
+        assert process.returncode == (0 if turn == 3 else -signal.SIGKILL)
+        log.rename(tmp_path / f"kafka-request.log.{turn}")
+        log.touch()
+    restarted(log, folder)
+    assert sorted(collected(folder).splitlines()) == sorted(written.splitlines())
+
+
+def test_a_second_process_is_refused(log: Path, folder: Path):
+    """Two would write the same segments."""
+    from filelock import FileLock  # noqa: PLC0415
+
+    from featuregate_fleet import command  # noqa: PLC0415
+
+    folder.mkdir(parents=True)
+    parser = argparse.ArgumentParser()
+    command.add_options(parser)
+    args = parser.parse_args(["collect", "--log", str(log), "--broker", "1", "--logs", str(folder.parent), "--once"])
+    with FileLock(folder / ".lock"), pytest.raises(CommandError, match="another process collects into") as error:
+        command.run(args)
+    assert error.value.exit_code == UNKNOWN
+    assert command.run(args) == 0
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ['},"request":', ',"connection":"', ") -- ", " from connection ", "Completed request:"]
+)
+
+
+@given(client=TEXTS, principal=TEXTS, body=TEXTS, end=st.integers(0, 2000))
+def test_a_line_without_bodies_says_the_same_of_the_client(client: str, principal: str, body: str, end: int):
+    """Whatever the texts hold, and wherever the line is cut."""
+    pytest.importorskip("pyarrow")
+    from featuregate_fleet.evidence.one_line import read_line  # noqa: PLC0415
+
+    line = line_of(document(clientId=client, principal=principal, request={"a": body}, response={"b": [body]}))
+    for whole in (line, line[:end], line[:end] + line):
+        (short,) = cut_bodies(whole.encode()).decode().split("\n")
+        assert read_line(short) == read_line(whole)
+        assert len(short) <= len(whole)
+
+
+def test_bodies_of_real_lines_are_cut(real_lines: Sequence[str]):
+    """Most bytes are theirs, and other lines stay as they are."""
+    pytest.importorskip("pyarrow")
+    from featuregate_fleet.evidence.one_line import read_line  # noqa: PLC0415
+
+    text = "\n".join(real_lines)
+    short = cut_bodies(text.encode()).decode()
+    assert [read_line(line) for line in short.split("\n")] == [read_line(line) for line in real_lines]
+    requests = [line for line in short.split("\n") if "Completed request:" in line]
+    assert requests
+    empty = ('"request":{},"response":{},"connection"', " -- {},response:{} from connection")
+    assert all(any(bodies in line for bodies in empty) for line in requests)
