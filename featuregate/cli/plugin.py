@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from featuregate.cli.arguments.help_texts import CommandHelp
-from featuregate.cli.arguments.options import add_cluster_options, add_output, positive_seconds
+from featuregate.cli.arguments.options import add_cluster_options, add_gates, add_output, positive_seconds
 from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, printable
 from featuregate.cli.tables import aligned
 
@@ -29,11 +30,13 @@ __all__ = [
     "CommandHelp",
     "Plugin",
     "add_cluster_options",
+    "add_gates",
     "add_output",
     "aligned",
     "configuration",
     "discover_view",
     "excluded_apis",
+    "gate_requirements",
     "positive_seconds",
     "print_message",
     "printable",

@@ -13,20 +13,18 @@ from featuregate.cli.plugin import (
     CommandError,
     CommandHelp,
     add_cluster_options,
+    add_gates,
     configuration,
+    gate_requirements,
     positive_seconds,
     print_message,
 )
-from featuregate.errors import RequirementError
 from featuregate.polling.discoverer import Discoverer
-from featuregate.requirements import presets
 from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from socket import socket
-
-    from featuregate.requirements import Requirement
 
 __all__ = ["HELP", "add_options", "run"]
 
@@ -59,14 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen", type=_address, default=_LISTEN, metavar="HOST:PORT", help=f"a loopback address ({_LISTEN})"
     )
-    parser.add_argument(
-        "--gate",
-        type=_gate,
-        action="append",
-        default=[],
-        metavar="NAME=REQUIREMENT",
-        help="serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable",
-    )
+    add_gates(parser, "serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable")
     parser.add_argument(
         "--interval", type=positive_seconds, default=_INTERVAL, metavar="SECONDS", help="between two polls (60)"
     )
@@ -75,9 +66,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    gates = dict(args.gate)
-    if len(gates) < len(args.gate):
-        raise CommandError("argument --gate: two gates have the same name")
+    gates = gate_requirements(args)
+    if hidden := next((name for name in gates if name.startswith(LEVEL)), None):
+        raise CommandError(f"argument --gate: {hidden!r} would hide the level of a feature: choose another name")
     features = Discoverer(
         configuration(args),
         interval=args.interval,
@@ -95,19 +86,6 @@ def run(args: argparse.Namespace) -> int:
     print_message(f"serving cluster {args.name} at http://{where}/v1/clusters/{args.name}/view")
     serve(args.name, features, gates, listener)
     return OK
-
-
-def _gate(text: str) -> tuple[str, Requirement]:
-    """Read ``NAME=REQUIREMENT``, of which the requirement may be the name of a preset."""
-    name, equals, requirement = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=REQUIREMENT")
-    if name.startswith(LEVEL):
-        raise argparse.ArgumentTypeError(f"{name!r} would hide the level of a feature: choose another name")
-    try:
-        return name, presets.parse(requirement)
-    except RequirementError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.cli.arguments.options import named_requirement, positive_seconds
+from featuregate.cli.arguments.options import add_gates, positive_seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +55,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
-    _add_gates(parser, "print a line when this gate opens or closes; may be repeated")
+    add_gates(parser, "print a line when this gate opens or closes; may be repeated")
     parser.add_argument(
         "--interval",
         metavar="SECONDS",
@@ -115,7 +115,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="the folder, or a file of it, where an app keeps its latches: show whether the app would be affected",
     )
-    _add_gates(parser, "a latched requirement of an app: show whether the app would be affected; may be repeated")
+    add_gates(parser, "a latched requirement of an app: show whether the app would be affected; may be repeated")
 
 
 def _version_mapping(parser: argparse.ArgumentParser) -> None:
@@ -150,18 +150,6 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
 def _add(parser: argparse.ArgumentParser, *names: str) -> None:
     for name in names:
         parser.add_argument(name, **_SHARED[name])
-
-
-def _add_gates(parser: argparse.ArgumentParser, meaning: str) -> None:
-    parser.add_argument(
-        "--gate",
-        metavar="NAME=REQUIREMENT",
-        dest="gates",
-        action="append",
-        default=[],
-        type=named_requirement,
-        help=meaning,
-    )
 
 
 def _add_levels(parser: argparse.ArgumentParser, verb: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-__all__ = ["add_cluster_options", "add_output", "named_requirement", "positive_seconds"]
+__all__ = ["add_cluster_options", "add_gates", "add_output", "named_requirement", "positive_seconds"]
 
 
 def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None) -> None:
@@ -64,6 +64,19 @@ def positive_seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return seconds
+
+
+def add_gates(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add ``--gate NAME=REQUIREMENT``, which can be repeated."""
+    parser.add_argument(
+        "--gate",
+        metavar="NAME=REQUIREMENT",
+        dest="gates",
+        action="append",
+        default=[],
+        type=named_requirement,
+        help=meaning,
+    )
 
 
 def named_requirement(text: str) -> tuple[str, str]:

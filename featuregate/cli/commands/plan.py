@@ -10,12 +10,12 @@ from featuregate.admin.plans import UnreadLatch, latched_in, plan
 from featuregate.cli.cluster import discover_controllers, discover_view
 from featuregate.cli.commands.change import options_of, request_of
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import printable
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
-from featuregate.requirements import presets
 
 if TYPE_CHECKING:
     import argparse
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         updates_of(options)  # report wrong usage before any broker is asked
     except CommandError as error:
         raise CommandError(error.problem, USAGE) from error
-    gates = {name: presets.parse(text) for name, text in args.gates}
+    gates = gate_requirements(args)
     view = discover_view(args)
     controllers = None if args.controllers is None else _controllers(args, view)
     latched = _latched(args.latches, view.cluster_id) | gates

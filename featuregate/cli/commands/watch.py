@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
 from featuregate.cli.cluster import configuration, silence_log
-from featuregate.cli.exit_codes import OK, UNKNOWN, CommandError
+from featuregate.cli.exit_codes import OK, UNKNOWN
+from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, printable
 from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer
-from featuregate.requirements import presets
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featuregate.gating.events import Event
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
 __all__ = ["EventFormatter", "Line", "run", "summarize"]
@@ -110,7 +109,7 @@ class EventFormatter:
 def run(args: argparse.Namespace) -> int:
     """Watch until Ctrl-C, or until ``--for`` is over."""
     silence_log()
-    requirements = _requirements(args.gates)
+    requirements = gate_requirements(args)
     events: SimpleQueue[Event] = SimpleQueue()
     features = Discoverer(
         configuration(args),
@@ -130,15 +129,6 @@ def run(args: argparse.Namespace) -> int:
         summary = _summary(formatter, time.monotonic() - began, gates)  # live gates close with their discoverer
     print_message(summary)
     return OK if formatter.answered else UNKNOWN
-
-
-def _requirements(gates: Iterable[tuple[str, str]]) -> dict[str, Requirement]:
-    requirements: dict[str, Requirement] = {}
-    for name, text in gates:
-        if name in requirements:
-            raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
-        requirements[name] = presets.parse(text)
-    return requirements
 
 
 def _consume(events: SimpleQueue[Event], handle: Callable[[list[Event]], None], until: float | None) -> None:

@@ -86,9 +86,12 @@ def test_watch_bounds_each_poll(start: Start) -> None:
     assert process.returncode == 2
 
 
-def test_a_gate_given_twice_is_an_error(run: Run) -> None:
+@pytest.mark.parametrize(
+    "command", [["watch", "--for", "1"], ["plan", "upgrade", "--release-version", "4.2"], ["serve"]]
+)
+def test_a_gate_given_twice_is_an_error(run: Run, command: list[str]) -> None:
     """Otherwise the second gate would replace the first one."""
-    done = run("watch", "--gate", "a=kip447", "--gate", "a=kip848", "--bootstrap-server", "127.0.0.1:1", "--for", "1")
+    done = run(*command, "--gate", "a=kip447", "--gate", "a=kip848", "--bootstrap-server", "127.0.0.1:1")
     assert (done.code, done.out) == (64, "")
     assert "'a' is given twice" in done.err
 

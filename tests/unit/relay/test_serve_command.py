@@ -14,6 +14,8 @@ import requests
 from waiting import eventually
 
 import featuregate as fg
+from featuregate.cli.plugin import CommandError, gate_requirements
+from featuregate.errors import RequirementError
 from featuregate.testing import FakeCluster
 from featuregate_relay import command
 
@@ -105,12 +107,31 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
 
 def test_a_gate_is_a_name_and_a_requirement_or_a_preset() -> None:
     """As for check."""
-    gates = dict(parse("--gate", "groups=kip848", "--gate", "zstd=Produce>=7 & Fetch>=10").gate)
+    gates = gate_requirements(parse("--gate", "groups=kip848", "--gate", "zstd=Produce>=7 & Fetch>=10"))
     assert gates == {"groups": fg.presets.kip848, "zstd": fg.parse("Produce>=7 & Fetch>=10")}
 
 
-@pytest.mark.parametrize("gate", ["groups", "=kip848", "groups=kip 848", "level.group.version=kip848"])
-def test_a_gate_that_cannot_be_served_is_refused(gate: str) -> None:
+@pytest.mark.parametrize("gate", ["groups", "=kip848", "groups="])
+def test_a_gate_without_a_name_or_a_requirement_is_refused(gate: str) -> None:
     """In one line."""
     with pytest.raises(argparse.ArgumentError, match="argument --gate: "):
         parse("--gate", gate)
+
+
+@pytest.mark.parametrize(
+    ("gates", "problem"),
+    [
+        (["a=kip848", "a=kip447"], "argument --gate: 'a' is given twice"),
+        (["level.group.version=kip848"], "would hide the level of a feature"),
+    ],
+)
+def test_gates_that_cannot_be_served_together_are_refused(gates: list[str], problem: str) -> None:
+    """Before a broker is asked."""
+    with pytest.raises(CommandError, match=problem):
+        command.run(parse(*(argument for gate in gates for argument in ("--gate", gate))))
+
+
+def test_a_requirement_that_does_not_parse_is_refused() -> None:
+    """Before a broker is asked."""
+    with pytest.raises(RequirementError):
+        command.run(parse("--gate", "groups=kip 848"))

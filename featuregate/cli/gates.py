@@ -1,0 +1,33 @@
+"""From the options ``--gate NAME=REQUIREMENT`` to requirements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.cli.exit_codes import CommandError
+from featuregate.requirements import presets
+
+if TYPE_CHECKING:
+    import argparse
+
+    from featuregate.requirements import Requirement
+
+__all__ = ["gate_requirements"]
+
+
+def gate_requirements(args: argparse.Namespace) -> dict[str, Requirement]:
+    """Return the requirements that ``--gate`` names, by the names of their gates.
+
+    Raises
+    ------
+    CommandError
+        Two gates have the same name.
+    RequirementError
+        A text is no preset and does not parse.
+    """
+    requirements: dict[str, Requirement] = {}
+    for name, text in args.gates:
+        if name in requirements:
+            raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
+        requirements[name] = presets.parse(text)
+    return requirements
