@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.exit_codes import CommandError
-from featuregate.requirements import presets
+from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     import argparse
@@ -29,5 +29,5 @@ def gate_requirements(args: argparse.Namespace) -> dict[str, Requirement]:
     for name, text in args.gates:
         if name in requirements:
             raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
-        requirements[name] = presets.parse(text)
+        requirements[name] = parse(text)
     return requirements

@@ -24,6 +24,7 @@ from featuregate.requirements import (
     Named,
     Or,
     Release,
+    as_requirement,
     excluded_apis,
 )
 from featuregate.view.cluster_view import View
@@ -128,7 +129,7 @@ class Decision:
 
 def evaluate(
     view: View,
-    requirement: Requirement,
+    requirement: Requirement | str,
     staleness: Staleness = FRESH,
     *,
     exclude_apis: ExcludedApis | str = NOTHING_EXCLUDED,
@@ -139,6 +140,8 @@ def evaluate(
     as one that answered does not; else it is unknown. A condition on a feature goes by the cluster's finalized level,
     and is unknown where no broker has reported any, or none reports it any more. A stale view opens nothing.
 
+    The requirement may be text, too, such as ``"kip447"`` or ``"group.version>=1"``.
+
     ``exclude_apis`` names API versions that the client must not use (KIP-35), such as ``Produce=9-11,Fetch``. They do
     not count as served. A release is told by all that brokers advertise, excluded or not.
 
@@ -146,7 +149,10 @@ def evaluate(
     ------
     ConfigError
         ``exclude_apis`` does not parse.
+    RequirementError
+        The text of the requirement does not parse.
     """
+    requirement = as_requirement(requirement)
     verdict, reasons = _judge(view, requirement, staleness.levels, excluded_apis(exclude_apis))
     decision = Decision(
         verdict=verdict,

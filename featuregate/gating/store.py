@@ -13,11 +13,12 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from featuregate.catalog import close_to, features
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.decisions import FRESH, Decision, evaluate
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
-from featuregate.requirements import NOTHING_EXCLUDED
+from featuregate.requirements import NOTHING_EXCLUDED, features_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ class Store:
                 return gate
             gate = self._gates[name] = make()
             self._keep(gate)
+            _warn_of_misspelt(gate)
             events: list[Event] = []
             if self.view is not None:
                 state = self._latch(self.view)
@@ -307,6 +309,13 @@ class Store:
         level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO
         logger.log(level, "gate %s: %s", gate.name, decision.summary)
         return [GateMoved(gate=gate.name, open=decision.open, decision=decision)]
+
+
+def _warn_of_misspelt(gate: Gate) -> None:
+    """Warn of a feature that the catalog lacks and that resembles a known one: it may keep the gate closed for ever."""
+    for name in features_in(gate.requirement):
+        if name not in features() and (close := close_to(name, features())):
+            logger.warning("gate %s: no feature is known as %s; did you mean %s?", gate.name, name, " or ".join(close))
 
 
 def _call(hook: Callable[[Any], None], event: Event) -> None:

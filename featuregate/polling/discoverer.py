@@ -24,7 +24,7 @@ from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
-from featuregate.requirements import ExcludedApis, Requirement, excluded_apis, parse, served_in
+from featuregate.requirements import ExcludedApis, as_requirement, excluded_apis, served_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from featuregate.gating.gates import Pin
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
+    from featuregate.requirements import Requirement
     from featuregate.roles import BrokerListSource
     from featuregate.sources.source import Source
     from featuregate.view.cluster_view import View
@@ -251,7 +252,7 @@ class Discoverer:
         name
             What logs, metrics and the durable latch call it. A latch belongs to the name *and* the requirement.
         requirement
-            Such as ``Feature("group.version") >= 1``, a preset, or text: ``"group.version>=1 & Fetch>=10"``.
+            Such as ``Feature("group.version") >= 1``, a preset, or text: ``"kip447"``, ``"group.version>=1"``.
         policy
             ``"sticky"``: once open, open, for this cluster id. ``"live"``: open only while it is proved.
 
@@ -267,9 +268,7 @@ class Discoverer:
         """
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
-        wanted = parse(requirement) if isinstance(requirement, str) else requirement
-        if not isinstance(wanted, Requirement):  # it would spoil each poll, and so every other gate
-            raise TypeError(f"{wanted!r} is not a requirement")
+        wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate
         if policy == "sticky" and (fleeting := next(served_in(wanted), None)) is not None:
             problem = f'a latch would hide that {fleeting} ends: give policy="live", or require >= instead of serves'
             raise ConfigError("policy", problem)
@@ -279,12 +278,12 @@ class Discoverer:
         self.ensure_polling()
         return gate
 
-    def evaluate(self, requirement: Requirement) -> Decision:
+    def evaluate(self, requirement: Requirement | str) -> Decision:
         """Decide a requirement by the view of now, without a gate: nothing is latched, and a stale view opens nothing.
 
         For one question. Ask a gate for behaviour that must not go back.
         """
-        return self._store.evaluate(requirement)
+        return self._store.evaluate(as_requirement(requirement))
 
     def pin(self) -> dict[str, Pin]:
         """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""

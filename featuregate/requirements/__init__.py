@@ -37,7 +37,7 @@ from featuregate.requirements.language import (
     features_in,
     served_in,
 )
-from featuregate.requirements.parser import parse
+from featuregate.requirements.parser import as_requirement, parse
 
 __all__ = [
     "MAX_LEVEL",
@@ -56,6 +56,7 @@ __all__ = [
     "Or",
     "Release",
     "Requirement",
+    "as_requirement",
     "capabilities_from_toml",
     "conditions_in",
     "excluded_apis",

@@ -5,15 +5,16 @@
     requirement = all, { "|", all } ;
     all         = one, { "&", one } ;
     one         = "(", requirement, ")" | condition ;
-    condition   = feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
+    condition   = preset                             (* kip447 *)
+                | feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
                 | "metadata.version", ">=", name     (* metadata.version>=3.3-IV3, which is metadata.version>=7 *)
                 | feature, "serves", number          (* group.version serves 1: finalized, and not deprecated *)
                 | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
                 | api, "in", number, "..", number    (* Fetch in 4..11 *)
                 | "release", ">=", number, ".", number ;
 
-A bare name is an API (in any case, with or without underscores) or a known feature (spelled exactly); an unknown one is
-an error, because a misspelled feature would keep a gate closed for ever without a message. Write ``feature:NAME`` and
+A bare name is a preset, an API (in any case, with or without underscores) or a known feature (spelled exactly). An
+unknown name is an error, because a misspelt feature would keep a gate closed for ever. Write ``feature:NAME`` and
 ``api:KEY`` for a name or a key that is newer than the catalog.
 """
 
@@ -24,15 +25,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from featuregate.catalog import API_NAMES, METADATA_VERSION, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
+from featuregate.requirements import presets
 from featuregate.requirements.handles import Api, Feature
-from featuregate.requirements.language import MAX_DEPTH, And, Or, Release
+from featuregate.requirements.language import MAX_DEPTH, And, Or, Release, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.requirements.language import Requirement
-
-__all__ = ["parse"]
+__all__ = ["as_requirement", "parse"]
 
 T = TypeVar("T")
 
@@ -51,10 +51,10 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> Requirement:
-    """Read a requirement from text, such as ``group.version>=1 & ConsumerGroupHeartbeat>=0``.
+    """Read a requirement from text, such as ``kip447`` or ``group.version>=1 & ConsumerGroupHeartbeat>=0``.
 
-    ``&`` binds tighter than ``|``. The text of any requirement parses as an equal one. The text of a preset or a
-    capability parses as the requirement that it names.
+    ``&`` binds tighter than ``|``. The name of a preset parses as the preset. The text of any requirement parses as an
+    equal one; the text of a preset or a capability parses as the requirement that it names.
 
     Raises
     ------
@@ -68,6 +68,23 @@ def parse(text: str) -> Requirement:
     except RequirementError as error:
         error.add_note(f"{error.text}\n{' ' * error.position}^")
         raise
+
+
+def as_requirement(requirement: Requirement | str) -> Requirement:
+    """Return a requirement as it is, and parse one that is text.
+
+    Raises
+    ------
+    RequirementError
+        The text does not parse.
+    TypeError
+        It is neither a requirement nor a text.
+    """
+    if isinstance(requirement, str):
+        return parse(requirement)
+    if not isinstance(requirement, Requirement):
+        raise TypeError(f"{requirement!r} is not a requirement")
+    return requirement
 
 
 class _Parser:
@@ -122,10 +139,12 @@ class _Parser:
         if not name.text:
             self.fail(name, "expected a condition, but the text ends")
         if name.text[0] in "()&|<>=!":
-            self.fail(name, f"expected a feature, an API or release, not {name.text!r}")
+            self.fail(name, f"expected a preset, a feature, an API or release, not {name.text!r}")
         if name.text == "release":
             self.expect(">=")
             return self.release(name)
+        if (preset := presets.by_name(name.text)) is not None:
+            return preset
         handle = self.handle(name)
         if isinstance(handle, Api) and self.peek().text == "in":
             self.take()
@@ -170,10 +189,11 @@ class _Parser:
         try:
             return self.build(lambda: Api(api_key(name.text)), name)
         except UnknownApi:
-            close = close_to(name.text, (*features(), *API_NAMES.values()))
+            named = (preset.name for preset in presets.all())
+            close = close_to(name.text, (*features(), *API_NAMES.values(), *named))
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             new = f"(write feature:{rest or name.text} for a feature that is newer than the catalog)"
-            self.fail(name, f"{name.text!r} is not a known API or feature{hint} {new}")
+            self.fail(name, f"{name.text!r} is not a known preset, API or feature{hint} {new}")
 
     def build(self, make: Callable[[], T], at: _Token) -> T:
         """Make a part; an error about it gets the position in this text."""

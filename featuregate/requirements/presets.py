@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.requirements import Api, Feature, Named
-from featuregate.requirements import parse as parse_text
+from featuregate.requirements.handles import Api, Feature
+from featuregate.requirements.language import Named
 
 if TYPE_CHECKING:
-    from featuregate.requirements import Requirement
+    from featuregate.requirements.language import Requirement
 
-__all__ = ["Preset", "all", "by_name", "parse"]
+__all__ = ["Preset", "all", "by_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +123,3 @@ def all() -> tuple[Preset, ...]:  # noqa: A001 - reads as presets.all()
 def by_name(name: str) -> Preset | None:
     """Return the preset of this name, None if there is none."""
     return next((preset for preset in _ALL if preset.name == name), None)
-
-
-def parse(text: str) -> Requirement:
-    """Return the preset with this name, or the requirement that the text says.
-
-    Raises
-    ------
-    RequirementError
-        The text is neither.
-    """
-    preset = by_name(text.strip())
-    return parse_text(text) if preset is None else preset

@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
-from featuregate.requirements import presets
 from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
@@ -173,7 +172,7 @@ class _Relay:
         if cluster is None:
             return self._unknown(name)
         try:
-            decision = cluster.features.evaluate(presets.parse(request.query_params.get("require", "")))
+            decision = cluster.features.evaluate(request.query_params.get("require", ""))
         except RequirementError as error:
             return _error(400, f"require: {error}")
         return JSONResponse(decision.to_dict(), headers={"Cache-Control": "no-store"})

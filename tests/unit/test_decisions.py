@@ -14,7 +14,7 @@ from strategies import KEYS, named, requirements, small_conditions, views
 
 from featuregate import catalog
 from featuregate.gating.decisions import Decision, Verdict, as_unknown, evaluate
-from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement
+from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement, presets
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.merging import merge
 
@@ -312,12 +312,6 @@ def test_the_laws_of_logic_hold(seen: View, a: Requirement, b: Requirement, c: R
     assert same(a | (b & c), (a | b) & (a | c))
 
 
-def test_what_is_no_requirement_is_refused() -> None:
-    """Text has to be parsed first."""
-    with pytest.raises(TypeError, match="is not a requirement"):
-        evaluate(SEEN, "group.version>=1")
-
-
 @given(views(), requirements | named)
 def test_invariant_5_any_view_decides_whatever_requirement_can_be_made(seen: View, requirement: Requirement) -> None:
     """One that raised would spoil each poll of every gate."""
@@ -411,3 +405,12 @@ def test_decisions_survive_pickling() -> None:
     """Pins carry them to Spark workers."""
     decision = evaluate(view(broker(1), deaf(2)), TXN & GROUP)
     assert pickle.loads(pickle.dumps(decision)) == decision
+
+
+def test_text_is_evaluated_like_the_requirement_that_it_says() -> None:
+    """The name of a preset, too."""
+    seen = view(broker(txn=3))
+    assert evaluate(seen, "TxnOffsetCommit>=3") == evaluate(seen, Api("TxnOffsetCommit") >= 3)
+    assert evaluate(seen, "kip447") == evaluate(seen, presets.kip447)
+    with pytest.raises(TypeError, match="is not a requirement"):
+        evaluate(seen, None)  # type: ignore[arg-type]  # the mistake is the test

@@ -357,9 +357,11 @@ def test_two_gates_of_one_name_are_one(new: FakeCluster) -> None:
 
 
 def test_presets_make_gates(new: FakeCluster) -> None:
-    """As the front door shows them."""
+    """As the front door shows them, or by name."""
     with fg.Discoverer({"bootstrap.servers": new.bootstrap}, interval=HOUR) as features:
         assert features.gate("eos-v2", fg.presets.kip447).wait(BOUND)
+        assert features.gate("eos-v2", "kip447").open
+        assert features.evaluate("kip447").open
 
 
 @pytest.mark.parametrize("wrong", [None, 5])

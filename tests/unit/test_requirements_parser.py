@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,7 @@ from strategies import named, requirements
 
 from featuregate.catalog import MetadataLevel, captured_releases, metadata_levels
 from featuregate.errors import RequirementError
-from featuregate.requirements import Api, Feature, Named, Release, Requirement, parse
-from featuregate.requirements.presets import all as all_presets
+from featuregate.requirements import Api, Feature, Named, Release, Requirement, parse, presets
 
 G, F, P = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 
@@ -98,7 +98,7 @@ def test_the_text_of_what_has_a_name_reads_as_what_the_name_stands_for(requireme
     assert parse(str(requirement | name)) == requirement | name.requirement
 
 
-@pytest.mark.parametrize("preset", all_presets())
+@pytest.mark.parametrize("preset", presets.all())
 def test_the_text_of_a_preset_reads(preset) -> None:
     """The parser returns the requirement that the preset stands for."""
     assert parse(str(preset)) == preset.requirement
@@ -122,7 +122,7 @@ def test_the_text_of_a_preset_reads(preset) -> None:
         ("(Fetch>=4", 9, "expected ')'"),
         ("(Fetch>=4 && Produce>=7)", 10, "expected ')', not '&&': write &"),
         ("Fetch>=4)", 8, "expected & or |, not ')'"),
-        (">=4", 0, "expected a feature, an API or release, not '>='"),
+        (">=4", 0, "expected a preset, a feature, an API or release, not '>='"),
         ("Fetch in 4", 9, "expected a range of versions, such as Fetch in 4..11"),
         ("Fetch in 11..4", 9, "the highest API version is from 11 to 32767 here"),
         ("group.version in 1..2", 14, "expected '>=', not 'in'"),
@@ -130,8 +130,8 @@ def test_the_text_of_a_preset_reads(preset) -> None:
         ("release>=0.8", 9, "no broker of release '0.8' has been captured"),
         ("grop.version>=1", 0, "did you mean group.version"),
         ("Fetch>=4 & TxnOfsetCommit>=3", 11, "did you mean TxnOffsetCommit"),
-        ("xyzzy>=1", 0, "'xyzzy' is not a known API or feature (write feature:xyzzy"),
-        ("api:fetch>=1", 0, "'api:fetch' is not a known API or feature"),
+        ("xyzzy>=1", 0, "'xyzzy' is not a known preset, API or feature (write feature:xyzzy"),
+        ("api:fetch>=1", 0, "'api:fetch' is not a known preset, API or feature"),
         ("api:99999>=1", 0, "an API key is from 0 to 32767 here"),
         ("feature:>=1", 0, "a feature's name has at least one character"),
         ("(" * 51 + "Fetch>=4" + ")" * 51, 50, "parentheses are nested deeper than 50"),
@@ -167,3 +167,19 @@ def test_an_error_points_into_the_text(text: str) -> None:
     with pytest.raises(RequirementError) as raised:
         parse(text)
     assert 0 <= raised.value.position <= len(text)
+
+
+@pytest.mark.parametrize("preset", presets.all())
+def test_a_preset_is_parsed_by_its_name(preset: presets.Preset) -> None:
+    """The name stands for the preset, alone, in parentheses, and where it is combined."""
+    assert parse(f" {preset.name} ") is parse(f"({preset.name})") is preset
+    assert parse(f"{preset.name} & group.version>=1") == preset & (Feature("group.version") >= 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [("kip484", "did you mean kip848"), ("kip447>=1", "expected & or |, not '>='")]
+)
+def test_the_name_of_a_preset_is_checked(text: str, problem: str) -> None:
+    """A misspelt name gets a hint, and a preset has no level."""
+    with pytest.raises(RequirementError, match=re.escape(problem)):
+        parse(text)

@@ -106,6 +106,20 @@ def test_a_gate_lives_as_long_as_its_store() -> None:
     assert "eos" in {event.gate for event in events if isinstance(event, GateMoved)}
 
 
+@pytest.mark.parametrize(
+    ("feature", "warns"), [("group.versio", True), ("group.version", False), ("brand.new.thing", False)]
+)
+def test_a_misspelt_feature_is_warned_of_at_once(
+    caplog: pytest.LogCaptureFixture, feature: str, *, warns: bool
+) -> None:
+    """The gate would stay closed for ever; a new feature that resembles no known one may come with the next release."""
+    store, _ = make()
+    add(store, Feature(feature) >= 1)
+    add(store, Feature(feature) >= 1)  # the same gate, and no second warning
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["gate eos: no feature is known as group.versio; did you mean group.version?"] * warns
+
+
 def test_gates_without_end_are_not_all_kept(caplog: pytest.LogCaptureFixture) -> None:
     """Names that are made for each request neither fill the memory nor slow the polls down without bound."""
     store, _ = make()

@@ -12,7 +12,7 @@ from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import printable
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, Reason, evaluate
-from featuregate.requirements import presets
+from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +31,7 @@ _EXITS: Final[Mapping[Verdict, int]] = {"open": OK, "closed": FAILED, "unknown":
 
 def run(args: argparse.Namespace) -> int:
     """Ask until the requirement is met or ``--wait`` is over, and print the last decision."""
-    requirement = presets.parse(args.requirement)
+    requirement = parse(args.requirement)
     deadline = None if args.wait is None else time.monotonic() + args.wait
     decision = decide(args, requirement)
     while not decision.open and deadline is not None and (left := deadline - time.monotonic()) > 0:
