@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import select
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ __all__ = [
     "print_message",
     "print_stderr",
     "printable",
+    "raise_if_unread",
     "supports_colour",
 ]
 
@@ -43,6 +45,23 @@ def print_stderr(line: str) -> None:
 def discard_output() -> None:
     """Redirect standard output to the null device, because the interpreter flushes it once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def raise_if_unread() -> None:
+    """Raise BrokenPipeError if the reader of standard output has gone, without a write that would tell.
+
+    A command that prints a line once in an hour would go on for as long after ``| head -1``.
+    """
+    if sys.stdout is None or not hasattr(select, "poll"):
+        return
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):  # no file stands behind it, as in a test
+        return
+    watched = select.poll()
+    watched.register(descriptor, 0)
+    if any(events & select.POLLERR for _, events in watched.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def printable(text: str) -> str:

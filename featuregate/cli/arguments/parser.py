@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, NoReturn
+import re
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from featuregate.cli.arguments.commands import COMMANDS
 from featuregate.cli.arguments.help_texts import COMMANDS_HELP, DESCRIPTION, EPILOG
@@ -12,11 +13,14 @@ from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.cli.output import PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from featuregate.cli.plugin import Plugin
 
 __all__ = ["Parser", "all_plugins", "build_parser", "parse_arguments"]
+
+
+_INVALID_CHOICE: Final = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)")
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,7 +32,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Raise the message that argparse would print."""
+        """Raise the message that argparse would print, with similar words in place of all choices."""
+        if (wrong := _INVALID_CHOICE.fullmatch(message)) is not None:
+            choices = [choice.strip("' ") for choice in wrong["choices"].split(",")]
+            if hint := _hint(wrong["word"], choices):
+                message = wrong["said"] + hint
         raise usage_error(message, self.prog.rpartition(" ")[2])
 
 
@@ -63,9 +71,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     CommandError
         The list is not valid; the error holds the one line to print.
     """
-    args, unrecognized = build_parser(_plugins_for(argv)).parse_known_args(argv)
+    parser = build_parser(_plugins_for(argv))
+    args, unrecognized = parser.parse_known_args(argv)
     if unrecognized:
-        raise usage_error(f"unrecognized arguments: {' '.join(unrecognized)}", args.command)
+        hint = _hint(unrecognized[0].partition("=")[0], _options_of(parser, args.command))
+        raise usage_error(f"unrecognized arguments: {' '.join(unrecognized)}{hint}", args.command)
     if args.bootstrap_server is not None and args.bootstrap_controller is not None:
         # argparse finds the pair where both stand on the same side of the command; here one stands on each side.
         raise usage_error("argument --bootstrap-controller: not allowed with argument --bootstrap-server", args.command)
@@ -77,6 +87,22 @@ def all_plugins() -> dict[str, Plugin]:
     from featuregate.cli import plugin_loader  # noqa: PLC0415 - a built-in command starts without it
 
     return plugin_loader.load_all(COMMANDS)
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """Return what a misspelt word may mean; nothing where no known word resembles it."""
+    from featuregate.catalog import close_to  # noqa: PLC0415 - only errors need the catalog
+
+    close = close_to(word, known)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _options_of(parser: Parser, command: str) -> Iterator[str]:
+    """Yield the options of a command, with those that may stand before it."""
+    for action in parser._actions:  # noqa: SLF001 - argparse lists them nowhere else
+        yield from action.option_strings
+        if isinstance(action.choices, dict) and command in action.choices:
+            yield from _options_of(action.choices[command], "")
 
 
 def _plugins_for(argv: Sequence[str]) -> dict[str, Plugin]:

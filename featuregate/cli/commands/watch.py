@@ -16,7 +16,7 @@ from featuregate.catalog import level_name
 from featuregate.cli.cluster import configuration, silence_log
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.output import print_message, printable
+from featuregate.cli.output import print_message, printable, raise_if_unread
 from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer
@@ -135,6 +135,7 @@ def _consume(events: SimpleQueue[Event], handle: Callable[[list[Event]], None], 
     """Pass the events of each poll to ``handle``, until the monotonic clock shows ``until``."""
     batch: list[Event] = []
     while until is None or time.monotonic() < until:
+        raise_if_unread()
         with suppress(Empty):
             batch.append(events.get(timeout=BATCH_SECONDS))
             if not isinstance(batch[-1], Polled | PollFailed):

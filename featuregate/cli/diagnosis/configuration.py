@@ -45,7 +45,7 @@ def invalid_configuration(error: ConfigError) -> Finding:
         where="configuration",
         problem=f"{error.key} is not valid.",
         evidence=error.problem,
-        advice="docs/reference/configuration lists the properties and their values",
+        advice="the page Configuration of the documentation lists the properties and their values",
     )
 
 

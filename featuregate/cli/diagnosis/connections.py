@@ -144,7 +144,7 @@ async def _mechanisms(address: Address, settings: Settings) -> tuple[str, ...]:
     return response.mechanisms if response.error_code == _UNSUPPORTED_MECHANISM else ()
 
 
-_CONFIGURATION: Final = "docs/reference/configuration lists the properties and their values"
+_CONFIGURATION: Final = "the page Configuration of the documentation lists the properties and their values"
 
 
 class _Diagnosis(NamedTuple):

@@ -67,6 +67,21 @@ def test_a_command_is_required() -> None:
     assert "COMMAND" in str(problem())
 
 
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["matrx"], "did you mean matrix?"),
+        (["check", "kip447", "--bootstrap-servr", "a:1"], "did you mean --bootstrap-server"),
+        (["describe", "--outptu=json"], "did you mean --output?"),
+        (["describe", "--output", "jsn"], "did you mean json?"),
+        (["describe", "--frob"], "unrecognized arguments: --frob. Type"),
+    ],
+)
+def test_a_misspelt_word_gets_a_hint(argv: list[str], meant: str) -> None:
+    """Of commands, of options before and after the command, and of values; no hint where nothing resembles it."""
+    assert meant in str(problem(*argv))
+
+
 def test_abbreviations_are_not_accepted() -> None:
     """A script with an abbreviation would break when an option is added."""
     assert "--bootstrap-serv" in str(problem("describe", "--bootstrap-serv", "a:1"))

@@ -68,7 +68,7 @@ def test_each_failure_has_a_code(failure, code: str) -> None:
     ("failure", "advice"),
     [
         (TlsFailed(AT, "in the TLS handshake", "certificate has expired: renew it at the broker"), "renew it at"),
-        (ConfigError("ssl.ca.location", "'/nope' cannot be read"), "docs/reference/configuration"),
+        (ConfigError("ssl.ca.location", "'/nope' cannot be read"), "the page Configuration"),
         (TimedOut(AT, "fetching the broker list", "the 4 s in total have passed"), "set a longer --timeout"),
     ],
 )

@@ -132,7 +132,7 @@ def server_tls(authority: CA) -> ssl.SSLContext:
             "check sasl.mechanism",
         ),
         ({}, {"security_protocol": "SSL"}, "listener-speaks-plaintext", "set security.protocol to PLAINTEXT"),
-        ({}, {"security_protocol": "TLS"}, "configuration", "docs/reference/configuration"),
+        ({}, {"security_protocol": "TLS"}, "configuration", "the page Configuration"),
     ],
 )
 def test_doctor_names_the_problem_of_a_listener(

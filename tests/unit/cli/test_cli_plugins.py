@@ -82,11 +82,12 @@ def test_completion_has_it(install: Install, run: Run) -> None:
 
 
 def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: Install) -> None:
-    """The list includes the commands of other packages."""
+    """The list, and the hint at a similar name, include the commands of other packages."""
     install("greet", MODULE)
-    ended = run("gret", "--name", "you")
-    assert ended.code == 64
-    assert "'greet'" in ended.err
+    for misspelt, said in (("xyzzy", "'greet'"), ("gret", "did you mean greet?")):
+        ended = run(misspelt, "--name", "you")
+        assert ended.code == 64
+        assert said in ended.err
 
 
 def test_no_package_replaces_a_built_in_command(run: Run, install: Install) -> None:

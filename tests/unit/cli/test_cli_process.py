@@ -163,6 +163,15 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+def test_watch_ends_when_its_reader_has_gone(start: Start, cluster: ScriptedCluster) -> None:
+    """With ``featuregate watch | head -1`` no further line need come, so no write would tell."""
+    process = start("watch", "--interval", "3600", "--bootstrap-server", cluster.bootstrap)
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(60) == 141
+
+
 # ------------------------------------------------------------------ log and colour
 
 
