@@ -214,3 +214,9 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     }
     assert {name.split("/")[0].split("-")[0] for name in names} == packages
     assert {f"{package}/py.typed" for package in packages} <= set(names)
+
+
+def test_docs_install_from_a_checkout_only() -> None:
+    """No index has the package, so ``pip install featuregate`` would fail or install the package of somebody else."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert [page.name for page in pages if re.search(r"pip install '?featuregate", page.read_text())] == []
