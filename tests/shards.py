@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 
+from featuregate_spark.sink.kept_clients import KeptClients
+from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients
+from featuregate_spark.sink.shard_task import Committed, write_shard
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["batch_on", "commit_progress", "records_of", "rows_of", "values_in"]
+__all__ = ["batch_on", "commit_progress", "records_of", "rows_of", "values_in", "write"]
 
 BOUND = 30.0
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -49,8 +53,13 @@ def rows_of(shard: Shard, *values: bytes, partition: int | None = 0) -> pa.Recor
 def records_of(shard: Shard, *records: Mapping[str, Any]) -> pa.RecordBatch:
     """Return rows with these columns; the other columns are null."""
     columns = {name: pa.array([record.get(name) for record in records], kind) for name, kind in COLUMNS.items()}
-    columns["here"] = pa.array([record.get("here", True) for record in records])
     return pa.RecordBatch.from_pydict({"shard": pa.array([shard.number] * len(records), pa.int32()), **columns})
+
+
+def write(shard: Shard, rows: Iterable[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> Committed:
+    """Write a shard in a worker that has written nothing before, and that ends."""
+    with closing(KeptClients(clients)) as kept:
+        return write_shard(shard, iter(rows), kept)
 
 
 def commit_progress(shard: Shard, next_batch: int, metadata: str | None = None) -> None:

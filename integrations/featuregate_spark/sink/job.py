@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as f
-
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.shard_task import RESULT_SCHEMA, ShardTask
+from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +50,10 @@ def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) 
     # The shuffle carries no missing columns: nulls cost as much as values. The option topic wins over the column, as
     # in Spark's own sink.
     present = [name for name in _TYPES if name in types and not (name == "topic" and topic is not None)]
-    return df.select(*shard_by, *[f.col(name).cast(_TYPES[name][-1]).alias(f"__{name}") for name in present])
+    # Text, here and below: each function of pyspark is some calls of the JVM, and a small batch waits for all of them.
+    return df.selectExpr(
+        *map(_quoted, shard_by), *[f"cast({_quoted(name)} AS {_TYPES[name][-1]}) AS __{name}" for name in present]
+    )
 
 
 def require_replayable(spark: SparkSession) -> None:
@@ -97,17 +98,10 @@ def write_batch(rows: DataFrame, batch: Batch) -> list[Row]:
     WriteFailed
         Not every shard has a result.
     """
-    keys, shards = list(batch.sharding.shard_by) or ["__shard_key"], batch.sharding.shards
-    names = [name for name in _TYPES if f"__{name}" in rows.columns]
-    writing = (
-        _with_shard_key(rows, batch.sharding.shard_by, names)
-        .repartition(shards, *keys)
-        .withColumn("shard", f.pmod(f.hash(*keys), f.lit(shards)).cast("int"))
-        .select("shard", *[f.col(f"__{name}").alias(name) for name in (*names, "here")])
-        .mapInArrow(ShardTask(batch), RESULT_SCHEMA)
-    )
+    shards = batch.sharding.shards
     try:
-        results = writing.collect()
+        # Spark's optimizer removes the tasks of a batch without rows, and each shard commits each batch (P9).
+        results = _written(rows, batch) or _written_without_rows(rows.sparkSession, batch)
     except Exception as error:
         cause = cause_of(error, rows.sparkSession)
         if cause is None:
@@ -120,13 +114,30 @@ def write_batch(rows: DataFrame, batch: Batch) -> list[Row]:
     return results
 
 
-def _with_shard_key(rows: DataFrame, shard_by: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """Add the column that chooses a row's shard, and one placeholder row: an empty plan would run no task (P9).
+def _written(rows: DataFrame, batch: Batch) -> list[Row]:
+    """Lead each row to its shard, and run the shards' tasks.
 
     Rows of one key share a shard, so that their order stays that of the partition that they come from.
     """
-    shard_key = f.coalesce(*[f.col(f"__{name}") for name in ("key", "value") if name in names]).alias("__shard_key")
-    found = rows.select(*shard_by, *[f"__{name}" for name in names], shard_key, f.lit(True).alias("__here"))  # noqa: FBT003
-    nulls = [f.lit(None).cast(field.dataType).alias(field.name) for field in found.schema.fields[:-1]]
-    placeholder = rows.sparkSession.range(1).select(*nulls, f.lit(False).alias("__here"))  # noqa: FBT003
-    return found.union(placeholder)
+    shards, names = batch.sharding.shards, [name for name in _TYPES if f"__{name}" in rows.columns]
+    by_key = ", ".join(f"__{name}" for name in ("key", "value") if name in names)
+    keyed = rows.selectExpr("*", f"coalesce({by_key}) AS __shard_key")
+    keys = list(map(_quoted, batch.sharding.shard_by)) or ["__shard_key"]
+    return (
+        keyed.repartition(shards, *keys)
+        .selectExpr(
+            f"cast(pmod(hash({', '.join(keys)}), {shards}) AS int) AS shard", *[f"__{name} AS {name}" for name in names]
+        )
+        .mapInArrow(ShardTask(batch), RESULT_SCHEMA)
+        .collect()
+    )
+
+
+def _written_without_rows(spark: SparkSession, batch: Batch) -> list[Row]:
+    shards = batch.sharding.shards
+    return spark.range(0, shards, 1, shards).mapInArrow(EmptyShardTask(batch), RESULT_SCHEMA).collect()
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a column as SQL takes it."""
+    return "`" + name.replace("`", "``") + "`"

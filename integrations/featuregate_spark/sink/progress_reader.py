@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KAFKA_CLIENTS",
     "POLL_SECONDS",
+    "QUICK",
     "QUICK_READ_SECONDS",
     "QUIET",
     "Clients",
@@ -35,6 +36,10 @@ POLL_SECONDS: Final = 0.2
 QUICK_READ_SECONDS: Final = 2.0
 """For a read that an open transaction may hold up, before the transaction is fenced."""
 QUIET: Final = {"log_level": 3}
+QUICK: Final = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 20}
+"""For what lasts some milliseconds: a transaction holds an offset, or the previous one is not finished yet
+(CONCURRENT_TRANSACTIONS). A new client waits for half of the second before it connects to a broker that it has learned
+of."""
 _REQUEST_SECONDS: Final = 5.0
 
 
@@ -64,11 +69,11 @@ class ProgressReader:
         self._consumer = clients.consumer(
             {
                 **QUIET,
+                **QUICK,
                 **batch.connection,
                 "group.id": batch.query,
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
-                "retry.backoff.ms": 10,  # for an offset that a transaction holds for a few milliseconds
                 "logger": _log,
             }
         )
@@ -77,6 +82,10 @@ class ProgressReader:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the consumer."""
         self._consumer.close()
 
     @property

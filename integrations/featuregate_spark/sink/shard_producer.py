@@ -1,9 +1,10 @@
-"""The producer of one shard, which writes the shard's rows in one transaction. Every call returns within a bound."""
+"""The producer of one shard, which writes the rows of a batch in one transaction. Every call returns within a bound."""
 
 from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -12,7 +13,7 @@ from featuregate_librdkafka.calls import call_within
 from featuregate_librdkafka.closing import close_producer
 from featuregate_librdkafka.error_codes import description_of, is_fenced
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
-from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUIET, Clients
+from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, Clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,7 @@ class ProducerFenced(Exception):
 
 
 class ShardProducer:
-    """Writes a shard in one transaction. Each call takes up to the batch's timeout.
+    """Writes a shard, each batch in one transaction. Each call takes up to the batch's timeout.
 
     Raises
     ------
@@ -51,18 +52,24 @@ class ShardProducer:
         self._shard = shard
         self._delivery_error: str | None = None
         self._began: float | None = None
+        self.committed: int | None = None
+        """The last batch of which this producer has committed the shard."""
         own = {
             "transactional.id": shard.transactional_id,
             "on_delivery": self._on_delivery,
             "delivery.report.only.error": True,
             "logger": _log,
         }
-        self._producer = clients.producer({**QUIET, **shard.batch.producer, **own})
+        self._producer = clients.producer({**QUIET, **QUICK, **shard.batch.producer, **own})
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the producer; an open transaction is aborted. Where that fails, log it, and leave the producer."""
         try:
             close_producer(self._producer, _CLOSE_SECONDS)
         except (KafkaException, TimeoutError) as error:  # it has failed, or is left behind with its threads
@@ -70,12 +77,34 @@ class ShardProducer:
 
     def fence_previous(self) -> None:
         """Call init_transactions(): it fences the previous producer of the shard and aborts its open transaction."""
+        self._connect()
         self._retry("its transactional id could not be initialized", self._producer.init_transactions)
+
+    def continue_with(self, shard: Shard) -> bool:
+        """Write the next batch of the same shard; return False where its last transaction was not the previous one."""
+        if self.committed != shard.batch.batch_id - 1:
+            return False
+        self._shard, self._delivery_error, self._began = shard, None, None
+        return True
+
+    def _connect(self) -> None:
+        """Wait until a broker is connected: where none is, the client looks for the coordinator half a second later.
+
+        A bootstrap server may answer the first request, and the client then closes that connection, because it knows
+        the brokers. Where no broker answers, `init_transactions()` says so.
+        """
+        batch = self._shard.batch
+        with suppress(KafkaException):
+            for _ in ("bootstrap server", "broker"):
+                self._producer.list_topics(batch.topic or batch.progress_topic, batch.timeout)
 
     def begin(self) -> None:
         """Begin the transaction."""
         self._began = time.monotonic()
-        self._producer.begin_transaction()
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as failure:
+            self._fail("its transaction could not begin", failure)
 
     def send(
         self,
@@ -130,6 +159,7 @@ class ShardProducer:
     def commit(self) -> None:
         """Commit the transaction: when this returns, all of its rows count."""
         self._retry("its transaction could not be committed", self._producer.commit_transaction)
+        self.committed = self._shard.batch.batch_id
 
     def abort(self, error: BaseException) -> BaseException:
         """Abort the transaction after an error, and return the error that names its cause, or the error itself.

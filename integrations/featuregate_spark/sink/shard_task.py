@@ -1,6 +1,6 @@
 """The task of one shard: it writes the shard's rows of one batch in one transaction. It runs on an executor.
 
-The order of its steps makes the sink exactly-once. The task first fences the previous producer of the shard, which
+The order of its steps makes the sink exactly-once. A task first fences the previous producer of the shard, which
 aborts the transaction that an older attempt left open. It then reads the shard's progress, which nothing else can
 change any more (P7). It commits the new progress in the transaction of the rows.
 """
@@ -9,35 +9,36 @@ from __future__ import annotations
 
 import logging
 import time
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_spark.errors import NotReplayable, TransactionTimedOut, WriteFailed
+from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import is_committed, is_committed_with
-from featuregate_spark.sink.progress_reader import (
-    KAFKA_CLIENTS,
-    POLL_SECONDS,
-    QUICK_READ_SECONDS,
-    Clients,
-    ProgressReader,
-)
-from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
+from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS
+from featuregate_spark.sink.shard_producer import ProducerFenced
 from featuregate_spark.sink.shards import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from featuregate_spark.sink.progress_reader import ProgressReader
+    from featuregate_spark.sink.shard_producer import ShardProducer
     from featuregate_spark.sink.shards import Batch
 
-__all__ = ["RESULT_SCHEMA", "Committed", "ShardTask", "write_shard"]
+__all__ = ["RESULT_SCHEMA", "Committed", "EmptyShardTask", "ShardTask", "write_shard"]
 
 _log = logging.getLogger("featuregate.spark.sink")
 
 RESULT_SCHEMA: Final = "shard int, rows long, bytes long, skipped boolean"
 """The schema of a task's result, which is one row."""
+
+
+_KEPT: Final = KeptClients()
+"""The clients of this worker."""
 
 
 class Committed(NamedTuple):
@@ -64,7 +65,7 @@ class ShardTask:
         task = TaskContext.get()
         assert task is not None
         number = task.partitionId()
-        done = write_shard(Shard(self.batch, number), iter(rows))
+        done = write_shard(Shard(self.batch, number), iter(rows), _KEPT)
         yield pa.RecordBatch.from_pydict(
             {
                 "shard": pa.array([number], pa.int32()),
@@ -75,7 +76,15 @@ class ShardTask:
         )
 
 
-def write_shard(shard: Shard, rows: Iterator[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> Committed:
+class EmptyShardTask(ShardTask):
+    """The function for a batch without rows: the rows that lead Spark to run it are not written."""
+
+    def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - Spark's signature
+        """Commit the shard of this task; yield one row of :data:`RESULT_SCHEMA`."""
+        return super().__call__(())
+
+
+def write_shard(shard: Shard, rows: Iterator[pa.RecordBatch], kept: KeptClients) -> Committed:
     """Write the rows of a shard, unless another attempt has committed them.
 
     Raises
@@ -89,45 +98,95 @@ def write_shard(shard: Shard, rows: Iterator[pa.RecordBatch], clients: Clients =
     NotReplayable
         The rows are those of another shard.
     """
-    with ProgressReader(shard.batch, clients) as reader:
-        outcome = _attempt(shard, reader, rows, clients)
-        if isinstance(outcome, TransactionTimedOut) and not _is_committed_now(shard, reader):
-            raise outcome
-        if isinstance(outcome, ProducerFenced):
-            _await_commit_of_other_attempt(shard, reader, outcome)
-        return outcome if isinstance(outcome, Committed) else Committed()
+    try:
+        outcome = _attempt(shard, rows, kept)
+        return outcome if isinstance(outcome, Committed) else _committed_by_other_attempt(shard, kept, outcome)
+    except BaseException:
+        kept.close(shard.batch.query)  # clients that have failed may go on failing
+        raise
+
+
+def _committed_by_other_attempt(
+    shard: Shard, kept: KeptClients, failure: ProducerFenced | TransactionTimedOut
+) -> Committed:
+    """Return if the attempt that fenced this one commits; raise if it does not, or if there is none."""
+    reader = kept.reader(shard.batch)
+    if isinstance(failure, ProducerFenced):
+        _await_commit_of_other_attempt(shard, reader, failure)
+    elif not _is_committed_now(shard, reader):
+        raise failure
+    return Committed()
 
 
 def _attempt(
-    shard: Shard, reader: ProgressReader, rows: Iterator[pa.RecordBatch], clients: Clients
+    shard: Shard, rows: Iterator[pa.RecordBatch], kept: KeptClients
 ) -> Committed | ProducerFenced | TransactionTimedOut:
     """Write the shard in a transaction, and return its outcome; raise where the task must fail."""
-    with ShardProducer(shard, clients) as producer:
-        try:
-            producer.fence_previous()
-            if is_committed_with(
-                reader.read_fenced([shard.number])[shard.number], shard.batch.batch_id, shard.batch.sharding
-            ):
-                return Committed()
-            done = _write(shard, reader, producer, rows)
-        except (ProducerFenced, TransactionTimedOut) as fenced:
-            return fenced
-        if shard.batch.stable_offsets:
-            # Brokers finish a transaction after they have answered the commit, and reject an InitProducerId before
-            # that: the client of the next batch would retry half a second later.
-            reader.read([shard.number], shard.batch.timeout)
-        return done
-
-
-def _write(shard: Shard, reader: ProgressReader, producer: ShardProducer, rows: Iterator[pa.RecordBatch]) -> Committed:
     first = next(rows, None)  # before the transaction begins: Spark may take a while to produce it
+    reader = kept.reader(shard.batch)
+    try:
+        producer = _continue(shard, reader, kept) or _start(shard, reader, kept)
+        if producer is None:
+            return Committed()
+        done = _write(shard, producer, first, rows)
+    except (ProducerFenced, TransactionTimedOut) as fenced:
+        return fenced
+    kept.keep_producer(shard, producer)
+    if shard.batch.stable_offsets:
+        # Brokers finish a transaction after they have answered the commit, and reject an InitProducerId before
+        # that: the client of a task in another worker would retry half a second later.
+        reader.read([shard.number], shard.batch.timeout)
+    return done
+
+
+def _continue(shard: Shard, reader: ProgressReader, kept: KeptClients) -> ShardProducer | None:
+    """Begin the transaction of the producer that this worker has kept; return None where that is not possible.
+
+    The transaction takes the progress first. So a producer that another attempt has fenced is known before it has sent
+    any row, and a new producer can send all of them.
+    """
+    producer = kept.take_producer(shard)
+    if producer is not None:
+        try:
+            _begin(producer, reader)
+        except (WriteFailed, ProducerFenced) as failed:
+            _log.info("%s; a new producer writes it", failed)
+            producer.close()
+            return None
+    return producer
+
+
+def _start(shard: Shard, reader: ProgressReader, kept: KeptClients) -> ShardProducer | None:
+    """Begin the transaction of a new producer; return None where another attempt has committed the shard."""
+    producer = kept.new_producer(shard)
+    try:
+        producer.fence_previous()
+        progress = reader.read_fenced([shard.number])[shard.number]
+        if is_committed_with(progress, shard.batch.batch_id, shard.batch.sharding):
+            producer.close()
+            return None
+        _begin(producer, reader)
+    except BaseException:
+        producer.close()
+        raise
+    return producer
+
+
+def _begin(producer: ShardProducer, reader: ProgressReader) -> None:
     producer.begin()
+    producer.commit_progress(reader.group)
+
+
+def _write(
+    shard: Shard, producer: ShardProducer, first: pa.RecordBatch | None, rows: Iterator[pa.RecordBatch]
+) -> Committed:
+    """Send the rows and commit; after an error abort, and close the producer."""
     try:
         count, size = _send(shard, producer, first, rows)
-        producer.commit_progress(reader.group)
         producer.commit()
     except BaseException as error:
         cause = producer.abort(error)
+        producer.close()
         if cause is error:
             raise
         raise cause from error
@@ -141,13 +200,11 @@ def _send(
     count = size = 0
     while first is not None:
         _require_own(shard, first)
-        present = first.column("here").to_pylist()
-        count += sum(present)
+        count += first.num_rows
         size += sum(_bytes(first.column(name)) for name in ("key", "value") if name in first.schema.names)
         fields = [_values(first, name) for name in ("topic", "value", "key", "partition", "headers")]
-        for here, topic, value, key, partition, header in zip(present, *fields, strict=False):
-            if here:
-                producer.send(topic or shard.batch.topic, value, key, partition, header)
+        for topic, value, key, partition, header in islice(zip(*fields, strict=False), first.num_rows):
+            producer.send(topic or shard.batch.topic, value, key, partition, header)
         producer.poll()
         first = next(rows, None)
     return count, size

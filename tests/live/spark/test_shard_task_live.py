@@ -6,16 +6,18 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from eos.pipes import BOUND, Pipe
-from shards import batch_on, rows_of, values_in
+from shards import batch_on, rows_of, values_in, write
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import TransactionTimedOut, WriteFailed
+from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import Progress
 from featuregate_spark.sink.shard_task import Committed, write_shard
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
@@ -78,23 +80,23 @@ def test_an_attempt_that_continues_after_the_other_has_committed_writes_nothing(
     """Spark gave the attempt up while it was paused: readers never see its rows, and the attempt succeeds."""
     shard = Shard(batch_of(kafka, "twins"), 1)
     rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
-    late = beside(write_shard, shard, iter(rows))
+    late = beside(write, shard, iter(rows))
     assert rows.begun.wait(BOUND)
-    assert write_shard(shard, iter([rows_of(shard, b"a", b"b")])) == Committed(2, 2, skipped=False)
+    assert write(shard, [rows_of(shard, b"a", b"b")]) == Committed(2, 2, skipped=False)
     rows.go_on.set()
     assert late.result(BOUND) == Committed()
     assert committed_values(shard.batch) == [b"a", b"b"]
-    assert write_shard(shard, iter([rows_of(shard, b"a", b"b")])) == Committed(), "and a later attempt succeeds too"
+    assert write(shard, [rows_of(shard, b"a", b"b")]) == Committed(), "and a later attempt succeeds too"
 
 
 def test_a_fenced_attempt_waits_until_the_other_has_committed(kafka: LocalKafka, beside: Callable[..., Any]) -> None:
     """If the attempt failed at once, Spark would start a third one, which would fence the second."""
     shard = Shard(batch_of(kafka, "waiting"), 0)
     first, second = (Halting(rows_of(shard, b"a"), rows_of(shard, b"b")) for _ in range(2))
-    fenced = beside(write_shard, shard, iter(first))
+    fenced = beside(write, shard, iter(first))
     assert first.begun.wait(BOUND)
     with ThreadPoolExecutor(1) as pool:
-        twin = pool.submit(write_shard, shard, iter(second))
+        twin = pool.submit(write, shard, iter(second))
         assert second.begun.wait(BOUND)
         first.go_on.set()
         with pytest.raises(TimeoutError):
@@ -109,7 +111,7 @@ def test_an_attempt_fenced_by_one_that_never_commits_fails(kafka: LocalKafka, be
     """Otherwise rows that no attempt has written would pass for written."""
     shard = Shard(batch_of(kafka, "gone", timeout=3.0), 0)
     rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
-    fenced = beside(write_shard, shard, iter(rows))
+    fenced = beside(write, shard, iter(rows))
     assert rows.begun.wait(BOUND)
     taken = Producer({**shard.batch.producer, "transactional.id": shard.transactional_id})
     taken.init_transactions(BOUND)
@@ -152,7 +154,7 @@ def test_shards_that_the_new_sharding_lacks_are_fenced_too(kafka: LocalKafka) ->
     """The dead driver's task has sent no progress, so that only the progress of other shards shows its sharding."""
     batch = batch_of(kafka, "surplus")
     wide = replace(batch, sharding=Sharding(2 * SHARDS))
-    assert write_shard(Shard(wide, 0), iter([rows_of(Shard(wide, 0), b"a")])) == Committed(1, 1, skipped=False)
+    assert write(Shard(wide, 0), [rows_of(Shard(wide, 0), b"a")]) == Committed(1, 1, skipped=False)
     left = dying(wide, 2 * SHARDS - 1, with_progress=False)
     progress = progress_at_start(batch, range(2 * SHARDS))
     assert progress[0] == Progress(1, wide.sharding)
@@ -195,13 +197,11 @@ def test_a_shard_that_outlives_its_transaction_says_which_property_to_raise(kafk
     shard = Shard(batch, 0)
     rows = Slow(batch, rows_of(shard, b"a"), *[rows_of(shard, b"b")] * rest)
     with pytest.raises(TransactionTimedOut) as refused:
-        write_shard(shard, iter(rows))
+        write(shard, iter(rows))
     assert re.search(r"was open for [\d.]+ s, longer than transaction\.timeout\.ms=1500", str(refused.value))
     assert "maxOffsetsPerTrigger" in str(refused.value)
     assert not committed_values(batch)
-    assert write_shard(shard, iter([rows_of(shard, b"a", b"b")])) == Committed(2, 2, skipped=False), (
-        "the next attempt is free"
-    )
+    assert write(shard, [rows_of(shard, b"a", b"b")]) == Committed(2, 2, skipped=False), "the next attempt is free"
 
 
 def test_a_shard_that_outlived_its_transaction_succeeds_if_another_attempt_has_committed(kafka: LocalKafka) -> None:
@@ -212,8 +212,32 @@ def test_a_shard_that_outlived_its_transaction_succeeds_if_another_attempt_has_c
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield from Slow(slow, rows_of(shard, b"a"))
-        assert write_shard(Shard(batch, 0), iter([rows_of(shard, b"a", b"b")])) == Committed(2, 2, skipped=False)
+        assert write(Shard(batch, 0), [rows_of(shard, b"a", b"b")]) == Committed(2, 2, skipped=False)
         yield rows_of(shard, b"b")
 
-    assert write_shard(shard, rows()) == Committed()
+    assert write(shard, rows()) == Committed()
     assert committed_values(batch) == [b"a", b"b"]
+
+
+def test_two_workers_that_keep_their_producers_take_turns(kafka: LocalKafka) -> None:
+    """Spark gives a shard to any worker. Each worker writes the batches that it is given, and no row counts twice."""
+    batch = batch_of(kafka, "turns")
+    with closing(KeptClients()) as one, closing(KeptClients()) as two:
+        for batch_id, kept in enumerate([one, one, two, one, two, two, one, one]):
+            shard = Shard(replace(batch, batch_id=batch_id), 0)
+            rows = [rows_of(shard, b"%d" % batch_id)]
+            assert write_shard(shard, iter(rows), kept) == Committed(1, 1, skipped=False)
+            assert write_shard(shard, iter(rows), two if kept is one else one) == Committed(), "it comes again"
+    assert committed_values(batch) == [b"%d" % batch_id for batch_id in range(8)]
+
+
+def test_a_kept_producer_that_was_fenced_sends_nothing(kafka: LocalKafka) -> None:
+    """A driver that starts fences the producers of all shards, and nobody writes their batches but they themselves."""
+    batch = batch_of(kafka, "fenced")
+    with closing(KeptClients()) as kept:
+        for batch_id in range(2):
+            shard = Shard(replace(batch, batch_id=batch_id), 0)
+            rows = [rows_of(shard, b"%d" % batch_id)]
+            assert write_shard(shard, iter(rows), kept) == Committed(1, 1, skipped=False)
+            progress_at_start(replace(shard.batch, sharding=Sharding(3), batch_id=batch_id), range(SHARDS))
+    assert committed_values(batch) == [b"0", b"1"]

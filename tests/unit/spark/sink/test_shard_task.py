@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from shards import batch_on, commit_progress, records_of, rows_of, values_in
+from shards import batch_on, commit_progress, records_of, rows_of, values_in, write
 
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink import shard_producer, shard_task
 from featuregate_spark.sink.progress_reader import Clients
-from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shard_task import Committed
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
     from mock_kafka import MockKafka
 
-PRODUCE, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 25, 26, 28
+PRODUCE, END_TXN, TXN_OFFSET_COMMIT = 0, 26, 28
 
 
 def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard) -> None:
-    """Each row goes to its topic and partition, and the placeholder row is not written."""
+    """Each row goes to its topic and partition, also one without a value."""
     kafka.create_topic("other")
     records = [
         {"value": b"a", "key": b"k", "partition": 0, "headers": [{"key": "h", "value": b"v"}]},
         {"value": b"bb", "topic": "other"},
-        {"value": None, "here": False},
+        {"value": None, "partition": 1},
     ]
-    done = write_shard(shard, iter([records_of(shard, *records)]))
-    assert done == Committed(rows=2, bytes=4, skipped=False)
+    done = write(shard, [records_of(shard, *records)])
+    assert done == Committed(rows=3, bytes=4, skipped=False)
     assert (values_in(shard.batch.connection, "output"), values_in(shard.batch.connection, "other")) == (
         [b"a"],
         [b"bb"],
@@ -44,7 +44,7 @@ def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard
 def test_a_shard_that_has_committed_is_skipped(shard: Shard) -> None:
     """A replay does not write the rows again (P7)."""
     commit_progress(shard, 8)
-    assert write_shard(shard, iter([rows_of(shard, b"a")])) == Committed()
+    assert write(shard, [rows_of(shard, b"a")]) == Committed()
     assert not values_in(shard.batch.connection, "output")
 
 
@@ -53,7 +53,7 @@ def test_progress_of_another_driver_is_an_error(shard: Shard, next_batch: int, s
     """To skip the shard would lose rows silently."""
     commit_progress(shard, next_batch, sharding.to_metadata())
     with pytest.raises(ProgressLost):
-        write_shard(shard, iter([rows_of(shard, b"a")]))
+        write(shard, [rows_of(shard, b"a")])
     assert not values_in(shard.batch.connection, "output")
 
 
@@ -92,7 +92,7 @@ class FakeProducer:
         pass
 
     init_transactions = begin_transaction = send_offsets_to_transaction = commit_transaction = accept
-    abort_transaction = close = accept
+    abort_transaction = close = list_topics = accept
 
 
 class FullProducer(FakeProducer):
@@ -116,10 +116,10 @@ def test_a_task_waits_for_room_in_the_queue_of_the_producer() -> None:
     """The task fails if the queue stays full for the timeout."""
     shard, impatient = Shard(batch_on({}), 0), Shard(batch_on({}, timeout=0.1), 0)
     rows = rows_of(shard, b"a", b"b", b"c")
-    done = write_shard(shard, iter([rows]), Clients(FakeConsumer, FullProducer))
+    done = write(shard, [rows], Clients(FakeConsumer, FullProducer))
     assert done == Committed(rows=3, bytes=3, skipped=False)
     with pytest.raises(WriteFailed, match=r"the producer's queue was full for 0\.1 s"):
-        write_shard(impatient, iter([rows]), Clients(FakeConsumer, StuckProducer))
+        write(impatient, [rows], Clients(FakeConsumer, StuckProducer))
 
 
 class FailedProducer(FakeProducer):
@@ -144,14 +144,14 @@ def test_an_abort_that_was_fenced_names_the_cause_of_a_fatal_error() -> None:
     """The task then waits for the other attempt, and fails only if that attempt never commits."""
     shard = Shard(batch_on({}, timeout=0.1), 0)
     with pytest.raises(WriteFailed, match=r"_FATAL.*: _FENCED.*, and the other attempt has not committed"):
-        write_shard(shard, iter([rows_of(shard, b"a")]), Clients(FakeConsumer, FailedProducer))
+        write(shard, [rows_of(shard, b"a")], Clients(FakeConsumer, FailedProducer))
 
 
 def test_a_transaction_that_cannot_be_aborted_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Kafka aborts the transaction at its timeout, and the task fails with the first error."""
     shard = Shard(batch_on({}), 0)
     with pytest.raises(WriteFailed, match=r"_FATAL"):
-        write_shard(shard, iter([rows_of(shard, b"a")]), Clients(FakeConsumer, DisconnectedProducer))
+        write(shard, [rows_of(shard, b"a")], Clients(FakeConsumer, DisconnectedProducer))
     assert "the transaction was not aborted, and ends by its timeout: _TRANSPORT" in caplog.text
 
 
@@ -160,12 +160,12 @@ def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> It
     yield rows_of(shard, b"a")
     if committed:
         commit_progress(shard, 8)
-    kafka.answer(ADD_OFFSETS, [KafkaError.INVALID_PRODUCER_EPOCH])
+    kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
 
 
 def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: MockKafka, shard: Shard) -> None:
     """If the task failed, Spark would start a third attempt."""
-    assert write_shard(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
+    assert write(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
 
 
 class FencedProducer(FakeProducer):
@@ -180,7 +180,7 @@ def test_a_fenced_task_fails_when_the_other_attempt_does_not_commit() -> None:
     shard = Shard(batch_on({}, timeout=0.1), 0)
     clients = Clients(consumer=FakeConsumer, producer=FencedProducer)
     with pytest.raises(WriteFailed, match=r"PRODUCER_FENCED.*, and the other attempt has not committed within 0.1 s"):
-        write_shard(shard, iter([rows_of(shard, b"a")]), clients)
+        write(shard, [rows_of(shard, b"a")], clients)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -192,10 +192,10 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
     monkeypatch.setattr(shard_task, "QUICK_READ_SECONDS", shard.batch.timeout)  # the machine may be busy
     rows = fenced_after_first(kafka, shard, committed=committed)
     if committed:
-        assert write_shard(shard, rows) == Committed()
+        assert write(shard, rows) == Committed()
     else:
         with pytest.raises(TransactionTimedOut, match=r"longer than transaction\.timeout\.ms=0"):
-            write_shard(shard, rows)
+            write(shard, rows)
 
 
 @pytest.mark.parametrize("request_", [TXN_OFFSET_COMMIT, END_TXN])
@@ -203,7 +203,7 @@ def test_a_rejected_commit_fails_the_task(kafka: MockKafka, shard: Shard, reques
     """The task aborts the transaction, so that readers need not wait for its timeout."""
     kafka.answer(request_, [KafkaError.GROUP_AUTHORIZATION_FAILED])
     with pytest.raises(WriteFailed, match=r"^shard 0 of 2 of query 'output', batch 7: .*GROUP_AUTHORIZATION_FAILED"):
-        write_shard(shard, iter([rows_of(shard, b"a")]))
+        write(shard, [rows_of(shard, b"a")])
 
 
 def test_the_first_delivery_error_is_in_the_message(kafka: MockKafka, shard: Shard) -> None:
@@ -212,20 +212,20 @@ def test_the_first_delivery_error_is_in_the_message(kafka: MockKafka, shard: Sha
     with pytest.raises(
         WriteFailed, match="the first delivery error was for topic 'output', partition 0: TOPIC_AUTHORIZATION_FAILED"
     ):
-        write_shard(shard, iter([rows_of(shard, b"a")]))
+        write(shard, [rows_of(shard, b"a")])
 
 
 def test_rows_of_another_shard_are_refused(shard: Shard) -> None:
     """A replay would look for these rows in their own shard (P8)."""
     with pytest.raises(NotReplayable, match=r"shard 0 of 2 .* was given rows of shard 1"):
-        write_shard(shard, iter([rows_of(Shard(shard.batch, 1), b"a")]))
+        write(shard, [rows_of(Shard(shard.batch, 1), b"a")])
 
 
 def test_a_row_without_a_topic_is_refused(batch: Batch) -> None:
     """The sink has no topic of its own."""
     shard = Shard(replace(batch, topic=None), 0)
     with pytest.raises(WriteFailed, match="a row has no topic, and the sink was given none"):
-        write_shard(shard, iter([rows_of(shard, b"a")]))
+        write(shard, [rows_of(shard, b"a")])
 
 
 def test_an_error_of_the_rows_aborts_the_transaction_and_is_raised(kafka: MockKafka, shard: Shard) -> None:
@@ -237,5 +237,5 @@ def test_an_error_of_the_rows_aborts_the_transaction_and_is_raised(kafka: MockKa
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        write_shard(shard, rows())
+        write(shard, rows())
     kafka.wait_for(END_TXN)

@@ -1,0 +1,151 @@
+"""Which clients a worker keeps from batch to batch, and when it makes new ones."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+from shards import batch_on, commit_progress, rows_of, values_in
+
+from featuregate_spark import WriteFailed
+from featuregate_spark.sink.kept_clients import KeptClients
+from featuregate_spark.sink.progress_reader import Clients
+from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shards import Shard, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mock_kafka import MockKafka
+
+OFFSET_FETCH, INIT_PRODUCER_ID, ADD_OFFSETS, TXN_OFFSET_COMMIT = 9, 22, 25, 28
+WRITTEN = Committed(rows=1, bytes=1, skipped=False)
+
+
+@pytest.fixture
+def kept() -> Iterator[KeptClients]:
+    with closing(KeptClients()) as kept:
+        yield kept
+
+
+def in_batch(shard: Shard, batch_id: int) -> Shard:
+    """Return the same shard of another batch."""
+    return Shard(replace(shard.batch, batch_id=batch_id), shard.number)
+
+
+def put(shard: Shard, value: bytes, kept: KeptClients) -> Committed:
+    """Write one row."""
+    return write_shard(shard, iter([rows_of(shard, value)]), kept)
+
+
+def test_the_next_batch_is_written_by_the_same_producer(kafka: MockKafka, shard: Shard, kept: KeptClients) -> None:
+    """It neither takes its transactional id again nor reads the progress before it writes."""
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+    kafka.wait_for(INIT_PRODUCER_ID)
+    for batch_id, value in enumerate((b"b", b"c"), start=1):
+        assert put(in_batch(shard, batch_id), value, kept) == WRITTEN
+    assert kafka.count(INIT_PRODUCER_ID) == 0
+    assert kafka.count(OFFSET_FETCH) == 2, "one read after each commit, and none before"
+    assert values_in(shard.batch.connection, "output") == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("batch_id", [5, 7, 9])
+def test_no_other_batch_is_written_without_a_look_at_the_progress(
+    kafka: MockKafka, shard: Shard, kept: KeptClients, batch_id: int
+) -> None:
+    """Other workers may have written the batches between; a batch that comes again has been written."""
+    assert put(in_batch(shard, 7), b"a", kept) == WRITTEN
+    kafka.wait_for(INIT_PRODUCER_ID)
+    commit_progress(shard, batch_id + 1)
+    assert put(in_batch(shard, batch_id), b"again", kept) == Committed()
+    assert kafka.count(INIT_PRODUCER_ID) == 1
+
+
+@pytest.mark.parametrize("error", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING])
+def test_a_kept_producer_that_brokers_refuse_is_replaced_before_it_sends_rows(
+    kafka: MockKafka, shard: Shard, kept: KeptClients, error: int
+) -> None:
+    """A driver that starts fences all producers, and Kafka forgets an id that nobody has used for a week."""
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+    kafka.wait_for(INIT_PRODUCER_ID)
+    kafka.answer(ADD_OFFSETS, [error])
+    assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
+    assert kafka.count(INIT_PRODUCER_ID) == 1
+    assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
+
+
+def test_a_batch_that_another_worker_has_written_meanwhile_is_skipped(
+    kafka: MockKafka, shard: Shard, kept: KeptClients
+) -> None:
+    """The other worker has fenced the kept producer, and the new one reads the progress."""
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+    commit_progress(shard, 2)
+    kafka.answer(ADD_OFFSETS, [KafkaError.INVALID_PRODUCER_EPOCH])
+    assert put(in_batch(shard, 1), b"b", kept) == Committed()
+
+
+def test_nothing_is_kept_of_a_task_that_failed(kafka: MockKafka, shard: Shard, kept: KeptClients) -> None:
+    """The next attempt at the batch begins with new clients."""
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+
+    def rows() -> Iterator[object]:
+        yield rows_of(shard, b"b")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_shard(in_batch(shard, 1), rows(), kept)  # type: ignore[arg-type]
+    kafka.wait_for(INIT_PRODUCER_ID)
+    assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
+    assert kafka.count(INIT_PRODUCER_ID) == 1
+    assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
+
+
+def test_a_batch_with_other_options_is_written_by_new_clients(
+    kafka: MockKafka, shard: Shard, kept: KeptClients
+) -> None:
+    """The compression may change when a gate opens, and the sharding when a driver starts."""
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+    for batch_id, more in enumerate(
+        ({"producer": {**shard.batch.producer, "compression.type": "gzip"}}, {"sharding": Sharding(1)}), start=1
+    ):
+        kafka.wait_for(INIT_PRODUCER_ID)
+        changed = Shard(replace(shard.batch, batch_id=batch_id, **more), 0)
+        assert put(changed, b"b", kept) == WRITTEN
+        assert kafka.count(INIT_PRODUCER_ID) == 1
+
+
+def test_a_worker_keeps_the_clients_of_its_last_batches_and_queries(kafka: MockKafka) -> None:
+    """It closes the others: another worker writes those shards now, or the query has ended."""
+    closed: list[str] = []
+
+    class CountedConsumer(Consumer):
+        def close(self) -> None:
+            closed.append("consumer")
+            super().close()
+
+    class CountedProducer(Producer):
+        def close(self, *_: object) -> bool:
+            closed.append("producer")
+            return bool(super().close())
+
+    batch = batch_on({"bootstrap.servers": kafka.bootstrap})
+    with closing(KeptClients(Clients(CountedConsumer, CountedProducer))) as kept:
+        for batch_id, number in ((0, 0), (0, 1), (1, 0)):
+            assert put(Shard(replace(batch, batch_id=batch_id), number), b"a", kept) == WRITTEN
+        assert not closed
+        assert put(Shard(replace(batch, batch_id=2), 0), b"a", kept) == WRITTEN
+        assert closed == ["producer"], "that of shard 1, whose batch 1 another worker has written"
+        for query in "abcd":
+            kept.reader(replace(batch, query=query))
+        assert closed == ["producer", "producer", "consumer"]
+
+
+def test_an_error_of_the_group_is_the_error_of_the_task(kafka: MockKafka, shard: Shard, kept: KeptClients) -> None:
+    """A kept producer hides no error that a new one meets, too."""
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+    kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.GROUP_AUTHORIZATION_FAILED] * 2)
+    with pytest.raises(WriteFailed, match="GROUP_AUTHORIZATION_FAILED"):
+        put(in_batch(shard, 1), b"b", kept)
