@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -16,13 +17,13 @@ from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, Clients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from confluent_kafka import Message
 
     from featuregate_spark.sink.shards import Shard
 
-__all__ = ["ProducerFenced", "ShardProducer"]
+__all__ = ["ProducerFenced", "Record", "ShardProducer"]
 
 _log = logging.getLogger("featuregate.spark.sink")
 
@@ -31,6 +32,10 @@ _CLOSE_SECONDS: Final = 3.0
 _TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Librdkafka's default."""
+
+
+Record: TypeAlias = "tuple[str | None, bytes | None, bytes | None, int | None, Sequence[Mapping[str, Any]] | None]"
+"""The topic of a record, its value, key, partition (None: the client chooses one) and headers."""
 
 
 class ProducerFenced(Exception):
@@ -106,35 +111,33 @@ class ShardProducer:
         except KafkaException as failure:
             self._fail("its transaction could not begin", failure)
 
-    def send(
-        self,
-        topic: str | None,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None,
-        headers: Sequence[Mapping[str, Any]] | None,
-    ) -> None:
-        """Add a row to the transaction; wait while the producer's queue is full."""
-        if topic is None:
-            raise WriteFailed(f"{self._shard}: a row has no topic, and the sink was given none")
-        more: dict[str, Any] = (
-            {} if headers is None else {"headers": [(each["key"], each["value"]) for each in headers]}
-        )
-        deadline = 0.0
-        while True:
+    def send(self, records: Iterable[Record]) -> None:
+        """Add records to the transaction; wait while the producer's queue is full."""
+        produce = self._producer.produce
+        for topic, value, key, partition, headers in records:
+            if topic is None:
+                raise WriteFailed(f"{self._shard}: a row has no topic, and the sink was given none")
+            where = -1 if partition is None else partition
+            more = {} if headers is None else {"headers": [(each["key"], each["value"]) for each in headers]}
             try:
-                self._producer.produce(topic, value, key, -1 if partition is None else partition, **more)
-            except BufferError:
-                now, timeout = time.monotonic(), self._shard.batch.timeout
-                deadline = deadline or now + timeout
-                if now > deadline:
-                    raise WriteFailed(f"{self._shard}: the producer's queue was full for {timeout:g} s") from None
-                self._poll(_QUEUE_FULL_SECONDS)
+                try:
+                    produce(topic, value, key, where, **more)
+                except BufferError:
+                    self._send_when_there_is_room(partial(produce, topic, value, key, where, **more))
             except KafkaException as failure:
                 size = len(value or b"") + len(key or b"")
                 self._fail(f"a record of {size:,} bytes for topic {topic!r} was not accepted", failure)
-            else:
+
+    def _send_when_there_is_room(self, produce: Callable[[], object]) -> None:
+        timeout = self._shard.batch.timeout
+        deadline = time.monotonic() + timeout
+        while True:
+            self._poll(_QUEUE_FULL_SECONDS)
+            with suppress(BufferError):
+                produce()
                 return
+            if time.monotonic() > deadline:
+                raise WriteFailed(f"{self._shard}: the producer's queue was full for {timeout:g} s")
 
     def poll(self) -> None:
         """Poll for delivery errors without blocking."""

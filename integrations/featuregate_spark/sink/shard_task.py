@@ -202,9 +202,9 @@ def _send(
         _require_own(shard, first)
         count += first.num_rows
         size += sum(_bytes(first.column(name)) for name in ("key", "value") if name in first.schema.names)
-        fields = [_values(first, name) for name in ("topic", "value", "key", "partition", "headers")]
-        for topic, value, key, partition, header in islice(zip(*fields, strict=False), first.num_rows):
-            producer.send(topic or shard.batch.topic, value, key, partition, header)
+        topics = (topic or shard.batch.topic for topic in _values(first, "topic"))
+        fields = [_values(first, name) for name in ("value", "key", "partition", "headers")]
+        producer.send(islice(zip(topics, *fields, strict=False), first.num_rows))
         producer.poll()
         first = next(rows, None)
     return count, size
