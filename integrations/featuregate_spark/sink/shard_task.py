@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
 from featuregate_spark.errors import NotReplayable, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
@@ -33,8 +34,15 @@ __all__ = ["RESULT_SCHEMA", "Committed", "EmptyShardTask", "ShardTask", "write_s
 
 _log = logging.getLogger("featuregate.spark.sink")
 
-RESULT_SCHEMA: Final = "shard int, rows long, bytes long, skipped boolean"
-"""The schema of a task's result, which is one row."""
+RESULT_SCHEMA: Final = StructType(
+    [
+        StructField("shard", IntegerType()),
+        StructField("rows", LongType()),
+        StructField("bytes", LongType()),
+        StructField("skipped", BooleanType()),
+    ]
+)
+"""The schema of a task's result, which is one row. The JVM would parse it as text, for each batch again."""
 
 
 _KEPT: Final = KeptClients()
