@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,15 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 from eos.pipes import BOUND
+from waiting import eventually
 
 from featuregate.testing.local_kafka.processes import ProcessGroup
 from streams.job import Orders, Terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from eos.ledger import Ledger
     from eos.pipes import Pipe
 
     from featuregate.testing.local_kafka.processes import ChildProcess
@@ -65,7 +66,7 @@ class Driving:
         for process in self._known.values():  # executors that have not noticed yet
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(list(self._known.values()), BOUND)
+        eventually(lambda: all(map(_has_ended, self._known.values())), "all processes of the job have ended", BOUND)
         self._processes.close()
 
     def start(self, **options: object) -> None:
@@ -115,11 +116,18 @@ class Driving:
         daemons = {one.pid for one in self.processes() if _runs(one, "pyspark.daemon")}
         return [one for one in self.processes() if _parent(one) in daemons]
 
-    def busy_worker(self, timeout: float = BOUND) -> psutil.Process:
-        """Wait until a worker has connections to Kafka, and so writes; return it."""
-        return _eventually(self._one_that_writes, "a worker writes", timeout)
+    def busy_worker(self, ledger: Ledger, timeout: float = BOUND) -> psutil.Process:
+        """Wait until a transaction is open; return a worker that writes, as all do at that moment.
 
-    def _one_that_writes(self) -> psutil.Process | None:
+        A worker keeps its connections to Kafka from batch to batch, so that these alone do not say that it writes.
+        """
+
+        def writer() -> psutil.Process | None:
+            return self._one_with_connections() if ledger.transaction_is_open() else None
+
+        return eventually(writer, "a worker writes", timeout)
+
+    def _one_with_connections(self) -> psutil.Process | None:
         ports = {int(address.rpartition(":")[2]) for address in self.terms.bootstrap.split(",")}
         for worker in self.workers():
             with suppress(psutil.Error):
@@ -146,11 +154,9 @@ def _parent(process: psutil.Process) -> int | None:
         return None
 
 
-def _eventually(ask: Callable[[], psutil.Process | None], what: str, timeout: float) -> psutil.Process:
-    until = time.monotonic() + timeout
-    while time.monotonic() < until:
-        found = ask()
-        if found is not None:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"within {timeout:g} s it did not come true that {what}")
+def _has_ended(process: psutil.Process) -> bool:
+    """Return whether a process has ended, also where its parent has not asked how: the JVM does not always ask."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True

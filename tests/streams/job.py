@@ -38,6 +38,10 @@ STOP = "task-stops"
 """A task stands still when half of its rows are handed on for certain."""
 
 
+SLOW = {"queue.buffering.max.messages": 50}
+"""A task sends few rows at a time, so that its transaction is open for long enough to be harmed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """The parameters of a job."""
@@ -142,7 +146,7 @@ def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
     orders = Orders(terms.orders)
     write: Any = built_in(terms)
     if terms.kind == "featuregate":
-        write = features.kafka_sink(terms.query, terms.sink, shards=terms.shards, timeout=60.0)
+        write = features.kafka_sink(terms.query, terms.sink, shards=terms.shards, timeout=60.0, producer=SLOW)
     pipe = Pipe({"bootstrap.servers": terms.bootstrap}, terms.query, terms.source, terms.sink, terms.partitions)
     query = copying(
         spark, pipe, Path(terms.checkpoint), harmed(write, orders), maxOffsetsPerTrigger=str(terms.per_batch)

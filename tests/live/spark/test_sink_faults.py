@@ -72,7 +72,7 @@ class Harm:
             "the driver dies before the batch is written": lambda: self.order(BEFORE),
             "the driver dies after the batch is written": lambda: self.order(AFTER),
             "the driver dies in the middle of a batch": self.driver,
-            "a worker is killed": lambda: self.job.busy_worker().kill(),
+            "a worker is killed": lambda: self.job.busy_worker(self.ledger).kill(),
             "an executor is paused until others have done its work": self.zombie,
             "an executor is killed": self.executor,
             "a broker is killed": self.broker,
@@ -116,12 +116,12 @@ class Harm:
 
     def driver(self) -> None:
         """Kill the driver while a shard is being written."""
-        self.job.busy_worker()
+        self.job.busy_worker(self.ledger)
         self.job.kill()
 
     def zombie(self) -> None:
         """Pause an executor whose worker writes; resume it when others have done its work."""
-        worker = self.job.busy_worker()
+        worker = self.job.busy_worker(self.ledger)
         executor = next(one for one in worker.parents() if one.pid in {each.pid for each in self.job.executors()})
         paused = [executor, *executor.children(recursive=True)]
         for process in paused:
@@ -135,13 +135,13 @@ class Harm:
 
     def executor(self) -> None:
         """Kill an executor while a shard is being written."""
-        self.job.busy_worker()
+        self.job.busy_worker(self.ledger)
         self.chance.choice(self.job.executors()).kill()
 
     def broker(self) -> None:
         """Kill a broker while a shard is being written, and start it again."""
         node = self.chance.choice(list(self.kafka.nodes))
-        self.job.busy_worker()
+        self.job.busy_worker(self.ledger)
         self.kafka.kill(node)
         self.kafka.start(node)
 

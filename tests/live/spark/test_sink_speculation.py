@@ -87,7 +87,7 @@ def test_a_task_and_its_copy_write_each_row_once(kafka: LocalKafka, hosts: Hosts
         counts = Counts([ledger], KAFKA)
         for _ in range(TWINS):
             ledger.feed_now(2 * PER_BATCH)
-            worker = job.busy_worker()
+            worker = job.busy_worker(ledger)
             worker.suspend()
             until(job, lambda: ledger.different == ledger.fed, "twins have written what the stopped worker had to")
             assert is_stopped(worker)
