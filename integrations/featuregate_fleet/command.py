@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
 from featuregate.catalog import captured, release_of
 from featuregate.cli.plugin import (
@@ -29,7 +30,7 @@ from featuregate.cli.plugin import (
     print_message,
     printable,
 )
-from featuregate_fleet.evidence.paths import broker_of
+from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
 from featuregate_fleet.readiness.report import assess
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.report import Report
 
 __all__ = ["HELP", "add_options", "run"]
@@ -61,6 +63,7 @@ evidence its verdict is unknown, never ok.""",
         "fleet collect --log /var/log/kafka/kafka-request.log --broker 1 --logs logs",
         "fleet run --once --logs logs --tables tables --cluster orders",
         "fleet run --once --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
+        "fleet replay --tables tables --cluster orders",
         "fleet readiness --tables tables --cluster orders --to 4.2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --output json",
     ),
@@ -77,6 +80,10 @@ _COLLECT: Final = """\
 Cut the live log of a broker on this host into files below DIR/ID, whole lines each, until SIGTERM or Ctrl-C. The log
 must be rotated by renaming, which is what Kafka's own configuration does. A restart goes on where the last run ended.\
 """
+_REPLAY: Final = """\
+Parse lines again that an older parser put into quarantine, and read files again that could not be read: restore them
+under their names before. What is understood now leaves the quarantine.\
+"""
 _READINESS: Final = """\
 Compare the API versions that clients used with those that the target release serves. Any row that blocks blocks the
 move. A verdict says nothing of clients that did not connect while the brokers logged.\
@@ -84,7 +91,7 @@ move. A verdict says nothing of clients that did not connect while the brokers l
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``collect``, ``run`` and ``readiness``."""
+    """Add ``collect``, ``run``, ``replay`` and ``readiness``."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
     _add_collect_options(
         actions.add_parser("collect", help="cut a live log into files for 'run'", description=_COLLECT)
@@ -92,6 +99,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     collecting = actions.add_parser("run", help="read log files into tables", description=_RUN)
     collecting.add_argument("--once", action="store_true", required=True, help="read what is there, and end")
     collecting.add_argument("--logs", metavar="DIR", type=Path, required=True, help="a folder for each broker")
+    collecting.add_argument(
+        "--time-zone",
+        metavar="[BROKER=]ZONE",
+        type=_time_zone,
+        action="append",
+        default=[],
+        help="the zone in which brokers log, such as Europe/Berlin, or that of one broker (default: UTC)",
+    )
+    replaying = actions.add_parser("replay", help="parse again what is in quarantine", description=_REPLAY)
     readiness = actions.add_parser("readiness", help="say whether a move is safe", description=_READINESS)
     readiness.add_argument("--to", metavar="RELEASE", type=_release, required=True, help="the target, such as 4.2")
     readiness.add_argument(
@@ -102,7 +118,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="evidence that is older than this is stale (default: 168, a week)",
     )
     add_output(readiness, "a table, or one JSON object")
-    for action in (collecting, readiness):
+    for action in (collecting, replaying, readiness):
         action.add_argument("--tables", metavar="DIR", type=Path, required=True, help="the folder of the tables")
         action.add_argument(
             "--cluster", metavar="NAME", type=_cluster, required=True, help="your name of the cluster in the tables"
@@ -139,6 +155,16 @@ def _broker(text: str) -> str:
     return text
 
 
+def _time_zone(text: str) -> tuple[str, str]:
+    """Return the broker, or `OTHERS`, and the zone."""
+    broker, _, zone = text.rpartition("=")
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        raise argparse.ArgumentTypeError(f"{zone!r} is no time zone: take one such as Europe/Berlin") from None
+    return broker or OTHERS, zone
+
+
 def _cluster(text: str) -> str:
     if not _CLUSTER.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no name: use letters, digits, '-', '_' and '.'")
@@ -147,7 +173,7 @@ def _cluster(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Run one action."""
-    return {"collect": _collect, "run": _run, "readiness": _readiness}[args.action](args)
+    return {"collect": _collect, "run": _run, "replay": _replay, "readiness": _readiness}[args.action](args)
 
 
 def _collect(args: argparse.Namespace) -> int:
@@ -194,13 +220,32 @@ def _run(args: argparse.Namespace) -> int:
     with _one_at_a_time(tables_folder, args.cluster), local_session() as spark:
         tables = DeltaTables(spark, tables_folder, args.cluster)
         tables.expect(folders, listed)
-        drain(spark, args.logs, tables)
+        drain(spark, args.logs, tables, IN_UTC | dict(args.time_zone))
         for path in grown_files(args.logs, tables):
             print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
         evidence = read_evidence(tables)
-    quarantined = sum(evidence.quarantined.values())
-    print(f"{args.cluster}: {evidence.read} lines read: {evidence.rows} rows, {quarantined} in quarantine")
+    print(f"{args.cluster}: {_counts(evidence)}")
     return OK
+
+
+def _replay(args: argparse.Namespace) -> int:
+    tables_folder = _folder(args)
+    from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with _one_at_a_time(tables_folder, args.cluster), local_session() as spark:
+        tables = DeltaTables(spark, tables_folder, args.cluster)
+        tried = replay(spark, tables)
+        evidence = read_evidence(tables)
+    print(f"{args.cluster}: {tried} lines and files tried again; {_counts(evidence)}")
+    return OK
+
+
+def _counts(evidence: Evidence) -> str:
+    quarantined = sum(evidence.quarantined.values())
+    return f"{evidence.read} lines read: {evidence.rows} rows, {quarantined} in quarantine"
 
 
 def _one_at_a_time(tables: Path, cluster: str) -> AbstractContextManager[None]:
@@ -234,12 +279,13 @@ def _listed_brokers(args: argparse.Namespace) -> set[str] | None:
 
 
 def _readiness(args: argparse.Namespace) -> int:
+    tables_folder = _folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session() as spark:
-        evidence = read_evidence(DeltaTables(spark, _folder(args), args.cluster))
+        evidence = read_evidence(DeltaTables(spark, tables_folder, args.cluster))
     stale_after = timedelta(hours=args.stale_after)
     report = assess(evidence, captured()[args.to], datetime.now(UTC), stale_after)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))

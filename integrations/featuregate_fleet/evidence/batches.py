@@ -7,6 +7,8 @@ of the lines about a refused request.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -15,110 +17,124 @@ import pyarrow.compute as pc
 from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE
 from featuregate_fleet.evidence.fast_path import FIELDS, read_lines
 from featuregate_fleet.evidence.one_line import read_line
-from featuregate_fleet.evidence.paths import broker_of, path_below
-from featuregate_fleet.evidence.reasons import NO_REQUEST, PARSER, RAW_LENGTH, UNKNOWN_BROKER
+from featuregate_fleet.evidence.reasons import NO_REQUEST, PARSER, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.refusals import Refusal, is_header, read_refusal, repeats_refusal
 from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["LINES", "parse_batches"]
-
-LINES: Final = pa.schema([("value", pa.string()), ("path", pa.string()), ("block", pa.int64()), ("size", pa.int64())])
-"""What is parsed: each line with the URI of its file, the byte where its reader began, and the size of the file."""
+__all__ = ["parse_file", "parse_quarantined"]
 
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string())])
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"
 
 
-def parse_batches(batches: Iterable[pa.RecordBatch], *, root: str) -> Iterator[pa.RecordBatch]:
-    """Parse batches of `LINES`, which hold the lines of each file in order, and yield batches of `PARSED`.
+def parse_file(file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable]) -> Iterator[pa.RecordBatch]:
+    """Parse the lines of one file, or of a piece of it, which are batches of `LINES` in order; yield `PARSED`."""
+    parser = _Parser(file)
+    for part in parts:
+        if isinstance(part, Unreadable):
+            yield from parser.give_up(part)
+        else:
+            yield from parser.parse(part)
+    yield parser.counted()
 
-    ``root`` is the absolute path of the folder that has a folder for each broker.
+
+def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Parse lines again that were put into quarantine whole, as rows of ``QUARANTINE``; yield `PARSED`.
+
+    A file's counts change by what is no longer in quarantine.
     """
-    piece = _Piece("", "", None, -1)
-    for batch in batches:
-        for lines in _split(batch):
-            uri, block = lines["path"][0].as_py(), lines["block"][0].as_py()
-            if (uri, block) != (piece.uri, piece.block):
-                path = path_below(root, uri)
-                piece = _Piece(uri, path, broker_of(path), block)
-            yield from piece.parse(lines["value"], lines["size"][0].as_py())
-
-
-def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a batch where a file, or another block of it, begins."""
-    if not batch.num_rows:
-        return
-    where = pc.binary_join_element_wise(batch["path"], pc.cast(batch["block"], pa.string()), "\0")
-    start = 0
-    for end in pc.run_end_encode(where).run_ends.to_pylist():
-        yield batch.slice(start, end - start)
-        start = end
+    for (uri, path, broker, zone), of_file in groupby(rows, itemgetter("uri", "path", "broker", "time_zone")):
+        lines = list(of_file)
+        values = [(row["raw"], row["at"], len(row["raw"].encode())) for row in lines]
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(zip(*values, strict=True), LINES, strict=True)],
+            schema=LINES,
+        )
+        parser = _Parser(LogFile(uri, path, broker, 0, zone))
+        yield from parser.parse(batch)
+        yield parser.counted(again=len(lines))
 
 
 @dataclass(slots=True)
-class _Piece:
-    """One file, or one block of a large one: the line that comes next, and the one before."""
+class _Parser:
+    """Parses the lines of one file, and counts them."""
 
-    uri: str
-    path: str
-    broker: str | None
-    block: int
-    line: int = 0
+    file: LogFile
     previous: str = ""
+    read: int = 0
+    quarantined: int = 0
 
-    def parse(self, lines: pa.Array, size: int) -> Iterator[pa.RecordBatch]:
+    def parse(self, lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Parse the next lines."""
         quarantined: list[dict[str, Any]] = []
-        if self.broker is None:
-            quarantined = [
-                self._quarantined(number, UNKNOWN_BROKER, line) for number, line in enumerate(lines.to_pylist())
-            ]
-        else:
-            fast = read_lines(lines)
-            seen = self._read_others(lines, pc.indices_nonzero(pc.is_null(fast)).to_pylist(), quarantined)
-            yield from _usage(self.broker, fast, seen)
+        fast = read_lines(lines["value"]) if self.file.broker else pa.nulls(lines.num_rows, FIELDS)
+        others = pc.indices_nonzero(pc.is_null(fast)).to_pylist()
+        seen = self._read_others(lines, others, quarantined)
+        if self.file.broker:
+            yield from _usage(self.file, fast, seen)
         if quarantined:
             yield _parsed("quarantine", pa.array(quarantined, pa.struct(list(QUARANTINE))))
+        self.read += lines.num_rows
+        self.quarantined += len(quarantined)
+        self.previous = lines["value"][-1].as_py()
+
+    def give_up(self, rest: Unreadable) -> Iterator[pa.RecordBatch]:
+        """Put the rest of the file into quarantine, as one line."""
+        row = self._row(rest.at, rest.reason, rest.why, whole=False)
+        yield _parsed("quarantine", pa.array([row], pa.struct(list(QUARANTINE))))
+        self.read += 1
+        self.quarantined += 1
+
+    def counted(self, again: int = 0) -> pa.RecordBatch:
+        """Return the counts of the file; ``again`` is the number of lines that were counted in quarantine before."""
         counts = {
-            "path": self.path,
-            "uri": self.uri,
-            "broker": self.broker,
-            "size": size,
-            "read": len(lines),
-            "rows": len(lines) - len(quarantined),
-            "quarantined": len(quarantined),
+            "path": self.file.path,
+            "uri": self.file.uri,
+            "broker": self.file.broker,
+            "size": self.file.size,
+            "read": self.read - again,
+            "rows": self.read - self.quarantined,
+            "quarantined": self.quarantined - again,
         }
-        yield _parsed("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
-        self.line += len(lines)
-        self.previous = lines[-1].as_py()
+        return _parsed("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
 
     def _read_others(
-        self, lines: pa.Array, numbers: list[int], quarantined: list[dict[str, Any]]
+        self, lines: pa.RecordBatch, numbers: list[int], quarantined: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
         """Read the lines with these numbers, which the fast path has left. Return requests and refusals."""
-        seen = []
+        seen, values, lengths = [], lines["value"], lines["length"]
         for number in numbers:
-            line, previous = lines[number].as_py(), lines[number - 1].as_py() if number else self.previous
-            match _understand(line, previous):
+            line, previous = values[number].as_py(), values[number - 1].as_py() if number else self.previous
+            match TOO_LONG if lengths[number].as_py() > LONGEST else _understand(line, previous):
+                case Request() | Refusal() | None if self.file.broker is None:
+                    quarantined.append(self._quarantined(lines, number, UNKNOWN_BROKER))
                 case Request() as request:
                     seen.append(asdict(request) | {"outcome": _COMPLETED})
                 case Refusal() as refusal:
                     seen.append(refusal._asdict() | {"outcome": _REFUSED})
                 case str() as reason:
-                    quarantined.append(self._quarantined(number, reason, line))
+                    quarantined.append(self._quarantined(lines, number, reason))
         return seen
 
-    def _quarantined(self, number: int, reason: str, line: str) -> dict[str, Any]:
+    def _quarantined(self, lines: pa.RecordBatch, number: int, reason: str) -> dict[str, Any]:
+        line, at, length = (lines[name][number].as_py() for name in LINES.names)
+        return self._row(at, reason, line[:RAW_LENGTH], whole=len(line) <= RAW_LENGTH and length <= LONGEST)
+
+    def _row(self, at: int, reason: str, raw: str, *, whole: bool) -> dict[str, Any]:
         return {
-            "path": self.path,
-            "block": self.block,
-            "line": self.line + number,
+            "path": self.file.path,
+            "uri": self.file.uri,
+            "broker": self.file.broker,
+            "time_zone": self.file.time_zone,
+            "at": at,
             "reason": reason,
-            "raw": line[:RAW_LENGTH],
+            "raw": raw,
+            "whole": whole,
             "parser": PARSER,
         }
 
@@ -133,7 +149,7 @@ def _understand(line: str, previous: str) -> Request | Refusal | str | None:
     return read_refusal(line, previous) or NO_REQUEST
 
 
-def _usage(broker: str, fast: pa.StructArray, others: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+def _usage(file: LogFile, fast: pa.StructArray, others: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     """Count the requests of one broker."""
     requests = pa.Table.from_struct_array(fast.drop_null())
     table = pa.concat_tables(
@@ -146,11 +162,21 @@ def _usage(broker: str, fast: pa.StructArray, others: list[dict[str, Any]]) -> I
     )
     if not len(table):
         return
-    table = table.append_column("broker", pa.repeat(pa.scalar(broker), len(table)))
+    table = table.set_column(table.column_names.index("time"), "time", _in_utc(table["time"], file.time_zone))
+    table = table.append_column("broker", pa.repeat(pa.scalar(file.broker), len(table)))
     table = table.append_column("hour", pc.floor_temporal(table["time"], unit="hour"))
     counted = table.group_by(list(KEYS)).aggregate([("time", "count"), ("time", "min"), ("time", "max")])
     named = counted.rename_columns([*KEYS, "count", "first_seen", "last_seen"]).select(API_USAGE.names)
     yield _parsed("api_usage", named.cast(API_USAGE).to_struct_array().combine_chunks())
+
+
+def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
+    """Return times in UTC that were read as if they were. An hour that a zone has twice is the first one."""
+    if time_zone == "UTC":
+        return times
+    wall = pc.cast(times, pa.timestamp("us"))
+    placed = pc.assume_timezone(wall, time_zone, ambiguous="earliest", nonexistent="earliest")
+    return pc.cast(placed, times.type)
 
 
 def _parsed(table: str, rows: pa.Array) -> pa.RecordBatch:

@@ -41,14 +41,17 @@ KEYS: Final = tuple(name for name in API_USAGE.names if name not in ("count", "f
 QUARANTINE: Final = pa.schema(
     [
         ("path", pa.string()),  # of the file, below the folder of logs
-        ("block", pa.int64()),  # the byte at which the reader of the line began
-        ("line", pa.int64()),  # its number from there, from 0
+        ("uri", pa.string()),  # as Spark names the file
+        ("broker", pa.string()),  # null where the folder is not a broker's
+        ("time_zone", pa.string()),  # of the times in its lines
+        ("at", pa.int64()),  # the byte at which the line begins, in the text of a compressed file
         ("reason", pa.string()),  # see evidence.reasons
-        ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters
+        ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters; why a file cannot be read
+        ("whole", pa.bool_()),  # raw is the whole line, so that another parser can read it
         ("parser", pa.int32()),  # the version of the parser
     ]
 )
-"""The lines that are no evidence: one row each."""
+"""The lines that are no evidence: one row each, and one for the rest of a file that cannot be read."""
 
 EVIDENCE_FILES: Final = pa.schema(
     [

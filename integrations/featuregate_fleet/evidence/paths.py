@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["broker_of", "path_below"]
+from featuregate_fleet.evidence.text import LogFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["IN_UTC", "OTHERS", "broker_of", "log_file"]
+
+OTHERS: Final = "others"
+IN_UTC: Final = MappingProxyType({OTHERS: "UTC"})
 
 _NODE_ID: Final = re.compile(r"(0|[1-9]\d{0,9})/.", re.ASCII)
 
 
-def path_below(root: str, uri: str) -> str:
-    """Return the path of a file below the root; its whole path if it is elsewhere."""
-    return unquote(urlsplit(uri).path).removeprefix(root.rstrip("/") + "/")
+def log_file(root: str, uri: str, size: int, time_zones: Mapping[str, str] = IN_UTC) -> LogFile:
+    """Return a file with its path below the root, or its whole path if it is elsewhere, and with its broker.
+
+    ``time_zones`` are those of brokers, by node id, and of all others as `OTHERS`.
+    """
+    path = unquote(urlsplit(uri).path).removeprefix(root.rstrip("/") + "/")
+    broker = broker_of(path)
+    return LogFile(uri, path, broker, size, time_zones.get(broker or OTHERS, time_zones[OTHERS]))
 
 
 def broker_of(path: str) -> str | None:

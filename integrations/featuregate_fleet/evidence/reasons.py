@@ -8,20 +8,24 @@ __all__ = [
     "CUT",
     "EMPTY",
     "NO_REQUEST",
+    "OF_FILES",
     "PARSER",
     "RAW_LENGTH",
     "REQUESTS",
     "TEXT_FORMAT",
+    "TOO_LONG",
     "UNKNOWN_BROKER",
     "UNKNOWN_LAYOUT",
+    "UNREADABLE",
+    "VANISHED",
     "WRONG_FIELDS",
 ]
 
 PARSER: Final = 2
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
-RAW_LENGTH: Final = 2000
-"""How many characters of a line the quarantine keeps."""
+RAW_LENGTH: Final = 16_384
+"""How many characters of a line the quarantine keeps. A line that is kept whole can be parsed again."""
 
 CUT: Final = "cut"
 """A request whose JSON does not parse, most often because the line was cut."""
@@ -30,12 +34,21 @@ NO_REQUEST: Final = "no-request"
 """A line of another logger, or garbage."""
 TEXT_FORMAT: Final = "text-format"
 """A request in a text format that this parser does not read, as of brokers before 1.0."""
+TOO_LONG: Final = "too-long"
+"""A line of more bytes than a line may have (`featuregate_fleet.evidence.text.LONGEST`)."""
 UNKNOWN_BROKER: Final = "unknown-broker"
 """The file is not in a folder whose name is a node id."""
 UNKNOWN_LAYOUT: Final = "unknown-layout"
 """A request, but before it stand no time and no level, as Kafka's own layout has them."""
+UNREADABLE: Final = "unreadable"
+"""The rest of a file, which counts as one line: a damaged gzip, an error of the disk, or a file that was cut."""
+VANISHED: Final = "vanished"
+"""The rest of a file that was there when it was listed, and counts as one line."""
 WRONG_FIELDS: Final = "wrong-fields"
 """A request as JSON, but a field is missing, or has another type or an impossible value."""
 
-REQUESTS: Final = frozenset({CUT, TEXT_FORMAT, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
+OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
+"""The reasons of files: nobody knows how many requests are missing."""
+
+REQUESTS: Final = frozenset({CUT, TEXT_FORMAT, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
 """The reasons of lines that would have been requests: each is evidence that is missing."""

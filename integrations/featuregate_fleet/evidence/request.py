@@ -21,7 +21,7 @@ class Request:
     """What a line of the request log says about the client, and nothing of the bodies."""
 
     time: datetime
-    """In UTC: the log has no time zone, and brokers are expected to log in UTC."""
+    """As the broker has logged it, as if its time zone were UTC: the log does not say it."""
     level: str
     forwarded: bool
     api_key: int

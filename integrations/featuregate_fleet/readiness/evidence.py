@@ -53,7 +53,7 @@ class Evidence:
     read: int = 0
     """Lines: ``read = rows + sum(quarantined)``."""
     rows: int = 0
-    quarantined: Mapping[str, int] = field(default_factory=dict)
-    """Lines in quarantine by reason."""
+    quarantined: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
+    """Lines in quarantine by broker and reason; a file that cannot be read is one line."""
     versions: Mapping[str, int | None] = field(default_factory=dict)
     """The version of each table that was read; None for one that does not exist."""

@@ -36,6 +36,7 @@ _SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "OFF",  # what fails is said in one line
+    "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",

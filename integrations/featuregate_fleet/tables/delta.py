@@ -71,9 +71,9 @@ class DeltaTables:
         Delta ignores a batch whose number is not above the last one of the same query. A new checkpoint begins at 0
         again, and must not be ignored: so the id of the query is that of the checkpoint.
         """
-        self._whole_rows(table, rows, batch).write.format("delta").mode("append").options(
-            txnAppId=batch.query_id, txnVersion=str(batch.batch_id)
-        ).save(self._path(table))
+        whole = self._whole_rows(table, rows, batch).coalesce(1)
+        once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id)}
+        whole.write.format("delta").mode("append").options(**once).save(self._path(table))
 
     def expect(self, folders: Collection[str], listed: Collection[str] | None) -> None:
         """Replace the brokers that evidence is expected from: those with a folder, and those that the cluster listed.
@@ -87,14 +87,20 @@ class DeltaTables:
         if wanted == known:
             return
         rows = self._spark.createDataFrame(sorted(wanted), from_arrow_schema(columns.BROKERS))
-        only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version("brokers") is not None else {}
-        whole = self._whole_rows("brokers", rows, _NO_BATCH)
-        whole.write.format("delta").mode("overwrite").options(**only).save(self._path("brokers"))
+        self._overwrite("brokers", self._whole_rows("brokers", rows, _NO_BATCH))
+
+    def replace(self, table: str, kept: DataFrame, added: DataFrame, batch: BatchId) -> None:
+        """Replace all rows of this cluster at once: by some that were read from the table, and by those of a batch."""
+        self._overwrite(table, kept.unionByName(self._whole_rows(table, added, batch)))
+
+    def _overwrite(self, table: str, rows: DataFrame) -> None:
+        only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version(table) is not None else {}
+        rows.coalesce(1).write.format("delta").mode("overwrite").options(**only).save(self._path(table))
 
     def _whole_rows(self, table: str, rows: DataFrame, batch: BatchId) -> DataFrame:
         origin = {"cluster": f.lit(self._cluster), "query_id": f.lit(batch.query_id), "batch_id": f.lit(batch.batch_id)}
         schema = from_arrow_schema(_whole(table))
-        return rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema]).coalesce(1)
+        return rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema])
 
     def _path(self, table: str) -> str:
         return str(self._folder / table)  # Spark takes a path as it is, and would not decode a URI

@@ -52,7 +52,7 @@ def _read(tables: DeltaTables) -> Evidence:
         .collect()
     )
     lines = files.agg(f.sum("read").alias("read"), f.sum("rows").alias("rows")).collect()[0]
-    reasons = tables.read("quarantine").groupBy("reason").count().collect()
+    reasons = tables.read("quarantine").groupBy("broker", "reason").count().collect()
     return Evidence(
         usage=tuple(
             Usage(
@@ -74,7 +74,7 @@ def _read(tables: DeltaTables) -> Evidence:
         expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
         read=lines["read"] or 0,
         rows=lines["rows"] or 0,
-        quarantined={row["reason"]: row["count"] for row in reasons},
+        quarantined={(row["broker"], row["reason"]): row["count"] for row in reasons},
         versions={name: tables.version(name) for name in ("api_usage", "brokers", "evidence_files", "quarantine")},
     )
 

@@ -55,9 +55,15 @@ def fleet(tmp_path: Path, broker_log: Path) -> Fleet:
     folder.mkdir(parents=True)
     lines = broker_log.read_bytes().splitlines(keepends=True)
     (folder / "server.log.1").write_bytes(b"".join(lines[:20]))
-    (folder / "server.log.2.gz").write_bytes(gzip.compress(b"".join(lines[20:])))
+    (folder / "server.log.2.gz").write_bytes(gzip.compress(b"".join(lines[20:]))[:-999])  # a transfer was cut
     (folder / "garbage.log").write_bytes(b"\xff\xfe garbage\n\n" + b"x" * 100_000)
     return Fleet(tmp_path / "all logs", tmp_path / "all tables")
+
+
+def restore(fleet: Fleet, log: Path) -> None:
+    """Replace the compressed file by the whole one."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    (fleet.logs / "1" / "server.log.2.gz").write_bytes(gzip.compress(b"".join(lines[20:])))
 
 
 def requests_of(log: Path) -> Counter[tuple[Any, ...]]:
@@ -89,6 +95,12 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
     assert (code, report["verdict"], report["lines"]["read"]) == (3, "unknown", 0)
 
     assert fleet.run() == 0
+    _, report = fleet.readiness(capsys, "3.9")
+    (missing,) = [row for row in report["rows"] if row["check"] == "quarantine"]
+    assert (missing["verdict"], missing["subject"]) == ("unknown", "requests of broker 1")
+    assert "unreadable 1" in missing["why"]
+    restore(fleet, broker_log)
+    assert main(fleet.arguments("replay")) == 0
     code, report = fleet.readiness(capsys, "4.2")
     assert (code, report["verdict"]) == (1, "block")
     blocking = [row for row in report["rows"] if row["verdict"] == "block"]
@@ -128,6 +140,7 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
 @pytest.mark.usefixtures("jvm")
 def test_a_micro_batch_that_runs_again_counts_once(fleet: Fleet, broker_log: Path) -> None:
     """After a run that was killed, and after the record of the last micro-batch was lost."""
+    restore(fleet, broker_log)
     command = [sys.executable, "-m", "featuregate", *fleet.arguments("run", "--once", "--logs", str(fleet.logs))]
     checkpoint = fleet.tables / "_checkpoints" / "orders" / "request_logs"
     begun = checkpoint / "offsets" / "0"
@@ -139,8 +152,13 @@ def test_a_micro_batch_that_runs_again_counts_once(fleet: Fleet, broker_log: Pat
             assert run.poll() is None
         finally:
             os.killpg(run.pid, signal.SIGKILL)
+    (fleet.logs / "1" / "garbage.log").unlink()
     assert fleet.run() == 0
     assert usage_in(fleet) == requests_of(broker_log)
+    with local_session() as spark:
+        files = DeltaTables(spark, fleet.tables, "orders").read("evidence_files").collect()
+    assert {file.path for file in files} == {"1/server.log.1", "1/server.log.2.gz", "1/garbage.log"}
+    assert all(file.read for file in files)  # a file that has vanished counts as one line in quarantine
 
     for lost in (checkpoint / "commits").iterdir():
         lost.unlink()

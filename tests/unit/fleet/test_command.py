@@ -47,6 +47,17 @@ def test_a_release_may_be_spelled_with_its_patch():
     assert parse("readiness", "--tables", "t", "--cluster", "c", "--to", "4.2.0").to == "4.2"
 
 
+def test_brokers_may_log_in_different_time_zones(capsys: pytest.CaptureFixture[str]):
+    """One zone is for all brokers that have none of their own."""
+    own = ("run", "--once", "--logs", "l", "--tables", "t", "--cluster", "c", "--time-zone")
+    args = parse(*own, "Europe/Berlin", "--time-zone", "3=UTC")
+    assert dict(args.time_zone) == {"others": "Europe/Berlin", "3": "UTC"}
+    for wrong in ("Mars/Olympus", "../etc/passwd", ""):
+        with pytest.raises(SystemExit):
+            parse(*own, wrong)
+        assert f"{wrong!r} is no time zone" in capsys.readouterr().err
+
+
 def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):
     """No Spark is started for a typing error."""
     args = parse("run", "--once", "--logs", str(tmp_path / "no"), "--tables", str(tmp_path), "--cluster", "c")

@@ -1,0 +1,24 @@
+"""From pieces of files to rows of tables: what executors run within ``mapInArrow``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate_fleet.evidence.batches import parse_file
+from featuregate_fleet.files.pieces import read_piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from featuregate_fleet.files.pieces import Piece
+
+__all__ = ["parse_pieces"]
+
+
+def parse_pieces(numbers: Iterable[pa.RecordBatch], *, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    """Read and parse the pieces with these numbers, and yield `featuregate_fleet.evidence.columns.PARSED`."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from parse_file(pieces[number].file, read_piece(pieces[number]))

@@ -1,0 +1,201 @@
+"""Reads files of logs in pieces, as batches of lines. Damage ends the reading of one file, and never that of others."""
+
+from __future__ import annotations
+
+import stat
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
+from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Piece", "pieces_of", "read_piece", "rest_of"]
+
+_PIECE: Final = 128 * 2**20
+_BLOCK: Final = 4 * 2**20
+_COMPRESSED_BLOCK: Final = 2**16
+"""A block may grow a thousandfold when it is decompressed."""
+_BATCH: Final = 8192
+"""Lines: those that go to the quarantine become objects of Python."""
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
+
+
+class Piece(NamedTuple):
+    """The lines of one file that begin at or after ``start``, and before ``end``.
+
+    Both are bytes of the text; those of a compressed file count once it is decompressed.
+    """
+
+    file: LogFile
+    start: int = 0
+    """The beginning of a line, or a byte within one that belongs to the piece before."""
+    end: int | None = None
+    """None for the end of the file."""
+
+
+def pieces_of(file: LogFile) -> list[Piece]:
+    """Cut a large file into pieces. A compressed file cannot be cut."""
+    if _is_compressed(_path(file)):
+        return [Piece(file)]
+    starts = range(0, max(file.size, 1), _PIECE)
+    return [Piece(file, start, min(start + _PIECE, file.size)) for start in starts]
+
+
+def rest_of(file: LogFile, at: int) -> Piece:
+    """Return the piece that begins where the reading of a file ended early."""
+    path = _path(file)
+    if not path.is_file() or _is_compressed(path):
+        return Piece(file, at)
+    return Piece(file, at, min(at - at % _PIECE + _PIECE, path.stat().st_size))
+
+
+def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
+    """Yield batches of `LINES`, and `Unreadable` at the end if the rest of the piece cannot be read."""
+    path = _path(piece.file)
+    compressed = _is_compressed(path)
+    cutter = _Cutter(0 if compressed else max(piece.start - 1, 0))
+    try:
+        with _regular_file(path) as file:
+            file.seek(cutter.at)
+            for batch in _cut(cutter, _inflated(file) if compressed else _blocks(file), piece.end):
+                yield from _within(piece, batch)
+    except FileNotFoundError:
+        yield Unreadable(max(piece.start, cutter.at), VANISHED, "there is no such file any more")
+    except (OSError, EOFError, zlib.error) as error:
+        yield Unreadable(max(piece.start, cutter.at), UNREADABLE, str(error))
+
+
+def _cut(cutter: _Cutter, blocks: Iterator[bytes], end: int | None) -> Iterator[pa.RecordBatch]:
+    for block in blocks:
+        yield from cutter.feed(block)
+        if end is not None and cutter.at >= end:
+            return
+    yield from cutter.last_line()
+    if end is not None and cutter.at < end:
+        raise EOFError(f"the file was cut to {cutter.at} bytes after it was listed")
+
+
+def _regular_file(path: Path) -> IO[bytes]:
+    """Open a file. To open a pipe would wait for its writer."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("this is not a regular file")
+    return path.open("rb")
+
+
+def _path(file: LogFile) -> Path:
+    return Path(unquote(urlsplit(file.uri).path))
+
+
+def _is_compressed(path: Path) -> bool:
+    """Return whether a file is gzipped, by its name or by its first bytes."""
+    try:
+        with _regular_file(path) as file:
+            return path.suffix == ".gz" or file.read(len(_GZIP)) == _GZIP
+    except OSError:  # its reader says so
+        return False
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    while block := file.read(_BLOCK):
+        yield block
+
+
+def _inflated(file: IO[bytes]) -> Iterator[bytes]:
+    """Decompress a file of any number of gzip members, up to the first damaged byte."""
+    decoder = zlib.decompressobj(_GZIP_HEADER)
+    while block := file.read(_COMPRESSED_BLOCK):
+        while block:
+            if decoder.eof:
+                block = block.lstrip(b"\0")  # padding between members and behind the last one
+                if not block:
+                    break
+                decoder = zlib.decompressobj(_GZIP_HEADER)
+            before = decoder.copy()
+            try:
+                text = decoder.decompress(block)
+            except zlib.error:
+                yield from _up_to_damage(before, block)
+                raise
+            yield text
+            block = decoder.unused_data
+    if not decoder.eof:  # also where the file is empty, which is no gzip
+        raise EOFError("the compressed file ends before its end was marked")
+
+
+def _up_to_damage(decoder: zlib._Decompress, block: bytes) -> Iterator[bytes]:
+    """Yield what comes before the first byte that does not decompress."""
+    for byte in range(len(block)):
+        try:
+            yield decoder.decompress(block[byte : byte + 1])
+        except zlib.error:
+            return
+
+
+def _within(piece: Piece, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Leave out the lines that belong to other pieces."""
+    first, last = batch["at"][0].as_py(), batch["at"][-1].as_py()
+    if first < piece.start or (piece.end is not None and last >= piece.end):
+        keep = pc.greater_equal(batch["at"], piece.start)
+        if piece.end is not None:
+            keep = pc.and_(keep, pc.less(batch["at"], piece.end))
+        batch = batch.filter(keep)
+    if batch.num_rows:
+        yield batch
+
+
+class _Cutter:
+    """Cuts blocks of text into lines, and keeps the line that is not complete yet."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        """The byte at which the next line begins."""
+        self._begun = b""
+        self._length = 0  # of the line that has begun; more than is kept of a long one
+
+    def feed(self, block: bytes) -> Iterator[pa.RecordBatch]:
+        """Return the lines that end in this block."""
+        end = block.rfind(b"\n")
+        if end >= 0:
+            yield from self._lines(block[:end])
+            block = block[end + 1 :]
+        self._length += len(block)
+        self._begun = (self._begun + block)[: LONGEST + 1]
+
+    def last_line(self) -> Iterator[pa.RecordBatch]:
+        """Return the line that ends with the file, without a line break."""
+        if self._length:
+            yield from self._lines(b"")
+            self.at -= 1  # no line break
+
+    def _lines(self, text: bytes) -> Iterator[pa.RecordBatch]:
+        dropped = self._length - len(self._begun)
+        lines = pc.split_pattern(pa.array([self._begun + text], pa.binary()), b"\n").values
+        lengths = pc.cast(pc.binary_length(lines), pa.int64())
+        if dropped:
+            lengths = pa.concat_arrays([pc.add(lengths[:1], dropped), lengths[1:]])
+        ends = pc.add(pc.cumulative_sum(pc.add(lengths, 1)), self.at)
+        starts = pc.subtract(ends, pc.add(lengths, 1))
+        if pc.max(lengths).as_py() > LONGEST:
+            lines = pc.binary_slice(lines, 0, LONGEST)
+        whole = pa.RecordBatch.from_arrays([_texts(lines), starts, lengths], schema=LINES)
+        self.at, self._begun, self._length = ends[-1].as_py(), b"", 0
+        for row in range(0, whole.num_rows, _BATCH):
+            yield whole.slice(row, _BATCH)
+
+
+def _texts(lines: pa.Array) -> pa.Array:
+    """Return lines as texts, with a replacement for bytes that are no UTF-8, and without carriage returns."""
+    try:
+        texts = pc.cast(lines, pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([line.decode("utf-8", "replace") for line in lines.to_pylist()], pa.string())
+    return pc.utf8_rtrim(texts, "\r")

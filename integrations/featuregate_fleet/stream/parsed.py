@@ -1,0 +1,62 @@
+"""The rows that the parser returns: what each of the tables takes of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.evidence.columns import KEYS, PARSED
+from featuregate_fleet.files.parsing import parse_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.files.pieces import Piece
+    from featuregate_fleet.tables.delta import BatchId, DeltaTables
+
+__all__ = ["file_rows", "parse_files", "quarantine_rows", "usage_rows", "write_parsed"]
+
+_TASKS_A_CORE: Final = 4
+
+
+def parse_files(spark: SparkSession, pieces: Sequence[Piece]) -> DataFrame:
+    """Return the rows of `featuregate_fleet.evidence.columns.PARSED` of some pieces of files."""
+    tasks = max(1, min(len(pieces), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
+    numbers = spark.range(0, len(pieces), 1, tasks)
+    return numbers.mapInArrow(partial(parse_pieces, pieces=pieces), from_arrow_schema(PARSED))
+
+
+def write_parsed(parsed: DataFrame, tables: DeltaTables, batch: BatchId) -> None:
+    """Append the rows of `featuregate_fleet.evidence.columns.PARSED` to the tables, once."""
+    parsed = parsed.persist()
+    try:
+        tables.append("api_usage", usage_rows(parsed), batch)
+        tables.append("quarantine", quarantine_rows(parsed), batch)
+        tables.append("evidence_files", file_rows(parsed), batch)  # last, because it says that the file is done
+    finally:
+        parsed.unpersist()
+
+
+def usage_rows(parsed: DataFrame) -> DataFrame:
+    """Return rows of ``api_usage``, added up."""
+    usage = parsed.where("api_usage is not null").select("api_usage.*")
+    return usage.groupBy(*KEYS).agg(
+        f.sum("count").alias("count"), f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
+    )
+
+
+def quarantine_rows(parsed: DataFrame) -> DataFrame:
+    """Return rows of ``quarantine``."""
+    return parsed.where("quarantine is not null").select("quarantine.*")
+
+
+def file_rows(parsed: DataFrame) -> DataFrame:
+    """Return rows of ``evidence_files``, added up."""
+    files = parsed.where("evidence_files is not null").select("evidence_files.*")
+    sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
+    return files.groupBy("path", "uri", "broker").agg(f.max("size").alias("size"), *sums)

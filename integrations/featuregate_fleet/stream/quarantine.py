@@ -1,0 +1,87 @@
+"""Parses again what is in quarantine: lines with a newer parser, and files that could not be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.batches import parse_quarantined
+from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
+from featuregate_fleet.evidence.reasons import OF_FILES, PARSER
+from featuregate_fleet.evidence.text import LogFile
+from featuregate_fleet.files.pieces import rest_of
+from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
+from featuregate_fleet.tables.delta import BatchId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["replay"]
+
+_FILES: Final = "evidence_files"
+
+
+def replay(spark: SparkSession, tables: DeltaTables) -> int:
+    """Parse again what is in quarantine, and return the number of lines and files that were tried.
+
+    These are the lines that were kept whole and that an older parser did not understand, and the files that could not
+    be read. A replay that was killed is finished by the next one: it tries the same, and the tables take it once.
+
+    Raises
+    ------
+    TablesBroken
+        The tables cannot be read or written.
+    """
+    try:
+        return _replay(spark, tables)
+    except PySparkException as error:
+        raise TablesBroken(f"the replay failed: {str(error).partition(chr(10))[0]}") from error
+
+
+def _replay(spark: SparkSession, tables: DeltaTables) -> int:
+    quarantine = tables.read("quarantine")
+    of_file = f.col("reason").isin(*OF_FILES)
+    again = of_file | (f.col("whole") & (f.col("parser") < PARSER))
+    tried = quarantine.where(again)
+    summary = tried.agg(
+        f.count("*").alias("count"), f.bit_xor(f.xxhash64("uri", "at", "reason", "parser")).alias("hash")
+    ).collect()[0]
+    if not summary["count"]:
+        return 0
+    files = tried.where(of_file).select("uri", "path", "broker", "time_zone", "at").collect()
+    pieces = [rest_of(LogFile(row.uri, row.path, row.broker, 0, row.time_zone), row["at"]) for row in files]
+    lines = tried.where(~of_file).mapInArrow(_parse, from_arrow_schema(PARSED))
+    parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
+    try:
+        batch = BatchId(f"replay {summary['count']} {summary['hash']}", 0)
+        tables.append("api_usage", usage_rows(parsed), batch)
+        tables.append(_FILES, file_rows(parsed), batch)
+        # Last, because it says that the replay is done.
+        tables.replace("quarantine", quarantine.where(~again), quarantine_rows(parsed), batch)
+    finally:
+        parsed.unpersist()
+    return int(summary["count"])
+
+
+def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from parse_quarantined(batch.to_pylist())
+
+
+def _counted_before(spark: SparkSession, files: list[Any]) -> DataFrame:
+    """Return rows that take back the one line in quarantine as which the rest of each file was counted."""
+    counts = [(row.path, row.uri, row.broker, 0, -1, 0, -1) for row in files]
+    rows = spark.createDataFrame(counts, from_arrow_schema(EVIDENCE_FILES)).select(f.struct("*").alias(_FILES))
+    others = {
+        field.name: f.lit(None).cast(field.dataType) for field in from_arrow_schema(PARSED) if field.name != _FILES
+    }
+    return rows.withColumns(others)

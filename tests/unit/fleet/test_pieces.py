@@ -1,0 +1,188 @@
+"""Reading files of logs: every line once, whatever is damaged."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow")
+
+from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+
+from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.text import Unreadable  # noqa: E402 - likewise
+from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINE = line_of(document())
+
+
+def file_of(path: Path, size: int | None = None) -> module.LogFile:
+    """Return a file as the stream lists it."""
+    return log_file(str(path.parent.parent), path.as_uri(), path.stat().st_size if size is None else size)
+
+
+def read(*pieces: Piece) -> tuple[list[tuple[int, str, int]], list[Unreadable]]:
+    """Return all lines with their places and lengths, and what could not be read."""
+    lines, failures = [], []
+    for part in (part for piece in pieces for part in read_piece(piece)):
+        if isinstance(part, Unreadable):
+            failures.append(part)
+        else:
+            lines += [(row["at"], row["value"], row["length"]) for row in part.to_pylist()]
+    return lines, failures
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the name of a file of broker 1."""
+    (tmp_path / "1").mkdir()
+    return tmp_path / "1" / "a b%.log"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make everything small, so that each boundary is met."""
+    for name, size in {"_PIECE": 7, "_BLOCK": 3, "_COMPRESSED_BLOCK": 5, "_BATCH": 2, "LONGEST": 4}.items():
+        monkeypatch.setattr(module, name, size)
+
+
+@given(
+    st.lists(st.text(st.sampled_from("ab\u00e9"), max_size=6), max_size=8),
+    st.sampled_from([b"\n", b""]),
+    st.sampled_from(["a", "a.gz"]),
+)
+@pytest.mark.usefixtures("small")
+def test_each_line_is_read_once(tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: bytes, name: str):
+    """However a file is cut into pieces and blocks, compressed or not, with a line break at its end or without."""
+    folder = tmp_path_factory.mktemp("logs") / "1"
+    folder.mkdir()
+    path = folder / name
+    text = "\n".join(lines).encode() + end
+    half = len(text) // 2
+    path.write_bytes(gzip.compress(text[:half]) + gzip.compress(text[half:]) + b"\0\0" if name == "a.gz" else text)
+    found, failures = read(*pieces_of(file_of(path)))
+    expected = text.split(b"\n")[: None if text and not text.endswith(b"\n") else -1]
+    assert failures == []
+    assert [length for _, _, length in found] == [len(line) for line in expected]
+    assert [value for _, value, _ in found] == [line[:4].decode("utf-8", "replace") for line in expected]
+    assert all(before + length + 1 == at for (before, _, length), (at, _, _) in pairwise(found))
+
+
+def test_bytes_that_are_no_text_are_replaced(log: Path):
+    """And a carriage return is a part of the line break."""
+    log.write_bytes(b"\xff\x00\r\nb\n")
+    assert read(*pieces_of(file_of(log)))[0] == [(0, "\ufffd\x00", 3), (4, "b", 1)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "followed"])
+def test_a_damaged_gzip_is_read_up_to_the_damage(log: Path, damage: str):
+    """The rest counts as one line; once the file is restored, reading goes on where it ended."""
+    random_bytes = random.Random(7)
+    text = "".join(f"{number} {random_bytes.randbytes(40).hex()}\n" for number in range(5000))
+    packed = gzip.compress(text.encode())
+    middle = len(packed) // 2
+    damaged = {
+        "cut": packed[:middle],
+        "flipped": packed[:middle]
+        + bytes(byte ^ 0xFF for byte in packed[middle : middle + 99])
+        + packed[middle + 99 :],
+        "followed": packed + b"no gzip",
+    }
+    log.write_bytes(damaged[damage])
+    lines, (failure,) = read(*pieces_of(file_of(log)))
+    whole = text.splitlines()
+    read_before = len(lines)
+    assert len(whole) // 3 < read_before <= len(whole)
+    assert failure.reason == "unreadable"
+    if damage == "cut":
+        assert [value for _, value, _ in lines] == whole[:read_before]
+        log.write_bytes(packed)
+        rest, failures = read(rest_of(file_of(log), failure.at))
+        assert failures == []
+        assert [value for _, value, _ in lines + rest] == whole
+
+
+def test_a_file_named_gz_that_is_none_is_unreadable(log: Path):
+    """Its first line is not garbage of a broker: all of the file is missing."""
+    path = log.with_suffix(".gz")
+    for content in (b"", b"plain text\n"):
+        path.write_bytes(content)
+        lines, (failure,) = read(*pieces_of(file_of(path)))
+        assert (lines, failure.at, failure.reason) == ([], 0, "unreadable")
+
+
+def test_a_file_that_vanished_is_said(log: Path):
+    """Between the moment when Spark listed it and the moment when it is read."""
+    lines, (failure,) = read(*pieces_of(file_of(log, size=100)))
+    assert (lines, failure.at, failure.reason) == ([], 0, "vanished")
+
+
+@pytest.mark.usefixtures("small")
+def test_a_file_that_was_cut_after_it_was_listed_is_said(log: Path):
+    """Its first lines are read; each piece behind its end is missing. What is restored is read as before."""
+    log.write_bytes(b"aa\nbb\ncc\ndd\n")
+    pieces = pieces_of(file_of(log))
+    whole, _ = read(*pieces)
+    log.write_bytes(b"aa\n")
+    lines, failures = read(*pieces)
+    assert (lines, [failure.at for failure in failures]) == (whole[:1], [3, 7])
+    log.write_bytes(b"aa\nbb\ncc\ndd\n")
+    rest, failures = read(*(rest_of(file_of(log), failure.at) for failure in failures))
+    assert (lines + rest, failures) == (whole, [])
+
+
+def test_a_pipe_is_no_file(log: Path):
+    """To open one would wait for its writer."""
+    os.mkfifo(log)
+    assert [failure.why for failure in read(Piece(file_of(log)))[1]] == ["this is not a regular file"]
+
+
+def test_an_error_of_the_disk_ends_one_file_alone(log: Path, tmp_path: Path):
+    """The memory of a process is a file whose first byte cannot be read."""
+    log.symlink_to("/proc/self/mem")
+    good = tmp_path / "1" / "good.log"
+    good.write_text("good\n")
+    lines, (failure,) = read(Piece(file_of(log)), Piece(file_of(good)))
+    assert ([value for _, value, _ in lines], failure.reason) == (["good"], "unreadable")
+    assert "error" in failure.why.lower()
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_lines_in_are_rows_and_quarantined_lines(log: Path, share: float):
+    """Whatever share of the lines is garbage, compressed or not, cut or not."""
+    chance = random.Random(share)
+    kinds = [
+        b"\xff\xfe\x00",
+        b"",
+        LINE[:200].encode(),
+        LINE[40:].encode(),
+        LINE.replace("16", '"16"').encode(),
+        b"x" * 99_999,
+    ]
+    lines = [chance.choice(kinds) if chance.random() < share else LINE.encode() for _ in range(4000)]
+    garbage = sum(line != LINE.encode() for line in lines)
+    log.write_bytes(b"\n".join(lines))
+    cut = log.with_suffix(".gz")
+    cut.write_bytes(gzip.compress(b"\n".join(lines))[:-9])
+    pieces = [*pieces_of(file_of(log)), *pieces_of(file_of(cut))]
+    parsed = list(parse_pieces([pa.RecordBatch.from_pydict({"id": range(len(pieces))})], pieces=pieces))
+    rows = [row for batch in parsed for row in batch.to_pylist()]
+    plain, packed = [row["evidence_files"] for row in rows if row["evidence_files"]]
+    assert (plain["read"], plain["quarantined"]) == (len(lines), garbage)
+    assert packed["read"] <= len(lines) + 1
+    for file in (plain, packed):
+        assert file["read"] == file["rows"] + file["quarantined"]
+    assert sum(row["api_usage"]["count"] for row in rows if row["api_usage"]) == plain["rows"] + packed["rows"]
+    assert sum(row["quarantine"] is not None for row in rows) == plain["quarantined"] + packed["quarantined"]
