@@ -1,21 +1,26 @@
-"""What Prometheus reads of a relay: the text exposition format 0.0.4. Labels name clusters, brokers and gates only.
+"""What Prometheus reads of a relay. Labels name clusters, brokers and gates only.
 
 Nothing is labelled with a client: ten thousand of them would be ten thousand time series.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
+
+    from prometheus_client.core import Metric
 
     from featuregate import View
 
 __all__ = ["CONTENT_TYPE", "ClusterNumbers", "exposition"]
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class ClusterNumbers(NamedTuple):
@@ -29,59 +34,45 @@ class ClusterNumbers(NamedTuple):
     """Requests that wait for the next view."""
 
 
-class _Sample(NamedTuple):
-    labels: Mapping[str, str]
-    value: float
+def exposition(clusters: Mapping[str, ClusterNumbers]) -> bytes:
+    """Return all metrics of these clusters in the text format of Prometheus."""
+    registry = CollectorRegistry()
+    registry.register(_Numbers(clusters))
+    return generate_latest(registry)
 
 
-def exposition(clusters: Mapping[str, ClusterNumbers]) -> str:
-    """Return all metrics of these clusters, by their names."""
-    lines: list[str] = []
-    for name, (kind, meaning, samples) in _metrics(clusters).items():
-        lines += [f"# HELP featuregate_relay_{name} {meaning}", f"# TYPE featuregate_relay_{name} {kind}"]
-        lines += [f"featuregate_relay_{name}{_labels(each.labels)} {each.value:.15g}" for each in samples]
-    return "\n".join(lines) + "\n"
+class _Numbers(Collector):
+    """The numbers of one moment, under their names."""
+
+    def __init__(self, clusters: Mapping[str, ClusterNumbers]) -> None:
+        self._clusters = clusters
+
+    def collect(self) -> Iterator[Metric]:
+        up = _gauge("up", "1 if a view is there and not stale.")
+        waiting = _gauge("requests_waiting", "Requests that wait for the next view.")
+        answered = _gauge("broker_answered", "1 if the broker answered the last poll.", "broker")
+        gate_open = _gauge("gate_open", "1 if the gate is open.", "gate")
+        polls = CounterMetricFamily("featuregate_relay_polls", "Polls that have ended.", labels=["cluster"])
+        of_health: dict[str, CounterMetricFamily | GaugeMetricFamily] = {
+            "age_seconds": _gauge("view_age_seconds", "Seconds since a broker answered."),
+            "epoch": _gauge("epoch", "Epoch of the finalized levels; -1 if there is none."),
+            "brokers_known": _gauge("brokers_known", "Brokers of the cluster."),
+            "failures": _gauge("failed_polls", "Polls in a row that no broker answered."),
+            "polls": polls,
+        }
+        for name, numbers in self._clusters.items():
+            up.add_metric([name], numbers.health["status"] in {"ok", "degraded"})
+            waiting.add_metric([name], numbers.waiting)
+            for key, family in of_health.items():
+                if numbers.health[key] is not None:
+                    family.add_metric([name], numbers.health[key])
+            for broker in numbers.view.brokers if numbers.view else ():
+                label = broker.address if broker.node_id is None else str(broker.node_id)
+                answered.add_metric([name, label], broker.answered)
+            for gate, is_open in numbers.gates.items():
+                gate_open.add_metric([name, gate], is_open)
+        yield from (up, waiting, answered, gate_open, *of_health.values())
 
 
-def _metrics(clusters: Mapping[str, ClusterNumbers]) -> dict[str, tuple[str, str, list[_Sample]]]:
-    def of_health(key: str) -> list[_Sample]:
-        known = ((name, numbers.health[key]) for name, numbers in clusters.items())
-        return [_Sample({"cluster": name}, value) for name, value in known if value is not None]
-
-    return {
-        "up": ("gauge", "1 if a view is there and not stale.", list(_up(clusters))),
-        "view_age_seconds": ("gauge", "Seconds since a broker answered.", of_health("age_seconds")),
-        "epoch": ("gauge", "Epoch of the finalized levels; -1 if there is none.", of_health("epoch")),
-        "brokers_known": ("gauge", "Brokers of the cluster.", of_health("brokers_known")),
-        "polls_total": ("counter", "Polls that have ended.", of_health("polls")),
-        "failed_polls": ("gauge", "Polls in a row that no broker answered.", of_health("failures")),
-        "broker_answered": ("gauge", "1 if the broker answered the last poll.", list(_brokers(clusters))),
-        "gate_open": ("gauge", "1 if the gate is open.", list(_gates(clusters))),
-        "requests_waiting": (
-            "gauge",
-            "Requests that wait for the next view.",
-            [_Sample({"cluster": name}, numbers.waiting) for name, numbers in clusters.items()],
-        ),
-    }
-
-
-def _up(clusters: Mapping[str, ClusterNumbers]) -> Iterable[_Sample]:
-    for name, numbers in clusters.items():
-        yield _Sample({"cluster": name}, numbers.health["status"] in {"ok", "degraded"})
-
-
-def _brokers(clusters: Mapping[str, ClusterNumbers]) -> Iterable[_Sample]:
-    for name, numbers in clusters.items():
-        for broker in numbers.view.brokers if numbers.view else ():
-            label = broker.address if broker.node_id is None else str(broker.node_id)
-            yield _Sample({"cluster": name, "broker": label}, broker.answered)
-
-
-def _gates(clusters: Mapping[str, ClusterNumbers]) -> Iterable[_Sample]:
-    for name, numbers in clusters.items():
-        for gate, is_open in numbers.gates.items():
-            yield _Sample({"cluster": name, "gate": gate}, is_open)
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in labels.items()) + "}"
+def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"featuregate_relay_{name}", meaning, labels=["cluster", *labels])
