@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate.catalog import CapturedRelease
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["api_versions", "coverage", "quarantine", "refused_requests"]
+__all__ = ["api_versions", "coverage", "downgrade", "quarantine", "refused_requests"]
 
 _UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
@@ -111,6 +111,35 @@ def refused_requests(evidence: Evidence, target: CapturedRelease) -> Iterator[Ro
             versions=(version,),
             **_who_and_when(used),
         )
+
+
+def downgrade(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
+    """Say what request logs do not show, where brokers have served a version that the target does not know yet.
+
+    A broker of the target may not start with the finalized levels (KIP-778), and its coordinators may not read the
+    records of newer ones (KIP-915).
+    """
+    newer = [usage for usage in evidence.usage if usage.outcome == "completed" and _is_newer(target, usage)]
+    if newer:
+        seen = newer[0]
+        yield Row(
+            check="downgrade",
+            verdict=Verdict.UNKNOWN,
+            subject="the cluster",
+            why=f"Brokers are newer than {target.release}: they serve {api_name(seen.api_key)} {seen.version}, and "
+            f"{describe(target, seen.api_key)}. The evidence has neither finalized levels nor records of coordinators.",
+            do="Ask 'featuregate plan downgrade' for the levels.",
+            api=api_name(seen.api_key),
+            versions=(seen.version,),
+            count=sum(usage.count for usage in newer),
+            first_seen=min(usage.first_seen for usage in newer),
+            last_seen=max(usage.last_seen for usage in newer),
+        )
+
+
+def _is_newer(target: CapturedRelease, usage: Usage) -> bool:
+    has = served(target, usage.api_key)
+    return has is not None and usage.version > has.highest and usage.api_key != API_VERSIONS
 
 
 # ---------------------------------------------------------------- the evidence itself

@@ -59,6 +59,7 @@ def assess(evidence: Evidence, target: CapturedRelease, now: datetime, stale_aft
     findings = [
         *checks.api_versions(evidence, target),
         *checks.refused_requests(evidence, target),
+        *checks.downgrade(evidence, target),
         *checks.quarantine(evidence),
         *checks.coverage(evidence, oldest),
     ]

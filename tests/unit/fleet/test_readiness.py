@@ -91,9 +91,20 @@ def test_a_newer_version_than_the_target_serves_is_a_warning_for_a_client_that_n
     """It may have older versions, too; a client that never asked uses one version and breaks."""
     newest = captured()["4.2"].apis[FETCH][1]
     assert report(usage(FETCH, newest), to="3.9").verdict is Verdict.BLOCK
-    asked = report(usage(FETCH, newest), usage(API_VERSIONS, 3), to="3.9")
-    assert asked.verdict is Verdict.WARN
-    assert report(usage(FETCH, newest, software_name="librdkafka"), to="3.9").verdict is Verdict.WARN
+    for asked in (
+        report(usage(FETCH, newest), usage(API_VERSIONS, 3), to="3.9"),
+        report(usage(FETCH, newest, software_name="librdkafka"), to="3.9"),
+    ):
+        assert only(asked, "api-versions").verdict is Verdict.WARN
+
+
+def test_a_move_to_older_brokers_is_unknown_without_levels_and_records():
+    """A broker may not start with the finalized levels (KIP-778), or not read what coordinators wrote (KIP-915)."""
+    newest = captured()["4.2"].apis[FETCH][1]
+    found = report(usage(FETCH, newest, software_name="librdkafka"), usage(API_VERSIONS, 3), to="3.9")
+    row = only(found, "downgrade")
+    assert (row.verdict, row.versions, found.verdict) == (Verdict.UNKNOWN, (newest,), Verdict.UNKNOWN)
+    assert not [row for row in report(usage(FETCH, newest), usage(LEADER_AND_ISR, 5)).rows if row.check == "downgrade"]
 
 
 def test_any_version_of_api_versions_is_ok():
