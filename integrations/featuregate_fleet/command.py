@@ -12,6 +12,7 @@ import threading
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
@@ -33,6 +34,7 @@ from featuregate.cli.plugin import (
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
+from featuregate_fleet.readiness.page import to_html
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 
@@ -66,9 +68,10 @@ evidence its verdict is unknown, never ok.""",
         "fleet replay --tables tables --cluster orders",
         "fleet readiness --tables tables --cluster orders --to 4.2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --output json",
+        "fleet readiness --tables tables --cluster orders --to 4.2 --html report.html",
     ),
     "0 done, ok or warnings; 1 a client blocks the move; 3 unknown or stale; 2 the evidence or the brokers cannot be "
-    "read; 64 wrong usage",
+    "read, or the page cannot be written; 64 wrong usage",
 )
 
 _RUN: Final = """\
@@ -118,6 +121,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="evidence that is older than this is stale (default: 168, a week)",
     )
     add_output(readiness, "a table, or one JSON object")
+    readiness.add_argument("--html", metavar="FILE", type=Path, help="write the report as one HTML page, too")
     for action in (collecting, replaying, readiness):
         action.add_argument("--tables", metavar="DIR", type=Path, required=True, help="the folder of the tables")
         action.add_argument(
@@ -280,6 +284,8 @@ def _listed_brokers(args: argparse.Namespace) -> set[str] | None:
 
 def _readiness(args: argparse.Namespace) -> int:
     tables_folder = _folder(args)
+    if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
+        raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
@@ -289,7 +295,20 @@ def _readiness(args: argparse.Namespace) -> int:
     stale_after = timedelta(hours=args.stale_after)
     report = assess(evidence, captured()[args.to], datetime.now(UTC), stale_after)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
+    if args.html:
+        _write_whole(args.html, to_html(report, args.cluster))
     return _EXIT_CODES.get(report.verdict, NO_VERDICT)
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file in one step, so that nobody reads half of it. A file that was there stays if that fails."""
+    try:
+        with TemporaryDirectory(dir=file.parent, prefix=".fleet-") as folder:
+            half = Path(folder, "page")
+            half.write_text(text, encoding="utf-8")
+            half.replace(file)
+    except OSError as error:
+        raise CommandError(f"--html {file}: the page cannot be written: {error.strerror}", UNKNOWN) from error
 
 
 def _folder(args: argparse.Namespace) -> Path:

@@ -41,7 +41,7 @@ def api_versions(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
     completed = [usage for usage in evidence.usage if usage.outcome == "completed" and not is_internal(usage.api_key)]
     for _, used in _grouped(completed, lambda usage: (usage.principal or "", usage.client_id or "")):
         negotiates = any(usage.api_key == API_VERSIONS or usage.software_name for usage in used)
-        software = ", ".join(sorted({_software(usage) for usage in used} - {""})) or None
+        software = ", ".join(sorted({usage.software for usage in used} - {""})) or None
         findings = [
             _client_row(target, key, same, verdict, software)
             for key, of_api in _grouped(used, lambda usage: usage.api_key)
@@ -229,10 +229,6 @@ def _who_and_when(used: list[Usage]) -> dict[str, Any]:
 def _client(usage: Usage) -> str:
     name = f"client {usage.client_id!r}" if usage.client_id else "a client without an id"
     return f"{name} of {usage.principal}" if usage.principal else name
-
-
-def _software(usage: Usage) -> str:
-    return " ".join(part for part in (usage.software_name, usage.software_version) if part)
 
 
 def _listed(versions: tuple[int, ...]) -> str:

@@ -29,6 +29,11 @@ class Usage:
     first_seen: datetime
     last_seen: datetime
 
+    @property
+    def software(self) -> str:
+        """The name and the version of the client's software; empty if the client did not say it."""
+        return " ".join(part for part in (self.software_name, self.software_version) if part)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLog:
@@ -48,6 +53,8 @@ class Evidence:
     usage: tuple[Usage, ...] = ()
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)
     """By broker; a broker that logged deprecated requests alone is missing."""
+    hourly: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
+    """By broker, the requests at DEBUG in each hour that has some."""
     expected: frozenset[str] = frozenset()
     """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
     read: int = 0

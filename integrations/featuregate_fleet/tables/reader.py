@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -45,12 +46,13 @@ def _read(tables: DeltaTables) -> Evidence:
         f.unix_micros(f.max("last_seen")).alias("last_seen"),
     )
     used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()
-    logged = (
-        usage.where("level = 'DEBUG' and outcome = 'completed'")
-        .groupBy("broker")
-        .agg(f.sum("count").alias("requests"), f.countDistinct("hour").alias("hours"), *times)
-        .collect()
-    )
+    complete = usage.where("level = 'DEBUG' and outcome = 'completed'")
+    requests = f.sum("count").alias("requests")
+    logged = complete.groupBy("broker").agg(requests, f.countDistinct("hour").alias("hours"), *times).collect()
+    hours = complete.groupBy("broker", f.unix_micros("hour").alias("hour")).agg(requests).collect()
+    hourly: dict[str, dict[datetime, int]] = defaultdict(dict)
+    for row in hours:
+        hourly[row["broker"]][_utc(row["hour"])] = row["requests"]
     lines = files.agg(f.sum("read").alias("read"), f.sum("rows").alias("rows")).collect()[0]
     reasons = tables.read("quarantine").groupBy("broker", "reason").count().collect()
     return Evidence(
@@ -71,6 +73,7 @@ def _read(tables: DeltaTables) -> Evidence:
             )
             for row in logged
         },
+        hourly=hourly,
         expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
         read=lines["read"] or 0,
         rows=lines["rows"] or 0,

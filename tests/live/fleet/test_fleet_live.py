@@ -44,8 +44,11 @@ class Fleet(NamedTuple):
     def readiness(self, capsys: pytest.CaptureFixture[str], to: str) -> tuple[int, dict[str, Any]]:
         """Return the exit code and the report."""
         capsys.readouterr()
-        code = main(self.arguments("readiness", "--to", to, "--output", "json"))
-        return code, json.loads(capsys.readouterr().out)
+        page = self.tables.parent / "report.html"
+        code = main(self.arguments("readiness", "--to", to, "--output", "json", "--html", str(page)))
+        report = json.loads(capsys.readouterr().out)
+        assert f"<title>orders to Kafka {to}: {report['verdict']}</title>" in page.read_text(encoding="utf-8")
+        return code, report
 
 
 @pytest.fixture

@@ -111,3 +111,13 @@ def test_tables_must_be_a_folder(action: str, tmp_path: Path):
     with pytest.raises(CommandError, match="not a folder") as error:
         command.run(parse(action, "--tables", str(tmp_path / "file"), "--cluster", "c", *own))
     assert error.value.exit_code == USAGE
+
+
+@pytest.mark.parametrize("name", ["", "missing/report.html"])
+def test_a_page_that_cannot_be_written_is_known_before_spark_starts(name: str, tmp_path: Path):
+    """The report takes a while, and would be lost."""
+    (tmp_path / "tables").mkdir()
+    wanted = ("--tables", str(tmp_path / "tables"), "--cluster", "c", "--to", "4.2", "--html", str(tmp_path / name))
+    with pytest.raises(CommandError, match="this is a folder, or is in a folder that does not exist") as error:
+        command.run(parse("readiness", *wanted))
+    assert error.value.exit_code == USAGE

@@ -1,0 +1,173 @@
+"""The charts of the page, as SVG: API versions by software, and coverage by broker and hour. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from datetime import timedelta
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import api_name
+from featuregate_fleet.readiness.api_ranges import is_internal, served
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from featuregate.catalog import CapturedRelease
+    from featuregate_fleet.readiness.evidence import Evidence, Usage
+
+__all__ = ["coverage_chart", "plain", "usage_by_software", "usage_chart"]
+
+_LONGEST: Final = 300
+_ROW: Final = 18
+"""The height of a row in units of the SVG. All lengths below are in these units."""
+_LABEL: Final = 168
+_VERSION: Final = 13
+_NEWEST: Final = 24
+"""Newer versions share the last column: no release has them."""
+_BROKER_LABEL: Final = 84
+_HOURS_WIDTH: Final = 672
+_BUCKETS: Final = 96
+_BUCKET_HOURS: Final = (1, 2, 3, 4, 6, 12, 24)
+_WINDOW: Final = timedelta(days=30)
+_SHADES: Final = 4
+
+_Uses = dict[int, dict[int, int]]
+"""Requests by API and version."""
+
+
+def plain(text: str | None) -> str:
+    """Return text from the network for HTML: without control characters, cut to 300 characters, and escaped."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text or "")
+    return escape(shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…")
+
+
+# ---------------------------------------------------------------- API versions
+
+
+def usage_by_software(evidence: Evidence, target: CapturedRelease) -> list[tuple[str, _Uses]]:
+    """Return how often each software used each version: software that uses what the target lacks first."""
+    found: defaultdict[str, _Uses] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
+    named = _software_of_clients(evidence)
+    for usage in evidence.usage:
+        if usage.outcome == "completed" and not is_internal(usage.api_key) and not usage.forwarded:
+            software = usage.software or named.get(_client(usage), "") or "software without a name"
+            found[software][usage.api_key][usage.version] += usage.count
+
+    def order(item: tuple[str, _Uses]) -> tuple[int, int, str]:
+        name, uses = item
+        lost = sum(
+            count for key, of_api in uses.items() for version, count in of_api.items() if _lacks(target, key, version)
+        )
+        return -lost, -sum(sum(of_api.values()) for of_api in uses.values()), name
+
+    return sorted(found.items(), key=order)
+
+
+def _client(usage: Usage) -> tuple[str | None, str | None]:
+    return usage.principal, usage.client_id
+
+
+def _software_of_clients(evidence: Evidence) -> Mapping[tuple[str | None, str | None], str]:
+    """Return the software of clients, which do not say it on each connection; clients that said two are left out."""
+    said: defaultdict[tuple[str | None, str | None], set[str]] = defaultdict(set)
+    for usage in evidence.usage:
+        if usage.software:
+            said[_client(usage)].add(usage.software)
+    return {client: next(iter(names)) for client, names in said.items() if len(names) == 1}
+
+
+def _lacks(target: CapturedRelease, key: int, version: int) -> bool:
+    has = served(target, key)
+    return has is None or not has.lowest <= version <= has.highest
+
+
+def usage_chart(uses: _Uses, target: CapturedRelease) -> str:
+    """Draw a row for each API, with a bar for each version; a band marks the versions that the target serves."""
+    keys = sorted(uses, key=lambda key: (not any(_lacks(target, key, version) for version in uses[key]), api_name(key)))
+    most = max(count for of_api in uses.values() for count in of_api.values())
+    width, height = _LABEL + (_NEWEST + 2) * _VERSION, _ROW * (len(keys) + 1)
+    ticks = "".join(
+        f'<text class="tick" x="{_column(version) + _VERSION / 2:g}" y="12">{version}</text>'
+        for version in range(0, _NEWEST + 1, 4)
+    )
+    rows = "".join(_api_row(_ROW * number, key, uses[key], target, most) for number, key in enumerate(keys, 1))
+    said = "; ".join(f"{api_name(key)} {', '.join(map(str, sorted(uses[key])))}" for key in keys)
+    label = escape(f"Versions in use: {said}.")
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{ticks}{rows}</svg>'
+
+
+def _api_row(top: int, key: int, versions: Mapping[int, int], target: CapturedRelease, most: int) -> str:
+    has = served(target, key)
+    lost = any(_lacks(target, key, version) for version in versions)
+    parts = [
+        f'<text class="{"api lost" if lost else "api"}" x="{_LABEL - 8}" y="{top + 13}">{escape(api_name(key))}</text>'
+    ]
+    if has is not None:
+        left, right = _column(has.lowest), _column(has.highest) + _VERSION
+        parts.append(f'<rect class="band" x="{left}" y="{top + 1}" width="{right - left}" height="{_ROW - 2}"/>')
+    for version, count in sorted(versions.items()):
+        tall = round(4 + (_ROW - 6) * _share(count, most))
+        kind = "lost" if _lacks(target, key, version) else "used"
+        place = f'x="{_column(version) + 2}" y="{top + _ROW - 1 - tall}" width="{_VERSION - 4}" height="{tall}"'
+        parts.append(f'<rect class="{kind}" {place}><title>{version}: {count:,}</title></rect>')
+    return "".join(parts)
+
+
+def _column(version: int) -> int:
+    return _LABEL + min(version, _NEWEST + 1) * _VERSION
+
+
+def _share(count: int, most: int) -> float:
+    """Return a share on a logarithmic scale, so that one request is seen beside a million."""
+    return math.log1p(count) / math.log1p(most) if count else 0.0
+
+
+# ---------------------------------------------------------------- coverage
+
+
+def coverage_chart(brokers: Sequence[str], hourly: Mapping[str, Mapping[datetime, int]], now: datetime) -> str:
+    """Draw a row for each broker and a cell for each span of hours, up to now, 30 days at most."""
+    earliest = now - _WINDOW
+    hours = [hour for broker in brokers for hour in hourly.get(broker, ()) if hour >= earliest]
+    start = min([*hours, now]).replace(minute=0, second=0, microsecond=0)
+    span = max(1, math.ceil((now - start) / timedelta(hours=1)))
+    size = next((size for size in _BUCKET_HOURS if span <= size * _BUCKETS), _BUCKET_HOURS[-1])
+    columns = math.ceil(span / size)
+    counted = {broker: _buckets(hourly.get(broker, {}), start, size, columns) for broker in brokers}
+    most = max((count for of_broker in counted.values() for count in of_broker), default=0)
+    cell = _HOURS_WIDTH / columns
+    rows = "".join(
+        _broker_row(_ROW * number, broker, counted[broker], cell, most) for number, broker in enumerate(brokers, 1)
+    )
+    ends = (
+        f'<text class="tick first" x="{_BROKER_LABEL}" y="12">{start:%d %b %H:%M}</text>'
+        f'<text class="tick last" x="{_BROKER_LABEL + _HOURS_WIDTH}" y="12">{now:%d %b %H:%M} UTC</text>'
+    )
+    unit = "an hour" if size == 1 else f"{size} hours"
+    label = f"Requests in the logs of {len(brokers)} brokers; a cell is {unit}. The table below has the numbers."
+    box = f"0 0 {_BROKER_LABEL + _HOURS_WIDTH} {_ROW * (len(brokers) + 1)}"
+    return f'<svg class="hours" viewBox="{box}" role="img" aria-label="{label}">{ends}{rows}</svg>'
+
+
+def _buckets(of_broker: Mapping[datetime, int], start: datetime, size: int, columns: int) -> list[int]:
+    """Add up the hours of each bucket. The clock of a broker may be ahead: such hours count in the last bucket."""
+    counts = [0] * columns
+    for hour, count in of_broker.items():
+        if hour >= start:
+            counts[min((hour - start) // timedelta(hours=size), columns - 1)] += count
+    return counts
+
+
+def _broker_row(top: int, broker: str, counts: Sequence[int], cell: float, most: int) -> str:
+    shades: defaultdict[int, list[str]] = defaultdict(list)
+    for number, count in enumerate(counts):
+        if count:
+            shade = max(1, math.ceil(_SHADES * _share(count, most)))
+            shades[shade].append(f"M{_BROKER_LABEL + number * cell:.5g} {top + 2}h{cell:.3g}v{_ROW - 4}h-{cell:.3g}z")
+    cells = "".join(f'<path class="shade{shade}" d="{"".join(paths)}"/>' for shade, paths in sorted(shades.items()))
+    name = f'<text class="api" x="{_BROKER_LABEL - 8}" y="{top + 13}">broker {plain(broker)}</text>'
+    gap = f'<rect class="gap" x="{_BROKER_LABEL}" y="{top + 2}" width="{_HOURS_WIDTH}" height="{_ROW - 4}"/>'
+    return f"{name}{gap}{cells}"

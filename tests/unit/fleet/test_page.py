@@ -1,0 +1,229 @@
+"""The report as one HTML page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+
+import pytest
+
+from featuregate.catalog import captured
+from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.page import MOST_BYTES, to_html
+from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.rows import Verdict
+
+NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
+WEEK = timedelta(days=7)
+TARGET = captured()["4.2"]
+APIS = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 24, 25, 26, 28, 32, 60, 68)
+SOFTWARE = (("apache-kafka-java", "3.7.0"), ("librdkafka", "2.6.1"), ("sarama", "1.20"), (None, None))
+
+
+def of_client(number: int, *, oldest: bool) -> list[Usage]:
+    """Return what one client used: the newest version of each API or, for an old client, version 0 of some, too."""
+    name, version = SOFTWARE[number % len(SOFTWARE)]
+    return [
+        Usage(
+            outcome="completed",
+            forwarded=False,
+            principal=f"User:team-{number % 7}",
+            client_id=f"client-{number}",
+            client_host=None,
+            software_name=name,
+            software_version=version,
+            api_key=key,
+            version=used,
+            count=10 ** (number % 6) + key,
+            first_seen=NOW - WEEK,
+            last_seen=NOW - timedelta(minutes=number),
+        )
+        for key in APIS
+        for used in ({0, TARGET.apis[key][1]} if oldest else {TARGET.apis[key][1]})
+    ]
+
+
+def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> Report:
+    """Assess a fleet whose first clients are old, and whose last brokers have no evidence."""
+    logged = [str(number) for number in range(1, brokers - silent + 1)]
+    hours = [NOW.replace(minute=0) - timedelta(hours=back) for back in range(100)]
+    hourly = {
+        broker: {hour: 10 ** (1 + hour.hour % 5) for hour in hours if hour.day % 6 != int(broker) % 6}
+        for broker in logged
+    }
+    logs = {
+        broker: BrokerLog(hours=len(of), requests=sum(of.values()), first_seen=min(of), last_seen=max(of))
+        for broker, of in hourly.items()
+    }
+    evidence = Evidence(
+        usage=tuple(usage for number in range(clients) for usage in of_client(number, oldest=number < old)),
+        brokers=logs,
+        hourly=hourly,
+        expected=frozenset(map(str, range(1, brokers + 1))),
+        read=10**6,
+        rows=10**6,
+        versions={"api_usage": 7, "quarantine": None},
+    )
+    return assess(evidence, TARGET, NOW, WEEK)
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page and its text, and fails on tags that do not nest."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember a tag."""
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember a tag that holds nothing."""
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close the innermost tag."""
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Collect text."""
+        self.text += data
+
+
+@pytest.mark.parametrize("report", [fleet(3), fleet(0, brokers=0), fleet(2, old=0), fleet(5, silent=1)])
+def test_the_page_stands_alone(report: Report):
+    """No script, no link and no address: it is read as a mail's attachment and on paper, too."""
+    page = to_html(report, "orders")
+    names = {tag for tag, _ in Tags(page).seen}
+    assert names.isdisjoint({"script", "link", "img", "iframe", "object", "a"})
+    assert not re.search(r"url\(|@import|https?:|\bon[a-z]+=", page)
+
+
+@pytest.mark.parametrize(
+    ("report", "verdict"),
+    [
+        (fleet(3), Verdict.BLOCK),
+        (fleet(3, old=0), Verdict.OK),
+        (fleet(3, old=0, silent=1), Verdict.UNKNOWN),
+        (fleet(0, brokers=0), Verdict.UNKNOWN),
+    ],
+)
+def test_the_page_says_the_verdict(report: Report, verdict: Verdict):
+    """In its title, in its heading, and as a card with the number of findings."""
+    page = to_html(report, "orders")
+    assert report.verdict is verdict
+    assert f"<title>orders to Kafka 4.2: {verdict}</title>" in page
+    number = sum(row.verdict is verdict for row in report.rows)
+    assert re.search(rf'<li class="{verdict}"><b>{number}</b>', page)
+
+
+def test_a_client_that_must_move_is_one_row_with_all_its_findings():
+    """An operator upgrades it once. A client that is ok stands among the other findings."""
+    movers, others = to_html(fleet(3), "orders").split("<h2>Who must move</h2>")[1].split("<h2>Other findings</h2>")
+    assert movers.count("<strong>client &#x27;client-0&#x27; of User:team-0</strong>") == 1
+    assert "apache-kafka-java 3.7.0" in movers
+    assert "<li>Kafka 4.2 serves Fetch 4-18, and the client uses 0" in movers
+    assert "Upgrade client &#x27;client-0&#x27;" in movers
+    assert "client-1&#x27; of" not in movers
+    assert "client-1&#x27; of" in others
+
+
+def test_text_from_the_network_cannot_become_markup():
+    """A client id is any text; the longest have 32,767 characters, and some characters change what a reader sees."""
+    evil = "<script>alert(1)</script>\"'&\x00\x1b\u202e" + "x" * 30_000
+    report = fleet(1)
+    changed = {"client_id": evil, "principal": evil, "software_name": evil, "software_version": evil}
+    usage = tuple(
+        Usage(**{name: getattr(used, name) for name in Usage.__dataclass_fields__} | changed)
+        for used in report.evidence.usage
+    )
+    logs = {evil: next(iter(report.evidence.brokers.values()))}
+    evidence = Evidence(
+        usage=usage, brokers=logs, hourly={evil: {NOW: 1}}, versions={evil: 1}, quarantined={(evil, evil): 1}
+    )
+    page = to_html(assess(evidence, TARGET, NOW, WEEK), evil)
+    assert "<script" not in page
+    assert "script" not in {tag for tag, _ in Tags(page).seen}
+    assert not {"\x00", "\x1b", "\u202e"} & set(page)
+    assert len(page.encode()) < MOST_BYTES
+
+
+def test_the_page_of_a_hundred_clients_is_small():
+    """It goes into a mail."""
+    page = to_html(fleet(100, old=30, brokers=30, silent=2), "orders")
+    assert len(page.encode()) < MOST_BYTES
+    assert "left out" not in page
+
+
+def test_a_crowded_page_says_how_much_it_leaves_out():
+    """It stays small, also where each name of a client is long and full of characters that are escaped."""
+    crowded = to_html(fleet(400, old=250, brokers=100), "orders")
+    assert re.search(r"\d+ more clients are left out here", crowded)
+    assert re.search(r"\d+ more brokers, with more hours each, are left out here", crowded)
+    report = fleet(150, old=120, brokers=40)
+    usage = tuple(
+        replace(used, client_id="'<" * 150 + str(number), software_name=f"{number % 50}'" * 100)
+        for number, used in enumerate(report.evidence.usage)
+    )
+    hostile = to_html(assess(replace(report.evidence, usage=usage), TARGET, NOW, WEEK), "orders")
+    assert max(len(crowded.encode()), len(hostile.encode())) < MOST_BYTES
+
+
+def test_each_chart_has_a_text_and_each_table_its_heads():
+    """Screen readers read these."""
+    tags = Tags(to_html(fleet(3), "orders")).seen
+    charts = [attributes for tag, attributes in tags if tag == "svg"]
+    assert len(charts) == 4
+    assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
+    assert "Fetch 0, 18" in (charts[0]["aria-label"] or "")
+    assert all(attributes.get("scope") == "col" for tag, attributes in tags if tag == "th")
+    assert ("html", {"lang": "en"}) in tags
+
+
+def test_software_that_the_target_does_not_serve_comes_first():
+    """A client says its software on some connections; its other requests count for that software, too."""
+    silent = Usage(
+        **{name: getattr(of_client(1, oldest=False)[0], name) for name in Usage.__dataclass_fields__}
+        | {"software_name": None, "software_version": None, "api_key": 2, "version": 0, "count": 1}
+    )
+    found = usage_by_software(
+        Evidence(usage=(*of_client(0, oldest=False), silent, *of_client(1, oldest=False))), TARGET
+    )
+    assert [name for name, _ in found] == ["librdkafka 2.6.1", "apache-kafka-java 3.7.0"]
+    assert found[0][1][2][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("back", "cells"),
+    [
+        (timedelta(0), 1),
+        (timedelta(hours=5), 2),
+        (timedelta(days=29), 2),
+        (timedelta(days=31), 1),
+        (-timedelta(hours=9), 1),
+    ],
+)
+def test_coverage_has_a_cell_for_hours_with_requests(back: timedelta, cells: int):
+    """Hours before the last 30 days are left out, and hours ahead of this clock count as now."""
+    hour = NOW.replace(minute=0)
+    chart = coverage_chart(["1", "2"], {"1": {hour - back: 5, hour: 9}}, NOW)
+    assert sum(path.count("M") for path in re.findall(r'd="([^"]*)"', chart)) == cells
+    assert chart.count('class="gap"') == 2
+
+
+def test_requests_of_all_magnitudes_are_seen():
+    """One request in an hour is evidence beside a million."""
+    chart = coverage_chart(["1"], {"1": {NOW - timedelta(hours=3): 1, NOW - timedelta(hours=1): 10**6}}, NOW)
+    assert "shade1" in chart
+    assert "shade4" in chart
