@@ -61,7 +61,7 @@ h3{font-size:.95rem;margin:0 0 .25rem;overflow-wrap:anywhere}p{margin:.25rem 0 .
 .verdict{color:var(--tone);font-weight:700;white-space:nowrap}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.75rem;list-style:none;padding:0}
 .cards li{border:1px solid var(--line);border-top:4px solid var(--tone);border-radius:6px;padding:.6rem .8rem}
-.cards b{display:block;font-size:1.9rem;line-height:1.2}.cards .none{opacity:.6}
+.cards b{display:block;font-size:1.9rem;line-height:1.2}.cards .none b{color:var(--soft);font-weight:400}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:1rem}
 figure{margin:0;border:1px solid var(--line);border-radius:6px;padding:.75rem;break-inside:avoid}
 svg{display:block;width:100%;max-width:34rem;height:auto;font:11px system-ui,sans-serif}
@@ -72,9 +72,9 @@ svg .first{text-anchor:start}svg .last{text-anchor:end}svg text.lost{fill:var(--
 .shade1{fill:var(--s1)}.shade2{fill:var(--s2)}.shade3{fill:var(--s3)}.shade4{fill:var(--s4)}
 .key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 .8em;vertical-align:-.05em;background:var(--c);
 print-color-adjust:exact;-webkit-print-color-adjust:exact}
-.wide{overflow-x:auto}
+.wide{overflow-x:auto;margin-bottom:1rem}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{text-align:left;vertical-align:top;padding:.4rem .6rem .4rem 0;border-bottom:1px solid var(--line);
+th,td{text-align:left;vertical-align:top;padding:.4rem 1.1rem .4rem 0;border-bottom:1px solid var(--line);
 overflow-wrap:anywhere}
 th{font-weight:600}td.number,th.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 td.time{white-space:nowrap}tr{break-inside:avoid}td ul{margin:0;padding-left:1.1rem}
