@@ -64,4 +64,5 @@ class CommandError(Exception):
 
 def usage_error(message: str, command: str) -> CommandError:
     """Return the error for an argument list that is not valid, in the words and with the exit code of the command."""
-    return CommandError(f"{message}. Type --help for help.", FAILED if command in FOLLOW_KAFKA_FEATURES else USAGE)
+    ended = message if message.endswith("?") else f"{message}."
+    return CommandError(f"{ended} Type --help for help.", FAILED if command in FOLLOW_KAFKA_FEATURES else USAGE)

@@ -84,7 +84,7 @@ def test_completion_has_it(install: Install, run: Run) -> None:
 def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: Install) -> None:
     """The list, and the hint at a similar name, include the commands of other packages."""
     install("greet", MODULE)
-    for misspelt, said in (("xyzzy", "'greet'"), ("gret", "did you mean greet?")):
+    for misspelt, said in (("xyzzy", "'greet'"), ("gret", "did you mean greet? Type")):
         ended = run(misspelt, "--name", "you")
         assert ended.code == 64
         assert said in ended.err
