@@ -11,6 +11,7 @@ from filelock import FileLock
 from featuregate.cli.plugin import UNKNOWN, USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
+from featuregate_fleet.commands import run as reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +72,8 @@ def test_the_cluster_lists_its_brokers(tmp_path: Path):
     options = ("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c")
     with FakeCluster(brokers=2) as cluster:
         asked = parse(*options, "--bootstrap-server", cluster.bootstrap)
-        assert command._listed_brokers(asked) == {str(broker.node_id) for broker in cluster.brokers}
-    assert command._listed_brokers(parse(*options)) is None
+        assert reading._listed_brokers(asked) == {str(broker.node_id) for broker in cluster.brokers}
+    assert reading._listed_brokers(parse(*options)) is None
 
 
 def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):
@@ -80,7 +81,7 @@ def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):
     for name in ("1", "20", "old", "01"):
         (tmp_path / name).mkdir()
     (tmp_path / "3").touch()
-    assert command._folders(tmp_path) == {"1", "20"}
+    assert reading._folders(tmp_path) == {"1", "20"}
 
 
 @pytest.mark.parametrize("option", [("--bootstrap-controller", "c:1"), ("--broker-list", "bootstrap")])

@@ -1,0 +1,82 @@
+"""``featuregate fleet collect``: cut a live log into files for ``run``."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from featuregate.cli.plugin import OK, UNKNOWN, CommandError, positive_seconds, print_message
+from featuregate_fleet.commands.tables_options import alone
+from featuregate_fleet.evidence.paths import broker_of
+from featuregate_fleet.files.bodies import cut_bodies
+from featuregate_fleet.files.segments import Segmenter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DESCRIPTION", "add_options", "run"]
+
+DESCRIPTION: Final = """\
+Cut the live log of a broker on this host into files below DIR/ID, whole lines each, until SIGTERM or Ctrl-C. The log
+must be rotated by renaming, which is what Kafka's own configuration does. A restart goes on where the last run ended.\
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``collect``."""
+    parser.add_argument("--log", metavar="FILE", type=Path, required=True, help="the file to which the broker appends")
+    parser.add_argument("--broker", metavar="ID", type=_broker, required=True, help="the node id of the broker")
+    parser.add_argument("--logs", metavar="DIR", type=Path, required=True, help="takes files below DIR/ID")
+    parser.add_argument("--once", action="store_true", help="collect what is there, and end")
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=60.0,
+        help="write a file this often (default: 60)",
+    )
+    parser.add_argument("--cut-bodies", action="store_true", help="leave out the bodies of requests and responses")
+
+
+def _broker(text: str) -> str:
+    if broker_of(f"{text}/file") != text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no node id")
+    return text
+
+
+def run(args: argparse.Namespace) -> int:
+    """Collect until the interrupt, or once."""
+    folder = args.logs / args.broker
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        segmenter = Segmenter(args.log, folder, cut_bodies if args.cut_bodies else bytes)
+        with alone(folder / ".lock", f"another process collects into {folder}: end it first"), closing(segmenter):
+            if not args.log.is_file():
+                print_message(f"{args.log}: there is no such file yet")
+            with _stop_signals() as stop:
+                while True:
+                    for name in segmenter.collect():
+                        print(folder / name, flush=True)
+                    if args.once or stop.wait(args.interval):
+                        return OK
+    except OSError as error:
+        raise CommandError(f"the log cannot be collected: {error}", UNKNOWN) from error
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Set an event by SIGTERM or Ctrl-C, in place of ending in the middle of a file."""
+    stop = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

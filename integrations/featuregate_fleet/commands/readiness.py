@@ -1,0 +1,94 @@
+"""``featuregate fleet readiness``: say whether a move is safe."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import captured, release_of
+from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, positive_seconds, printable
+from featuregate_fleet.commands.tables_options import add_tables_options, tables_folder
+from featuregate_fleet.readiness.page import to_html
+from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.rows import Verdict
+
+if TYPE_CHECKING:
+    from featuregate_fleet.readiness.report import Report
+
+__all__ = ["DESCRIPTION", "NO_VERDICT", "add_options", "run"]
+
+NO_VERDICT: Final = 3
+"""The evidence is missing or too old."""
+_EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
+_STALE_AFTER: Final = 168.0
+
+DESCRIPTION: Final = """\
+Compare the API versions that clients used with those that the target release serves. Any row that blocks blocks the
+move. A verdict says nothing of clients that did not connect while the brokers logged.\
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``readiness``."""
+    parser.add_argument("--to", metavar="RELEASE", type=_release, required=True, help="the target, such as 4.2")
+    parser.add_argument(
+        "--stale-after",
+        metavar="HOURS",
+        type=positive_seconds,
+        default=_STALE_AFTER,
+        help="evidence that is older than this is stale (default: 168, a week)",
+    )
+    add_output(parser, "a table, or one JSON object")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as one HTML page, too")
+    add_tables_options(parser)
+
+
+def _release(text: str) -> str:
+    release = release_of(text)
+    if release not in captured():
+        raise argparse.ArgumentTypeError(f"{text!r} is none of the known releases: {', '.join(captured())}")
+    return release
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; return the exit code of its verdict."""
+    folder = tables_folder(args)
+    if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
+        raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with local_session() as spark:
+        evidence = read_evidence(DeltaTables(spark, folder, args.cluster))
+    stale_after = timedelta(hours=args.stale_after)
+    report = assess(evidence, captured()[args.to], datetime.now(UTC), stale_after)
+    print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
+    if args.html:
+        _write_whole(args.html, to_html(report, args.cluster))
+    return _EXIT_CODES.get(report.verdict, NO_VERDICT)
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file in one step, so that nobody reads half of it. A file that was there stays if that fails."""
+    try:
+        with TemporaryDirectory(dir=file.parent, prefix=".fleet-") as folder:
+            half = Path(folder, "page")
+            half.write_text(text, encoding="utf-8")
+            half.replace(file)
+    except OSError as error:
+        raise CommandError(f"--html {file}: the page cannot be written: {error.strerror}", UNKNOWN) from error
+
+
+def _to_text(args: argparse.Namespace, report: Report) -> str:
+    head = f"{args.cluster} to Kafka {args.to}: {report.verdict}"
+    table = [("VERDICT", "CHECK", "WHO", "WHY")]
+    table += [(row.verdict, row.check, printable(row.subject), printable(row.why)) for row in report.rows]
+    todo = dict.fromkeys(row.do for row in report.rows if row.do)
+    return "\n".join([head, "", *aligned(table), *([""] if todo else []), *map(printable, todo)])

@@ -1,0 +1,41 @@
+"""``featuregate fleet replay``: parse again what is in quarantine."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.cli.plugin import OK
+from featuregate_fleet.commands.tables_options import add_tables_options, counts, one_writer, tables_folder
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["DESCRIPTION", "add_options", "run"]
+
+DESCRIPTION: Final = """\
+Parse lines again that an older parser put into quarantine, and read files again that could not be read: restore them
+under their names before. What is understood now leaves the quarantine.\
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``replay``."""
+    add_tables_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try everything in quarantine once more."""
+    folder = tables_folder(args)
+    from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with one_writer(folder, args.cluster), local_session() as spark:
+        tables = DeltaTables(spark, folder, args.cluster)
+        tried = replay(spark, tables)
+        evidence = read_evidence(tables)
+    print(f"{args.cluster}: {tried} lines and files tried again; {counts(evidence)}")
+    return OK

@@ -1,0 +1,67 @@
+"""What the actions over tables share: where the tables are, whose they are, and one writer at a time."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from featuregate.cli.plugin import UNKNOWN, CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from featuregate_fleet.readiness.evidence import Evidence
+
+__all__ = ["add_tables_options", "alone", "counts", "one_writer", "tables_folder"]
+
+_CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+
+
+def add_tables_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--tables`` and ``--cluster``."""
+    parser.add_argument("--tables", metavar="DIR", type=Path, required=True, help="the folder of the tables")
+    parser.add_argument(
+        "--cluster", metavar="NAME", type=_cluster, required=True, help="your name of the cluster in the tables"
+    )
+
+
+def _cluster(text: str) -> str:
+    if not _CLUSTER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name: use letters, digits, '-', '_' and '.'")
+    return text
+
+
+def tables_folder(args: argparse.Namespace) -> Path:
+    """Return ``--tables``, which need not exist yet."""
+    folder: Path = args.tables
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"--tables {folder}: this is not a folder")
+    return folder
+
+
+def counts(evidence: Evidence) -> str:
+    """Say how many lines were read, and what became of them."""
+    quarantined = sum(evidence.quarantined.values())
+    return f"{evidence.read} lines read: {evidence.rows} rows, {quarantined} in quarantine"
+
+
+def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:
+    """Refuse a second run over the same tables, which would share the checkpoint of the first one."""
+    tables.mkdir(parents=True, exist_ok=True)
+    return alone(tables / f".{cluster}.lock", f"another run writes the tables of {cluster}: wait for its end")
+
+
+@contextmanager
+def alone(lock: Path, otherwise: str) -> Iterator[None]:
+    """Hold a lock, or fail with what the caller says."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - --help needs none
+
+    try:
+        with FileLock(lock, timeout=0):
+            yield
+    except Timeout:
+        raise CommandError(otherwise, UNKNOWN) from None
