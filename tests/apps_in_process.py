@@ -39,7 +39,12 @@ async def call(app: ASGIApp, target: str, headers: Mapping[str, str] | None = No
     url = urlsplit(target)
     sent: list[Message] = []
 
+    received = asyncio.Event()
+
     async def receive() -> Message:
+        if received.is_set():
+            await asyncio.get_running_loop().create_future()  # the client stays
+        received.set()
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Message) -> None:

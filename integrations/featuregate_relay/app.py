@@ -16,16 +16,18 @@ from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
 from featuregate_relay.entity_tags import matches
+from featuregate_relay.event_stream import MOST_STREAMS, EventStream, OpenStreams, changes, event
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
+from featuregate_relay.states import ClusterState, current_state
 from featuregate_relay.view_body import ViewBody
-from featuregate_relay.waiting import NextView
+from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
-    from featuregate import Discoverer, Gate
+    from featuregate import Discoverer, Gate, View
 
 __all__ = ["Cluster", "make_app"]
 
@@ -55,6 +57,7 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
     ================================== ======================================================================
     /v1/clusters                       names of the clusters, each with what `Discoverer.health` says
     /v1/clusters/{name}/view           the view as JSON, with ``ETag`` and ``Featuregate-Age``; 304, 400, 404, 503
+    /v1/clusters/{name}/events         a stream of server-sent events: one for each change of the view, and heartbeats
     /v1/clusters/{name}/check?require= the decision of a requirement or a preset, with its reasons
     /ofrep/v1/evaluate/flags           the flags of the cluster, where the relay has a single one
     /healthz                           200 while the process serves; no cluster is looked at
@@ -71,6 +74,7 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
     paths = [
         Route("/v1/clusters", relay.list_clusters),
         Route("/v1/clusters/{name}/view", relay.view),
+        Route("/v1/clusters/{name}/events", relay.events),
         Route("/v1/clusters/{name}/check", relay.check),
         Route("/healthz", relay.live),
         Route("/readyz", relay.ready),
@@ -115,11 +119,14 @@ class _Relay:
         self._clusters = clusters
         self._floor_seconds = floor_seconds
         self._bodies: dict[str, ViewBody] = {}
-        self._next_views = {name: NextView(cluster.features) for name, cluster in clusters.items()}
+        self._next_views = {name: NextChange(_view_of(cluster.features)) for name, cluster in clusters.items()}
+        self._states = {name: current_state(cluster.features) for name, cluster in clusters.items()}
+        self._next_states = {name: NextChange(state, most=MOST_STREAMS) for name, state in self._states.items()}
+        self._streams = OpenStreams()
 
     def stop_waiting(self) -> None:
-        for next_view in self._next_views.values():
-            next_view.stop()
+        for change in (*self._next_views.values(), *self._next_states.values()):
+            change.stop()
 
     async def list_clusters(self, _request: Request) -> Response:
         return JSONResponse({"clusters": self._health()})
@@ -166,6 +173,26 @@ class _Relay:
         problem = None if floor is None else floor.above(view, age)
         return body, age, problem and f"this relay is behind: {problem}"
 
+    async def events(self, request: Request) -> Response:
+        """Stream the changes of a cluster. A client that comes back says which revision it has."""
+        name = request.path_params["name"]
+        if name not in self._clusters:
+            return self._unknown(name)
+        if problem := self._streams.problem(None):
+            return _error(503, problem, retry=True)
+
+        def tell(state: ClusterState, seen: str | None) -> bytes:
+            kind = "view" if state.revision != seen else "health"
+            return event(kind, {"cluster": name, **state.to_dict()}, ident=state.revision)
+
+        def alive() -> dict[str, Any]:
+            health = self._clusters[name].features.health()
+            return {"status": health["status"], "age_seconds": health["age_seconds"]}
+
+        seen = request.headers.get("Last-Event-ID")
+        events = changes(self._next_states[name], self._states[name], seen, tell, alive)
+        return EventStream(events, self._streams, None)
+
     async def check(self, request: Request) -> Response:
         name = request.path_params["name"]
         cluster = self._clusters.get(name)
@@ -201,6 +228,7 @@ class _Relay:
                 cluster.features.view,
                 {gate.name: gate.open for gate in cluster.gates},
                 self._next_views[name].waiting,
+                self._next_states[name].waiting,
             )
             for name, cluster in self._clusters.items()
         }
@@ -211,6 +239,10 @@ class _Relay:
 
     def _unknown(self, name: str) -> Response:
         return _error(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
+
+
+def _view_of(features: Discoverer) -> Callable[[], View | None]:
+    return lambda: features.view
 
 
 def _now() -> float:

@@ -32,6 +32,8 @@ class ClusterNumbers(NamedTuple):
     gates: Mapping[str, bool]
     waiting: int
     """Requests that wait for the next view."""
+    streams: int
+    """Streams that wait for the next event."""
 
 
 def exposition(clusters: Mapping[str, ClusterNumbers]) -> bytes:
@@ -50,6 +52,7 @@ class _Numbers(Collector):
     def collect(self) -> Iterator[Metric]:
         up = _gauge("up", "1 if a view is there and not stale.")
         waiting = _gauge("requests_waiting", "Requests that wait for the next view.")
+        streams = _gauge("streams", "Open streams of events.")
         answered = _gauge("broker_answered", "1 if the broker answered the last poll.", "broker")
         gate_open = _gauge("gate_open", "1 if the gate is open.", "gate")
         polls = CounterMetricFamily("featuregate_relay_polls", "Polls that have ended.", labels=["cluster"])
@@ -63,6 +66,7 @@ class _Numbers(Collector):
         for name, numbers in self._clusters.items():
             up.add_metric([name], numbers.health["status"] in {"ok", "degraded"})
             waiting.add_metric([name], numbers.waiting)
+            streams.add_metric([name], numbers.streams)
             for key, family in of_health.items():
                 if numbers.health[key] is not None:
                     family.add_metric([name], numbers.health[key])
@@ -71,7 +75,7 @@ class _Numbers(Collector):
                 answered.add_metric([name, label], broker.answered)
             for gate, is_open in numbers.gates.items():
                 gate_open.add_metric([name, gate], is_open)
-        yield from (up, waiting, answered, gate_open, *of_health.values())
+        yield from (up, waiting, streams, answered, gate_open, *of_health.values())
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

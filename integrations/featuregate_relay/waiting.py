@@ -1,4 +1,4 @@
-"""Requests that wait for the next view of a cluster. One task looks for it, however many requests wait."""
+"""Requests that wait for a change of a cluster. One task looks for it, however many requests wait."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from featuregate import Discoverer, View
+    from collections.abc import Callable
 
-__all__ = ["NextView"]
+__all__ = ["NextChange"]
 
 _MOST: Final = 10_000
 """Requests that wait at a time. Further ones are answered at once."""
 _LOOK_SECONDS: Final = 0.05
 
 
-class NextView:
-    """Wakes requests as soon as a discoverer has another view."""
+class NextChange:
+    """Wakes requests as soon as ``look()`` returns another object."""
 
-    def __init__(self, features: Discoverer, *, most: int = _MOST) -> None:
-        self._features = features
+    def __init__(self, look: Callable[[], object], *, most: int = _MOST) -> None:
+        self._look = look
         self._most = most
         self._waiting = 0
         self._stopped = False
@@ -32,8 +32,13 @@ class NextView:
         """The number of requests that wait."""
         return self._waiting
 
-    async def after(self, view: View | None, seconds: float) -> bool:
-        """Wait until the view is another one than this, and return whether it is.
+    @property
+    def stopped(self) -> bool:
+        """Whether the server stops, so that nothing may wait any more."""
+        return self._stopped
+
+    async def after(self, seen: object, seconds: float) -> bool:
+        """Wait until there is another object than this, and return whether there is.
 
         Not for longer than ``seconds``, and not at all where too many wait, or once the server stops.
         """
@@ -42,25 +47,25 @@ class NextView:
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
-                        await self._until_changed(view)
+                        await self._until_changed(seen)
             finally:
                 self._waiting -= 1
-        return self._features.view is not view
+        return self._look() is not seen
 
     def stop(self) -> None:
         """Let every request go that waits, and those that come."""
         self._stopped = True
         self._changed.set()
 
-    async def _until_changed(self, view: View | None) -> None:
-        while self._features.view is view and not self._stopped:
+    async def _until_changed(self, seen: object) -> None:
+        while self._look() is seen and not self._stopped:
             if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._look(view))
+                self._task = asyncio.get_running_loop().create_task(self._look_on(seen))
             await self._changed.wait()
 
-    async def _look(self, view: View | None) -> None:
-        """Look until the view has changed or no request waits. No hook of the discoverer is called for each poll."""
-        while self._features.view is view and self._waiting and not self._stopped:  # noqa: ASYNC110 - no event tells
+    async def _look_on(self, seen: object) -> None:
+        """Look until there is a change or no request waits. No hook of the discoverer is called for each poll."""
+        while self._look() is seen and self._waiting and not self._stopped:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(_LOOK_SECONDS)
         self._task = None
         if not self._stopped:

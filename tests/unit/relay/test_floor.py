@@ -11,7 +11,7 @@ from apps_in_process import call
 from featuregate.sources.floor import Floor
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.waiting import NextView
+from featuregate_relay.waiting import NextChange
 
 PATH = "/v1/clusters/default/view"
 VIEW = release_view("4.2")
@@ -98,7 +98,7 @@ def test_a_request_that_waits_is_answered_when_the_server_stops() -> None:
 def test_only_so_many_requests_wait() -> None:
     """A further one is answered at once. When those that wait are gone, no task looks on."""
     features = StaticFeatures(VIEW)
-    next_view = NextView(features, most=2)
+    next_view = NextChange(lambda: features.view, most=2)
 
     async def wait() -> list[bool]:
         about_this = asyncio.all_tasks()

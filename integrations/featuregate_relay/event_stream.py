@@ -1,0 +1,128 @@
+"""Streams of server-sent events (WHATWG HTML, 9.2): the changes of a cluster, as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import Response, StreamingResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    from starlette.types import Receive, Scope, Send
+
+    from featuregate_relay.states import ClusterState
+    from featuregate_relay.waiting import NextChange
+
+__all__ = ["MOST_STREAMS", "EventStream", "OpenStreams", "changes", "event"]
+
+MOST_STREAMS: Final = 10_000
+"""Streams that are open at a time."""
+_MOST_OF_A_CLIENT: Final = 1000
+_HEARTBEAT_SECONDS: Final = 15.0
+"""Below the idle timeouts of most proxies."""
+_AGE_SECONDS: Final = 300.0
+"""After which a stream ends, so that clients spread over replicas again, and authenticate again."""
+_JITTER: Final = 0.2
+_SPREAD_SECONDS: Final = 0.2
+"""Over which the events of all streams are spread when a cluster changes."""
+_RETRY_MILLISECONDS: Final = (1000, 5000)
+"""When a client whose stream has ended comes back, at random."""
+
+
+class OpenStreams:
+    """Counts the streams that are open, of each client and of all."""
+
+    def __init__(self, *, most: int = MOST_STREAMS, most_of_a_client: int = _MOST_OF_A_CLIENT) -> None:
+        self._most = most
+        self._most_of_a_client = most_of_a_client
+        self._open: Counter[str | None] = Counter()
+
+    @property
+    def total(self) -> int:
+        """The number of open streams."""
+        return self._open.total()
+
+    def problem(self, client: str | None) -> str | None:
+        """Say why this client gets no further stream. A client without a name counts for the total only."""
+        if self.total >= self._most:
+            return f"{self._most} streams are open, which is as many as this relay serves"
+        if client is not None and self._open[client] >= self._most_of_a_client:
+            return f"{client} has {self._most_of_a_client} open streams, which is as many as a client may have"
+        return None
+
+    @contextmanager
+    def one_more(self, client: str | None) -> Iterator[None]:
+        """Count a stream while it is open."""
+        self._open[client] += 1
+        try:
+            yield
+        finally:
+            self._open[client] -= 1
+            if not self._open[client]:
+                del self._open[client]
+
+
+class EventStream(StreamingResponse):
+    """A response that sends events until they or the connection end, and is counted meanwhile. HEAD has no events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes], streams: OpenStreams, client: str | None) -> None:
+        # nginx would keep events back until a buffer is full.
+        super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._streams = streams
+        self._client = client
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        if scope["method"] == "HEAD":
+            await Response(headers=dict(self.headers))(scope, receive, send)
+            return
+        with self._streams.one_more(self._client):
+            await super().__call__(scope, receive, send)
+
+
+def event(kind: str, data: object, *, ident: str | None = None) -> bytes:
+    """Return one event. JSON has no line breaks, so that the data is one line."""
+    known = "" if ident is None else f"id: {ident}\n"
+    return f"{known}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+async def changes(
+    change: NextChange,
+    current: Callable[[], ClusterState | None],
+    seen: str | None,
+    tell: Callable[[ClusterState, str | None], bytes],
+    alive: Callable[[], Mapping[str, Any]],
+) -> AsyncIterator[bytes]:
+    """Yield an event for the state at hand and for each further one, and heartbeats between them.
+
+    Parameters
+    ----------
+    seen
+        The revision that the client has, by ``Last-Event-ID``.
+    tell
+        Makes the event of a state, for a client that has this revision.
+    alive
+        What a heartbeat says.
+    """
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + _AGE_SECONDS * (1 - _JITTER * random.random())  # noqa: S311 - spreads reconnects
+    yield f"retry: {random.randint(*_RETRY_MILLISECONDS)}\n\n".encode()  # noqa: S311 - spreads reconnects
+    sent: ClusterState | None = None
+    while not change.stopped and (left := ends - loop.time()) > 0:
+        state = current()
+        if state is not None and state is not sent:
+            yield tell(state, seen)
+            sent, seen = state, state.revision
+        if await change.after(sent, min(_HEARTBEAT_SECONDS, left)):
+            await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
+        elif not change.stopped:
+            # Scripts in browsers do not see comments, so that the heartbeat is an event, too.
+            yield b": heartbeat\n" + event("heartbeat", alive())

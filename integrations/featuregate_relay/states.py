@@ -1,0 +1,85 @@
+"""The state of a cluster as relays announce it: a revision of the view, its status, and the gates. Pure.
+
+Relays share no counter, so a revision is made of what the brokers say, and each replica computes the same one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from featuregate import Discoverer, View
+
+__all__ = ["ClusterState", "current_state", "revision_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """What a cluster is like. A poll that finds nothing new makes no other state."""
+
+    revision: str
+    """The revision of the view."""
+    cluster_id: str | None
+    status: str
+    """As `Discoverer.health` has it."""
+    gates: Mapping[str, bool]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what events say of the state."""
+        return {
+            "revision": self.revision,
+            "cluster_id": self.cluster_id,
+            "status": self.status,
+            "gates": dict(self.gates),
+        }
+
+
+def current_state(features: Discoverer) -> Callable[[], ClusterState | None]:
+    """Return a function for the state of now, which is the same object until the state is another one.
+
+    None: no broker has answered yet.
+    """
+    known: View | None = None
+    state: ClusterState | None = None
+
+    def current() -> ClusterState | None:
+        nonlocal known, state
+        view, health = features.view, features.health()
+        if view is None:
+            return None
+        if known is None or state is None or not known.same_content(view):
+            revision = revision_of(view)
+        else:
+            revision = state.revision
+        known = view
+        found = ClusterState(
+            revision=revision, cluster_id=view.cluster_id, status=health["status"], gates=health["gates"]
+        )
+        if found != state:
+            state = found
+        return state
+
+    return current
+
+
+def revision_of(view: View) -> str:
+    """Return a text that two views share if, and only if, they have the same content: see `View.same_content`.
+
+    Epochs and times are left out: replicas poll at different times.
+    """
+    said = json.loads(view.to_json())
+    content = {key: said[key] for key in ("cluster_id", "role", "broker_list", "supported", "api_ranges")}
+    content["levels"] = [said["finalized"], said["finalized_min"]] if view.epoch >= 0 else None
+    content["brokers"] = [_broker(broker) for broker in said["brokers"]]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _broker(said: dict[str, Any]) -> dict[str, Any]:
+    content = {key: value for key, value in said.items() if key not in {"answered_at", "epoch"}}
+    failure = content["failure"] and content["failure"]["kind"]  # its text may hold times
+    return content | {"has_epoch": said["epoch"] >= 0, "failure": failure}

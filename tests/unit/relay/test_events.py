@@ -1,0 +1,169 @@
+"""Streams of events: what a client hears of a cluster, from the connect to the end of the stream."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import requests
+from apps_in_process import call
+from event_source import listening
+from relay_on_socket import serving
+from waiting import eventually
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.event_stream import OpenStreams
+from featuregate_relay.states import current_state, revision_of
+
+if TYPE_CHECKING:
+    import pytest
+
+BOUND = 60.0
+PATH = "/v1/clusters/default/events"
+STREAM = "featuregate_relay.event_stream"
+VIEW = release_view("3.9", "4.2")
+UPGRADED = replace(release_view("4.2", "4.2"), epoch=VIEW.epoch + 1)
+
+
+def streams(url: str) -> int:
+    """Return how many streams are open."""
+    line = next(line for line in requests.get(f"{url}/metrics", timeout=BOUND).text.splitlines() if "streams{" in line)
+    return int(float(line.split()[-1]))
+
+
+def test_a_stream_has_one_event_for_each_change_of_the_view() -> None:
+    """It begins with the view of now. A poll that finds nothing new is no event."""
+    features = StaticFeatures(VIEW)
+    with serving({"default": features}) as url, listening(url + PATH) as events:
+        first = next(events)
+        assert (first.kind, first.ident) == ("view", revision_of(VIEW))
+        assert first.data["cluster"] == "default"
+        assert first.data["revision"] == first.ident
+        features.show(replace(VIEW, epoch=VIEW.epoch + 1, seen_at=VIEW.seen_at + 60))
+        features.show(UPGRADED)
+        second = next(events)
+        assert (second.kind, second.ident) == ("view", revision_of(UPGRADED))
+
+
+def test_a_client_that_comes_back_hears_whether_it_missed_a_change() -> None:
+    """By Last-Event-ID. In either case there is an event, so that the client knows the state."""
+    with serving({"default": StaticFeatures(VIEW)}) as url:
+        with listening(url + PATH, **{"Last-Event-ID": revision_of(VIEW)}) as events:
+            assert next(events).kind == "health"
+        with listening(url + PATH, **{"Last-Event-ID": revision_of(UPGRADED)}) as events:
+            assert next(events).kind == "view"
+
+
+def test_a_gate_that_closes_without_a_change_of_the_view_is_an_event() -> None:
+    """So is another status. The revision stays."""
+    features = StaticFeatures(VIEW)
+    gate = features.gate("groups", "release>=3.9", policy="live")
+    with serving({"default": features}, gate) as url, listening(url + PATH) as events:
+        first = next(events)
+        features.force_closed("groups")
+        second = next(events)
+    assert (second.kind, second.ident, second.data["gates"]) == ("health", first.ident, {"groups": False})
+
+
+def test_heartbeats_come_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before the first view. A client learns of a connection that is half open."""
+    monkeypatch.setattr(f"{STREAM}._HEARTBEAT_SECONDS", 0.02)
+    features = StaticFeatures()
+    with serving({"default": features}) as url, listening(url + PATH) as events:
+        assert next(events)[::2] == ("heartbeat", {"status": "starting", "age_seconds": None})
+        features.show(VIEW)
+        assert next(event for event in events if event.kind != "heartbeat").kind == "view"
+
+
+def test_a_stream_ends_with_age_and_the_client_comes_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a time that each stream chooses at random."""
+    monkeypatch.setattr(f"{STREAM}._AGE_SECONDS", 0.05)
+    with serving({"default": StaticFeatures(VIEW)}) as url:
+        texts = [requests.get(url + PATH, timeout=BOUND).text for _ in range(4)]
+    retries = {int(text.splitlines()[0].removeprefix("retry: ")) for text in texts}
+    assert len(retries) > 1
+    assert all(1000 <= retry <= 5000 for retry in retries)
+
+
+def test_streams_end_when_the_server_stops() -> None:
+    """Cleanly, so that the client asks another replica."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+
+    async def listen() -> tuple[int, bytes]:
+        async with asyncio.timeout(BOUND):
+            waiting = asyncio.create_task(call(app, PATH))
+            done, _ = await asyncio.wait([waiting], timeout=0.05)
+            assert not done
+            app.state.stop_waiting()
+            status, _, body = await waiting
+            return status, body
+
+    status, body = asyncio.run(listen())
+    assert status == 200
+    assert body.count(b"event: view\n") == 1
+    assert b"heartbeat" not in body
+
+
+def test_a_stream_whose_client_has_gone_is_not_kept() -> None:
+    """The relay sees the end of the connection, not only the next event."""
+    with serving({"default": StaticFeatures(VIEW)}) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=BOUND) as client:
+            client.sendall(f"GET {PATH} HTTP/1.1\r\nHost: relay\r\n\r\n".encode())
+            eventually(lambda: streams(url) == 1)
+        eventually(lambda: streams(url) == 0)
+
+
+def test_a_head_request_opens_no_stream() -> None:
+    """It would never end."""
+    with serving({"default": StaticFeatures(VIEW)}) as url:
+        answer = requests.head(url + PATH, timeout=BOUND)
+        assert (answer.status_code, answer.headers["X-Accel-Buffering"]) == (200, "no")
+        assert requests.get(f"{url}/v1/clusters/other/events", timeout=BOUND).status_code == 404
+
+
+def test_streams_are_limited_for_each_client_and_for_all() -> None:
+    """A client without a name counts for the total only."""
+    open_streams = OpenStreams(most=3, most_of_a_client=1)
+    with open_streams.one_more("a"), open_streams.one_more(None):
+        assert "a has 1 open streams" in str(open_streams.problem("a"))
+        assert open_streams.problem("b") is None
+        with open_streams.one_more(None):
+            assert "3 streams are open" in str(open_streams.problem("b"))
+    assert (open_streams.total, open_streams.problem("a")) == (0, None)
+
+
+def test_a_relay_with_too_many_streams_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it opens another one."""
+    monkeypatch.setattr("featuregate_relay.event_stream.OpenStreams.problem", lambda *_: "enough")
+    with serving({"default": StaticFeatures(VIEW)}) as url:
+        answer = requests.get(url + PATH, timeout=BOUND)
+    assert (answer.status_code, answer.json(), "Retry-After" in answer.headers) == (503, {"error": "enough"}, True)
+
+
+def test_a_revision_names_what_the_brokers_say() -> None:
+    """Each replica computes the same one, whenever it asked."""
+    later = replace(VIEW, epoch=VIEW.epoch + 7, seen_at=VIEW.seen_at + 7, controller_id=2)
+    later = replace(later, brokers=tuple(replace(broker, answered_at=9.0) for broker in later.brokers))
+    assert revision_of(later) == revision_of(VIEW)
+    silent = release_view("3.9", "4.2", silent=[2])
+    others = [UPGRADED, silent, replace(VIEW, epoch=-1), replace(VIEW, cluster_id="other"), VIEW]
+    assert len({revision_of(view) for view in others}) == len(others)
+    assert all(not one.same_content(other) for one, other in pairwise(others))
+
+
+def test_a_state_stays_the_same_object_until_it_is_another_one() -> None:
+    """What waits for a change compares objects."""
+    features = StaticFeatures()
+    current = current_state(features)
+    assert current() is None
+    features.show(VIEW)
+    first = current()
+    features.show(replace(VIEW, seen_at=VIEW.seen_at + 1))
+    assert current() is first
+    features.show(UPGRADED)
+    assert current() is not first
