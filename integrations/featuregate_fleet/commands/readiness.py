@@ -4,21 +4,22 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from featuregate.catalog import captured, release_of
 from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, positive_seconds, printable
+from featuregate_fleet.commands.moves import add_moves
 from featuregate_fleet.commands.tables_options import add_tables_options, tables_folder
 from featuregate_fleet.readiness.page import to_html
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 
 if TYPE_CHECKING:
+    import argparse
+
     from featuregate_fleet.readiness.report import Report
 
 __all__ = ["DESCRIPTION", "NO_VERDICT", "add_options", "run"]
@@ -29,14 +30,14 @@ _EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
 _STALE_AFTER: Final = 168.0
 
 DESCRIPTION: Final = """\
-Compare the API versions that clients used with those that the target release serves. Any row that blocks blocks the
-move. A verdict says nothing of clients that did not connect while the brokers logged.\
+Say what a move breaks: compare the API versions that clients used with those that brokers serve then. Any row that
+blocks blocks the move. A verdict says nothing of clients that did not connect while the brokers logged.\
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``readiness``."""
-    parser.add_argument("--to", metavar="RELEASE", type=_release, required=True, help="the target, such as 4.2")
+    add_moves(parser)
     parser.add_argument(
         "--stale-after",
         metavar="HOURS",
@@ -47,13 +48,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "a table, or one JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as one HTML page, too")
     add_tables_options(parser)
-
-
-def _release(text: str) -> str:
-    release = release_of(text)
-    if release not in captured():
-        raise argparse.ArgumentTypeError(f"{text!r} is none of the known releases: {', '.join(captured())}")
-    return release
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     with local_session() as spark:
         evidence = read_evidence(DeltaTables(spark, folder, args.cluster))
     stale_after = timedelta(hours=args.stale_after)
-    report = assess(evidence, captured()[args.to], datetime.now(UTC), stale_after)
+    report = assess(evidence, args.move, datetime.now(UTC), stale_after)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
     if args.html:
         _write_whole(args.html, to_html(report, args.cluster))
@@ -87,7 +81,7 @@ def _write_whole(file: Path, text: str) -> None:
 
 
 def _to_text(args: argparse.Namespace, report: Report) -> str:
-    head = f"{args.cluster} to Kafka {args.to}: {report.verdict}"
+    head = f"{args.cluster} {report.move.title}: {report.verdict}"
     table = [("VERDICT", "CHECK", "WHO", "WHY")]
     table += [(row.verdict, row.check, printable(row.subject), printable(row.why)) for row in report.rows]
     todo = dict.fromkeys(row.do for row in report.rows if row.do)

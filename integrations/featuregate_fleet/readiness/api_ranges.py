@@ -1,16 +1,20 @@
-"""Which API versions a release serves, and to whom. Pure.
+"""Which API versions brokers serve after a move, and to whom. Pure.
 
-The ranges are those of the catalog, which were captured from real brokers. What a broker serves differs from what it
-advertises in the few cases below.
+The ranges of releases are those of the catalog, which were captured from real brokers. What a broker serves differs
+from what it advertises in the few cases below.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from featuregate.catalog import CapturedRelease, api_name, captured
+from featuregate.catalog import api_name, captured
 
-__all__ = ["API_VERSIONS", "Served", "describe", "dropped_in", "is_internal", "served"]
+if TYPE_CHECKING:
+    from featuregate.catalog import CapturedRelease
+
+__all__ = ["API_VERSIONS", "ReleaseApis", "Served", "ServedApis", "WithoutOldVersions", "is_internal"]
 
 API_VERSIONS: Final = 18
 """A broker answers any version of ApiVersions, so that a client can negotiate (KIP-511)."""
@@ -44,36 +48,132 @@ def is_internal(api_key: int) -> bool:
     return api_key in _INTERNAL
 
 
-def served(release: CapturedRelease, api_key: int) -> Served | None:
-    """Return which versions of an API a release serves to clients; None if it does not have the API."""
-    if api_key in _TELEMETRY:
-        return Served(0, 2**15)
-    if (found := release.apis.get(api_key)) is None:
-        return None
-    lowest, highest = found
-    if api_key == _PRODUCE and _numbers(release.release) >= _PRODUCE_SINCE:
-        lowest = max(lowest, _OLDEST_PRODUCE)
-    return Served(0, 2**15) if api_key == API_VERSIONS else Served(lowest, highest)
+class ServedApis(Protocol):
+    """What brokers serve once a move is done."""
+
+    @property
+    def brokers(self) -> str:
+        """What the brokers are called then: ``Kafka 4.2``."""
+
+    @property
+    def step(self) -> str:
+        """What the brokers do: ``move to 4.2``."""
+
+    @property
+    def source(self) -> str:
+        """Where the ranges come from."""
+
+    def concerns(self, api_key: int) -> bool:
+        """Return whether the move may change what clients get of an API."""
+
+    def served(self, api_key: int) -> Served | None:
+        """Return which versions of an API are served to clients; None if the brokers do not have the API."""
+
+    def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
+        """Say what is served of an API to a client that uses some versions, lowest first."""
+
+    def lacks(self, api_key: int, version: int) -> bool:
+        """Return whether a version is not served."""
 
 
-def dropped_in(api_key: int, version: int, target: CapturedRelease) -> str | None:
-    """Return the release that stopped serving a version, up to the target; None if that is not in the catalog."""
-    releases = [release for release in captured().values() if _numbers(release.release) <= _numbers(target.release)]
-    serving = [_serves(release, api_key, version) for release in releases]
-    last = max((number for number, serves in enumerate(serving) if serves), default=-1)
-    return releases[last + 1].release if 0 <= last < len(releases) - 1 else None
+@dataclass(frozen=True, slots=True)
+class ReleaseApis:
+    """What a release serves."""
+
+    release: CapturedRelease
+
+    @property
+    def brokers(self) -> str:
+        """The release, with its name."""
+        return f"Kafka {self.release.release}"
+
+    @property
+    def step(self) -> str:
+        """What the brokers do."""
+        return f"move to {self.release.release}"
+
+    @property
+    def source(self) -> str:
+        """The broker that was asked."""
+        return self.release.captured_from
+
+    def concerns(self, api_key: int) -> bool:
+        """Return whether clients use an API: nodes of a release use among themselves what the other node has."""
+        return not is_internal(api_key)
+
+    def served(self, api_key: int) -> Served | None:
+        """Return what the release serves to clients."""
+        if api_key in _TELEMETRY:
+            return Served(0, 2**15)
+        if (found := self.release.apis.get(api_key)) is None:
+            return None
+        lowest, highest = found
+        if api_key == _PRODUCE and _numbers(self.release.release) >= _PRODUCE_SINCE:
+            lowest = max(lowest, _OLDEST_PRODUCE)
+        return Served(0, 2**15) if api_key == API_VERSIONS else Served(lowest, highest)
+
+    def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
+        """Say what the release serves, and since when it does not serve the oldest of some versions."""
+        has, name = self.served(api_key), api_name(api_key)
+        serves = f"has no {name}" if has is None else f"serves {name} {has}"
+        since = self._dropped_in(api_key, versions[0])
+        dropped = f"; releases from {since} on do not serve version {versions[0]}" if since else ""
+        return f"{self.brokers} {serves}, and the client uses {', '.join(map(str, versions))}{dropped}."
+
+    def lacks(self, api_key: int, version: int) -> bool:
+        """Return whether the release does not serve a version."""
+        return _lacks(self.served(api_key), version)
+
+    def _dropped_in(self, api_key: int, version: int) -> str | None:
+        """Return the release that stopped serving a version, up to this one; None if that is not in the catalog."""
+        own = _numbers(self.release.release)
+        releases = [release for release in captured().values() if _numbers(release.release) <= own]
+        serving = [not ReleaseApis(release).lacks(api_key, version) for release in releases]
+        last = max((number for number, serves in enumerate(serving) if serves), default=-1)
+        return releases[last + 1].release if 0 <= last < len(releases) - 1 else None
 
 
-def _serves(release: CapturedRelease, api_key: int, version: int) -> bool:
-    has = served(release, api_key)
-    return has is not None and has.lowest <= version <= has.highest
+@dataclass(frozen=True, slots=True)
+class WithoutOldVersions:
+    """What brokers serve that drop the versions of one API below ``lowest``, and are as they are otherwise."""
+
+    api_key: int
+    lowest: int
+
+    @property
+    def brokers(self) -> str:
+        """Brokers, and what they do without."""
+        return f"a broker without {api_name(self.api_key)} below {self.lowest}"
+
+    @property
+    def step(self) -> str:
+        """What the brokers do."""
+        return f"drop {api_name(self.api_key)} below {self.lowest}"
+
+    @property
+    def source(self) -> str:
+        """The operator gave the version."""
+        return "as given"
+
+    def concerns(self, api_key: int) -> bool:
+        """Return whether this is the API."""
+        return api_key == self.api_key
+
+    def served(self, api_key: int) -> Served:
+        """Return what is left of the API, and all of the others."""
+        return Served(self.lowest if api_key == self.api_key else 0, 2**15)
+
+    def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
+        """Say which versions the client uses."""
+        return f"The client uses {api_name(api_key)} {', '.join(map(str, versions))}."
+
+    def lacks(self, api_key: int, version: int) -> bool:
+        """Return whether a version is dropped."""
+        return _lacks(self.served(api_key), version)
 
 
-def describe(release: CapturedRelease, api_key: int) -> str:
-    """Say what a release serves of an API."""
-    has = served(release, api_key)
-    name = api_name(api_key)
-    return f"Kafka {release.release} has no {name}" if has is None else f"Kafka {release.release} serves {name} {has}"
+def _lacks(has: Served | None, version: int) -> bool:
+    return has is None or not has.lowest <= version <= has.highest
 
 
 def _numbers(release: str) -> tuple[int, ...]:

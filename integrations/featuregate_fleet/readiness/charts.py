@@ -9,13 +9,13 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
-from featuregate_fleet.readiness.api_ranges import is_internal, served
+from featuregate_fleet.readiness.api_ranges import is_internal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from featuregate.catalog import CapturedRelease
+    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 __all__ = ["coverage_chart", "plain", "usage_by_software", "usage_chart"]
@@ -47,8 +47,8 @@ def plain(text: str | None) -> str:
 # ---------------------------------------------------------------- API versions
 
 
-def usage_by_software(evidence: Evidence, target: CapturedRelease) -> list[tuple[str, _Uses]]:
-    """Return how often each software used each version: software that uses what the target lacks first."""
+def usage_by_software(evidence: Evidence, apis: ServedApis) -> list[tuple[str, _Uses]]:
+    """Return how often each software used each version: software that uses what is not served then comes first."""
     found: defaultdict[str, _Uses] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
     named = _software_of_clients(evidence)
     for usage in evidence.usage:
@@ -59,7 +59,7 @@ def usage_by_software(evidence: Evidence, target: CapturedRelease) -> list[tuple
     def order(item: tuple[str, _Uses]) -> tuple[int, int, str]:
         name, uses = item
         lost = sum(
-            count for key, of_api in uses.items() for version, count in of_api.items() if _lacks(target, key, version)
+            count for key, of_api in uses.items() for version, count in of_api.items() if apis.lacks(key, version)
         )
         return -lost, -sum(sum(of_api.values()) for of_api in uses.values()), name
 
@@ -79,29 +79,24 @@ def _software_of_clients(evidence: Evidence) -> Mapping[tuple[str | None, str | 
     return {client: next(iter(names)) for client, names in said.items() if len(names) == 1}
 
 
-def _lacks(target: CapturedRelease, key: int, version: int) -> bool:
-    has = served(target, key)
-    return has is None or not has.lowest <= version <= has.highest
-
-
-def usage_chart(uses: _Uses, target: CapturedRelease) -> str:
-    """Draw a row for each API, with a bar for each version; a band marks the versions that the target serves."""
-    keys = sorted(uses, key=lambda key: (not any(_lacks(target, key, version) for version in uses[key]), api_name(key)))
+def usage_chart(uses: _Uses, apis: ServedApis) -> str:
+    """Draw a row for each API, with a bar for each version; a band marks the versions that are served."""
+    keys = sorted(uses, key=lambda key: (not any(apis.lacks(key, version) for version in uses[key]), api_name(key)))
     most = max(count for of_api in uses.values() for count in of_api.values())
     width, height = _LABEL + (_NEWEST + 2) * _VERSION, _ROW * (len(keys) + 1)
     ticks = "".join(
         f'<text class="tick" x="{_column(version) + _VERSION / 2:g}" y="12">{version}</text>'
         for version in range(0, _NEWEST + 1, 4)
     )
-    rows = "".join(_api_row(_ROW * number, key, uses[key], target, most) for number, key in enumerate(keys, 1))
+    rows = "".join(_api_row(_ROW * number, key, uses[key], apis, most) for number, key in enumerate(keys, 1))
     said = "; ".join(f"{api_name(key)} {', '.join(map(str, sorted(uses[key])))}" for key in keys)
     label = escape(f"Versions in use: {said}.")
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{ticks}{rows}</svg>'
 
 
-def _api_row(top: int, key: int, versions: Mapping[int, int], target: CapturedRelease, most: int) -> str:
-    has = served(target, key)
-    lost = any(_lacks(target, key, version) for version in versions)
+def _api_row(top: int, key: int, versions: Mapping[int, int], apis: ServedApis, most: int) -> str:
+    has = apis.served(key)
+    lost = any(apis.lacks(key, version) for version in versions)
     parts = [
         f'<text class="{"api lost" if lost else "api"}" x="{_LABEL - 8}" y="{top + 13}">{escape(api_name(key))}</text>'
     ]
@@ -110,7 +105,7 @@ def _api_row(top: int, key: int, versions: Mapping[int, int], target: CapturedRe
         parts.append(f'<rect class="band" x="{left}" y="{top + 1}" width="{right - left}" height="{_ROW - 2}"/>')
     for version, count in sorted(versions.items()):
         tall = round(4 + (_ROW - 6) * _share(count, most))
-        kind = "lost" if _lacks(target, key, version) else "used"
+        kind = "lost" if apis.lacks(key, version) else "used"
         place = f'x="{_column(version) + 2}" y="{top + _ROW - 1 - tall}" width="{_VERSION - 4}" height="{tall}"'
         parts.append(f'<rect class="{kind}" {place}><title>{version}: {count:,}</title></rect>')
     return "".join(parts)

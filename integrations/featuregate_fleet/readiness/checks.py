@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_name
 from featuregate_fleet.evidence.reasons import OF_FILES, REQUESTS
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS, describe, dropped_in, is_internal, served
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
-    from featuregate.catalog import CapturedRelease
+    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["api_versions", "coverage", "downgrade", "quarantine", "refused_requests"]
+__all__ = ["api_versions", "coverage", "feature_levels", "newer_brokers", "quarantine", "refused_requests"]
 
 _UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
@@ -31,28 +31,29 @@ requests is missed with a probability of one to 10^20, if lines are damaged at r
 # ---------------------------------------------------------------- clients
 
 
-def api_versions(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
-    """Check what each client uses against what the target serves.
+def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
+    """Check what each client uses against what the brokers serve then.
 
-    A version below the target's lowest blocks: a client uses the newest version that it shares with the broker, so it
-    has no newer one. A version above the target's highest is no more than a warning for a client that negotiates,
-    because that client may have an older one, too.
+    A version below the lowest blocks: a client uses the newest version that it shares with the broker, so it has no
+    newer one. A version above the highest is no more than a warning for a client that negotiates, because that client
+    may have an older one, too.
     """
-    completed = [usage for usage in evidence.usage if usage.outcome == "completed" and not is_internal(usage.api_key)]
-    for _, used in _grouped(completed, lambda usage: (usage.principal or "", usage.client_id or "")):
-        negotiates = any(usage.api_key == API_VERSIONS or usage.software_name for usage in used)
-        software = ", ".join(sorted({usage.software for usage in used} - {""})) or None
+    completed = [usage for usage in evidence.usage if usage.outcome == "completed"]
+    for _, of_client in _grouped(completed, lambda usage: (usage.principal or "", usage.client_id or "")):
+        negotiates = any(usage.api_key == API_VERSIONS or usage.software_name for usage in of_client)
+        software = ", ".join(sorted({usage.software for usage in of_client} - {""})) or None
+        used = [usage for usage in of_client if apis.concerns(usage.api_key)]
         findings = [
-            _client_row(target, key, same, verdict, software)
+            _client_row(apis, key, same, verdict, software)
             for key, of_api in _grouped(used, lambda usage: usage.api_key)
-            for verdict, same in _grouped(of_api, partial(_judge, target, negotiates))
+            for verdict, same in _grouped(of_api, partial(_judge, apis, negotiates))
             if verdict is not Verdict.OK
         ]
-        yield from findings or [_ok_row(target, used, software)]
+        yield from findings or ([_ok_row(apis, used, software)] if used else [])
 
 
-def _judge(target: CapturedRelease, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
-    has = served(target, usage.api_key)
+def _judge(apis: ServedApis, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
+    has = apis.served(usage.api_key)
     if has is None or usage.version < has.lowest:
         return Verdict.BLOCK
     if usage.version > has.highest:
@@ -60,20 +61,18 @@ def _judge(target: CapturedRelease, negotiates: bool, usage: Usage) -> Verdict: 
     return Verdict.OK
 
 
-def _client_row(target: CapturedRelease, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
+def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
     versions = tuple(sorted({usage.version for usage in used}))
-    since = dropped_in(key, versions[0], target)
-    dropped = f"; releases from {since} on do not serve version {versions[0]}" if since else ""
     client = _client(used[0])
     if verdict is Verdict.WARN:
-        do = f"Try {client} with a broker of {target.release}: it negotiates, and may have older versions, too."
+        do = f"Try {client} with {apis.brokers}: it negotiates, and may have older versions, too."
     else:
-        do = f"Upgrade {client}, or stop it, before the brokers move to {target.release}."
+        do = f"Upgrade {client}, or stop it, before the brokers {apis.step}."
     return Row(
         check="api-versions",
         verdict=verdict,
         subject=client,
-        why=f"{describe(target, key)}, and the client uses {_listed(versions)}{dropped}.",
+        why=apis.describe(key, versions),
         do=do,
         api=api_name(key),
         versions=versions,
@@ -82,30 +81,30 @@ def _client_row(target: CapturedRelease, key: int, used: list[Usage], verdict: V
     )
 
 
-def _ok_row(target: CapturedRelease, used: list[Usage], software: str | None) -> Row:
+def _ok_row(apis: ServedApis, used: list[Usage], software: str | None) -> Row:
     return Row(
         check="api-versions",
         verdict=Verdict.OK,
         subject=_client(used[0]),
-        why=f"Kafka {target.release} serves all API versions that the client uses.",
+        why=f"The client uses only versions that {apis.brokers} serves.",
         software=software,
         **_who_and_when(used),
     )
 
 
-def refused_requests(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
+def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """Check what brokers refuse already. Nothing in the evidence names the client: its host is all there is."""
-    refused = [usage for usage in evidence.usage if usage.outcome == "refused"]
+    refused = [usage for usage in evidence.usage if usage.outcome == "refused" and apis.concerns(usage.api_key)]
     for (host, key, version), used in _grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
-        has = served(target, key)
+        has = apis.served(key)
         too_old = has is not None and version < has.lowest
         here = f"a client at {host}" if host else "a client"
-        after = "refuses the version, too" if has is None or not has.lowest <= version <= has.highest else "serves it"
+        after = "refuses the version, too" if apis.lacks(key, version) else "serves it"
         yield Row(
             check="refused-requests",
             verdict=Verdict.BLOCK if too_old else Verdict.WARN,
             subject=here,
-            why=f"A broker refused {api_name(key)} {version}, and Kafka {target.release} {after}.",
+            why=f"A broker refused {api_name(key)} {version}, and {apis.brokers} {after}.",
             do=f"Find the client at {host or 'the address in the log'}: the log of refused requests has no client id.",
             api=api_name(key),
             versions=(version,),
@@ -113,22 +112,21 @@ def refused_requests(evidence: Evidence, target: CapturedRelease) -> Iterator[Ro
         )
 
 
-def downgrade(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
-    """Say what request logs do not show, where brokers have served a version that the target does not know yet.
+def newer_brokers(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
+    """Say that a move is a downgrade, where brokers have served a version that the target does not know yet.
 
     A broker of the target may not start with the finalized levels (KIP-778), and its coordinators may not read the
     records of newer ones (KIP-915).
     """
-    newer = [usage for usage in evidence.usage if usage.outcome == "completed" and _is_newer(target, usage)]
+    newer = [usage for usage in evidence.usage if usage.outcome == "completed" and _is_newer(apis, usage)]
     if newer:
         seen = newer[0]
         yield Row(
-            check="downgrade",
+            check="newer-brokers",
             verdict=Verdict.UNKNOWN,
             subject="the cluster",
-            why=f"Brokers are newer than {target.release}: they serve {api_name(seen.api_key)} {seen.version}, and "
-            f"{describe(target, seen.api_key)}. The evidence has neither finalized levels nor records of coordinators.",
-            do="Ask 'featuregate plan downgrade' for the levels.",
+            why=f"The brokers serve {api_name(seen.api_key)} {seen.version}, and are newer than {apis.brokers}.",
+            do="Ask --downgrade-to, which looks at finalized levels and at the records of coordinators, too.",
             api=api_name(seen.api_key),
             versions=(seen.version,),
             count=sum(usage.count for usage in newer),
@@ -137,9 +135,20 @@ def downgrade(evidence: Evidence, target: CapturedRelease) -> Iterator[Row]:
         )
 
 
-def _is_newer(target: CapturedRelease, usage: Usage) -> bool:
-    has = served(target, usage.api_key)
+def _is_newer(apis: ServedApis, usage: Usage) -> bool:
+    has = apis.served(usage.api_key)
     return has is not None and usage.version > has.highest and usage.api_key != API_VERSIONS
+
+
+def feature_levels() -> Iterator[Row]:
+    """Say that nothing is known of the cluster's levels and of its coordinators' records."""
+    yield Row(
+        check="feature-levels",
+        verdict=Verdict.UNKNOWN,
+        subject="the cluster",
+        why="The tables have neither finalized levels nor records of coordinators.",
+        do="Ask 'featuregate plan' for the levels.",
+    )
 
 
 # ---------------------------------------------------------------- the evidence itself
@@ -229,7 +238,3 @@ def _who_and_when(used: list[Usage]) -> dict[str, Any]:
 def _client(usage: Usage) -> str:
     name = f"client {usage.client_id!r}" if usage.client_id else "a client without an id"
     return f"{name} of {usage.principal}" if usage.principal else name
-
-
-def _listed(versions: tuple[int, ...]) -> str:
-    return ", ".join(map(str, versions))

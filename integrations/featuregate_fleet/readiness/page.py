@@ -96,7 +96,7 @@ def to_html(report: Report, cluster: str) -> str:
 
 
 def _page(report: Report, cluster: str, limits: _Limits) -> str:
-    title = f"{plain(cluster)} to Kafka {plain(report.target.release)}"
+    title = plain(f"{cluster} {report.move.title}")
     sections = (
         _cards(report),
         _movers(report, limits.rows),
@@ -116,11 +116,11 @@ def _page(report: Report, cluster: str, limits: _Limits) -> str:
 
 
 _SUMMARIES: Final = {
-    Verdict.BLOCK: "At least one client breaks if the brokers move now.",
-    Verdict.UNKNOWN: "No client was seen to block the move, but evidence is missing. Nobody can say that it is safe.",
+    Verdict.BLOCK: "The move breaks at least one client, group or app.",
+    Verdict.UNKNOWN: "Nothing was seen to block the move, but evidence is missing. Nobody can say that it is safe.",
     Verdict.STALE: "The evidence is too old to say whether the move is safe.",
-    Verdict.WARN: "No client was seen to block the move. Look at the warnings first.",
-    Verdict.OK: "No client was seen to block the move. Clients that did not connect meanwhile were not seen.",
+    Verdict.WARN: "Nothing was seen to block the move. Look at the warnings first.",
+    Verdict.OK: "Nothing was seen to block the move. Clients that did not connect meanwhile were not seen.",
 }
 
 
@@ -152,24 +152,24 @@ def _movers(report: Report, most: int) -> str:
         for found in clients.values()
     ]
     if not rows:
-        return "<h2>Who must move</h2>\n<p>No client was seen to block the move.</p>"
+        return "<h2>Who must move</h2>\n<p>Nothing was seen to block the move.</p>"
     head = ("Who", "Software", "Why", "#Requests", "Last seen (UTC)", "What to do")
     return f"<h2>Who must move</h2>\n{_table(head, rows, 'clients', most)}"
 
 
 def _usage(report: Report, most: int) -> str:
-    found = usage_by_software(report.evidence, report.target)
+    if (apis := report.move.apis) is None:
+        return ""
+    found = usage_by_software(report.evidence, apis)
     if not found:
         return "<h2>API versions by software</h2>\n<p>There is no evidence of clients.</p>"
     figures = "\n".join(
-        f"<figure><h3>{plain(software)}</h3>{usage_chart(uses, report.target)}</figure>"
-        for software, uses in found[:most]
+        f"<figure><h3>{plain(software)}</h3>{usage_chart(uses, apis)}</figure>" for software, uses in found[:most]
     )
-    release = plain(report.target.release)
     return (
         "<h2>API versions by software</h2>\n"
         "<p>A bar is a version of an API; its height is the number of requests, on a logarithmic scale."
-        f'<br><span class="key" style="--c:var(--band)"></span>Kafka {release} serves these versions'
+        f'<br><span class="key" style="--c:var(--band)"></span>{plain(apis.brokers)} serves these versions'
         '<span class="key" style="--c:var(--used)"></span>used, and served'
         '<span class="key" style="--c:var(--block)"></span>used, and not served</p>\n'
         f'<div class="charts">\n{figures}\n</div>{_left_out(len(found) - most, "names of software")}'
@@ -232,11 +232,13 @@ def _footer(report: Report) -> str:
     )
     hours = report.stale_after.total_seconds() / 3600
     quarantined = sum(evidence.quarantined.values())
+    served = report.move.apis
+    apis = f"API versions of {plain(served.brokers)}: {plain(served.source)}." if served else ""
     return (
         f"<footer>\n<p>Taken at {_time(report.now)} UTC. Evidence is stale after {hours:g} hours. "
         f"{evidence.read:,} lines were read: {evidence.rows:,} rows, {quarantined:,} in quarantine. "
         f"Versions of the tables: {versions or 'none'}. "
-        f"API versions of Kafka {plain(report.target.release)}: {plain(report.target.captured_from)}.</p>\n</footer>"
+        f"{apis}</p>\n</footer>"
     )
 
 

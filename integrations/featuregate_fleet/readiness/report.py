@@ -6,25 +6,28 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from featuregate_fleet.readiness import checks
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime, timedelta
 
-    from featuregate.catalog import CapturedRelease
     from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.readiness.moves import Move
 
 __all__ = ["Report", "assess"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Whether a cluster can move to a release."""
+    """Whether a move of a cluster is safe."""
 
     verdict: Verdict
     rows: tuple[Row, ...]
     """The worst first."""
-    target: CapturedRelease
+    move: Move
     evidence: Evidence
     now: datetime
     stale_after: timedelta
@@ -34,7 +37,7 @@ class Report:
         evidence = self.evidence
         return {
             "verdict": self.verdict,
-            "to": self.target.release,
+            "move": {"kind": self.move.KIND, "target": self.move.target},
             "rows": [_printable(asdict(row)) for row in self.rows],
             "coverage": {
                 "brokers": {broker: _printable(asdict(log)) for broker, log in sorted(evidence.brokers.items())},
@@ -43,7 +46,7 @@ class Report:
                 "taken_at": self.now.isoformat(),
                 "stale_after_seconds": int(self.stale_after.total_seconds()),
                 "table_versions": dict(evidence.versions),
-                "api_ranges": self.target.captured_from,
+                "api_ranges": self.move.apis.source if self.move.apis else None,
             },
             "lines": {
                 "read": evidence.read,
@@ -53,26 +56,32 @@ class Report:
         }
 
 
-def assess(evidence: Evidence, target: CapturedRelease, now: datetime, stale_after: timedelta) -> Report:
-    """Run all checks. A finding about requests that are older than ``stale_after`` is stale."""
+def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta) -> Report:
+    """Run the checks of a move. A finding about requests that are older than ``stale_after`` is stale."""
     oldest = now - stale_after
-    findings = [
-        *checks.api_versions(evidence, target),
-        *checks.refused_requests(evidence, target),
-        *checks.downgrade(evidence, target),
-        *checks.quarantine(evidence),
-        *checks.coverage(evidence, oldest),
-    ]
-    rows = [_aged(row, oldest) for row in findings]
+    rows = [_aged(row, oldest) for row in _findings(evidence, move, oldest)]
     order = list(reversed(Verdict))
     return Report(
         verdict=worst(row.verdict for row in rows),
         rows=tuple(sorted(rows, key=lambda row: (order.index(row.verdict), row.check, row.subject))),
-        target=target,
+        move=move,
         evidence=evidence,
         now=now,
         stale_after=stale_after,
     )
+
+
+def _findings(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]:
+    if move.apis:
+        yield from checks.api_versions(evidence, move.apis)
+        yield from checks.refused_requests(evidence, move.apis)
+        yield from checks.quarantine(evidence)
+        yield from checks.coverage(evidence, oldest)
+    match move:
+        case ToRelease(release):
+            yield from checks.newer_brokers(evidence, ReleaseApis(release))
+        case DowngradeTo() | Finalize() | Deprecate():
+            yield from checks.feature_levels()
 
 
 def _aged(row: Row, oldest: datetime) -> Row:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from filelock import FileLock
 
+from featuregate.catalog import captured
 from featuregate.cli.plugin import UNKNOWN, USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import run as reading
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +34,10 @@ def parse(*argv: str) -> argparse.Namespace:
     [
         (("readiness", "--tables", "t", "--cluster", "c", "--to", "9.9"), "'9.9' is none of the known releases"),
         (("readiness", "--tables", "t", "--cluster", "../c", "--to", "4.2"), "'../c' is no name"),
-        (("readiness", "--tables", "t", "--cluster", "c"), "the following arguments are required: --to"),
+        (
+            ("readiness", "--tables", "t", "--cluster", "c"),
+            "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required",
+        ),
         (("run", "--logs", "l", "--tables", "t", "--cluster", "c"), "the following arguments are required: --once"),
     ],
 )
@@ -45,7 +50,42 @@ def test_wrong_options_are_refused_in_one_line(argv: tuple[str, ...], says: str,
 
 def test_a_release_may_be_spelled_with_its_patch():
     """The catalog has one row for each release."""
-    assert parse("readiness", "--tables", "t", "--cluster", "c", "--to", "4.2.0").to == "4.2"
+    assert parse("readiness", "--tables", "t", "--cluster", "c", "--to", "4.2.0").move.target == "4.2"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "move"),
+    [
+        ("--downgrade-to", "3.9", DowngradeTo(captured()["3.9"])),
+        ("--finalize", "transaction.version=2", Finalize("transaction.version", 2)),
+        ("--finalize", "metadata.version=3.3-IV3", Finalize("metadata.version", 7)),
+        ("--deprecate", "group.version=0", Deprecate("group.version", 0)),
+        ("--drop-api", "Fetch<12", DropApi(1, 12)),
+        ("--drop-api", "list_offsets<1", DropApi(2, 1)),
+    ],
+)
+def test_a_move_is_named(option: str, text: str, move: Move):
+    """As on Kafka's own command line: features with levels, APIs in any spelling."""
+    assert parse("readiness", "--tables", "t", "--cluster", "c", option, text).move == move
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        (("--finalize", "group.versions=1"), "'group.versions' is none of the known features: "),
+        (("--finalize", "group.version"), "'group.version' is no feature with a level: write group.version=1"),
+        (("--deprecate", "group.version=-1"), "is no feature with a level"),
+        (("--drop-api", "Fetch=12"), "'Fetch=12' is no API with a version: write 'Fetch<12', in quotes"),
+        (("--drop-api", "Fetch<99999"), "is no API with a version"),
+        (("--drop-api", "Fetsh<12"), "Fetch"),
+        (("--to", "4.2", "--downgrade-to", "3.9"), "not allowed with argument --to"),
+    ],
+)
+def test_a_move_that_does_not_exist_is_refused(own: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]):
+    """Before Spark starts."""
+    with pytest.raises(SystemExit):
+        parse("readiness", "--tables", "t", "--cluster", "c", *own)
+    assert says in capsys.readouterr().err
 
 
 def test_brokers_may_log_in_different_time_zones(capsys: pytest.CaptureFixture[str]):

@@ -10,8 +10,10 @@ from html.parser import HTMLParser
 import pytest
 
 from featuregate.catalog import captured
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.page import MOST_BYTES, to_html
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -67,7 +69,7 @@ def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> R
         rows=10**6,
         versions={"api_usage": 7, "quarantine": None},
     )
-    return assess(evidence, TARGET, NOW, WEEK)
+    return assess(evidence, ToRelease(TARGET), NOW, WEEK)
 
 
 class Tags(HTMLParser):
@@ -152,7 +154,7 @@ def test_text_from_the_network_cannot_become_markup():
     evidence = Evidence(
         usage=usage, brokers=logs, hourly={evil: {NOW: 1}}, versions={evil: 1}, quarantined={(evil, evil): 1}
     )
-    page = to_html(assess(evidence, TARGET, NOW, WEEK), evil)
+    page = to_html(assess(evidence, ToRelease(TARGET), NOW, WEEK), evil)
     assert "<script" not in page
     assert "script" not in {tag for tag, _ in Tags(page).seen}
     assert not {"\x00", "\x1b", "\u202e"} & set(page)
@@ -176,7 +178,7 @@ def test_a_crowded_page_says_how_much_it_leaves_out():
         replace(used, client_id="'<" * 150 + str(number), software_name=f"{number % 50}'" * 100)
         for number, used in enumerate(report.evidence.usage)
     )
-    hostile = to_html(assess(replace(report.evidence, usage=usage), TARGET, NOW, WEEK), "orders")
+    hostile = to_html(assess(replace(report.evidence, usage=usage), ToRelease(TARGET), NOW, WEEK), "orders")
     assert max(len(crowded.encode()), len(hostile.encode())) < MOST_BYTES
 
 
@@ -198,7 +200,7 @@ def test_software_that_the_target_does_not_serve_comes_first():
         | {"software_name": None, "software_version": None, "api_key": 2, "version": 0, "count": 1}
     )
     found = usage_by_software(
-        Evidence(usage=(*of_client(0, oldest=False), silent, *of_client(1, oldest=False))), TARGET
+        Evidence(usage=(*of_client(0, oldest=False), silent, *of_client(1, oldest=False))), ReleaseApis(TARGET)
     )
     assert [name for name, _ in found] == ["librdkafka 2.6.1", "apache-kafka-java 3.7.0"]
     assert found[0][1][2][0] == 1

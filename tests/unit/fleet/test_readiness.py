@@ -11,6 +11,7 @@ import pytest
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
@@ -39,10 +40,10 @@ def usage(api_key: int = FETCH, version: int = 16, **changed: Any) -> Usage:
     return replace(made, **changed)
 
 
-def report(*used: Usage, to: str = "4.2", **evidence: Any) -> Report:
-    """Assess usage that one broker logged."""
+def report(*used: Usage, to: str = "4.2", move: Move | None = None, **evidence: Any) -> Report:
+    """Assess usage that one broker logged, for a move to a release or another one."""
     whole = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000} | evidence
-    return assess(Evidence(usage=used, **whole), captured()[to], NOW, WEEK)
+    return assess(Evidence(usage=used, **whole), move or ToRelease(captured()[to]), NOW, WEEK)
 
 
 def only(found: Report, check: str) -> Row:
@@ -102,9 +103,45 @@ def test_a_move_to_older_brokers_is_unknown_without_levels_and_records():
     """A broker may not start with the finalized levels (KIP-778), or not read what coordinators wrote (KIP-915)."""
     newest = captured()["4.2"].apis[FETCH][1]
     found = report(usage(FETCH, newest, software_name="librdkafka"), usage(API_VERSIONS, 3), to="3.9")
-    row = only(found, "downgrade")
+    row = only(found, "newer-brokers")
     assert (row.verdict, row.versions, found.verdict) == (Verdict.UNKNOWN, (newest,), Verdict.UNKNOWN)
-    assert not [row for row in report(usage(FETCH, newest), usage(LEADER_AND_ISR, 5)).rows if row.check == "downgrade"]
+    assert not [
+        row for row in report(usage(FETCH, newest), usage(LEADER_AND_ISR, 5)).rows if row.check == "newer-brokers"
+    ]
+
+
+def test_versions_below_the_one_that_is_kept_are_dropped():
+    """A client that uses them has no newer ones. A client of other APIs is not concerned."""
+    drop = DropApi(FETCH, 12)
+    old, new = usage(FETCH, 11), usage(FETCH, 12, client_id="new")
+    found = report(old, new, usage(LIST_OFFSETS, 0, client_id="other"), move=drop)
+    assert [(row.client_id, row.verdict, row.versions) for row in found.rows if row.check == "api-versions"] == [
+        ("audit", Verdict.BLOCK, (11,)),
+        ("new", Verdict.OK, ()),
+    ]
+    assert only(report(old, move=drop), "api-versions").why == "The client uses Fetch 11."
+    assert report(new, move=drop).verdict is Verdict.OK
+    assert report(new, move=drop, expected=frozenset({"1", "2"})).verdict is Verdict.UNKNOWN
+
+
+def test_a_drop_looks_at_refused_requests_of_its_api_alone():
+    """A broker that refuses a version already is one more reason to look for the client."""
+    found = report(refused(0), usage(), move=DropApi(LIST_OFFSETS, 1))
+    assert only(found, "refused-requests").verdict is Verdict.BLOCK
+    assert report(refused(0), usage(), move=DropApi(FETCH, 4)).verdict is Verdict.OK
+
+
+def test_an_api_between_brokers_may_be_dropped():
+    """The operator names it; clients of it are the brokers."""
+    assert report(usage(LEADER_AND_ISR, 5), move=DropApi(LEADER_AND_ISR, 6)).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    "move", [Finalize("transaction.version", 2), Deprecate("group.version", 0), DowngradeTo(captured()["3.9"])]
+)
+def test_without_levels_a_move_of_features_is_unknown(move: Move):
+    """Request logs do not show them."""
+    assert report(usage(), move=move).verdict is Verdict.UNKNOWN
 
 
 def test_any_version_of_api_versions_is_ok():
@@ -223,3 +260,4 @@ def test_the_report_as_json_has_the_documented_fields():
     assert (first["verdict"], first["api"], first["versions"]) == ("block", "ListOffsets", [0])
     assert (first["last_seen"], bool(first["why"]), bool(first["do"])) == ("2026-11-22T12:00:00+00:00", True, True)
     assert printed["coverage"]["brokers"]["1"]["hours"] == 3
+    assert printed["move"] == {"kind": "to", "target": "4.2"}

@@ -1,0 +1,77 @@
+"""The options that name a move."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import api_key, captured, features, level_named, release_of
+from featuregate.errors import UnknownApi
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
+
+if TYPE_CHECKING:
+    from featuregate.catalog import CapturedRelease
+
+__all__ = ["add_moves"]
+
+_DROP: Final = re.compile(r"([A-Za-z_]+|api:[0-9]+)<([0-9]{1,5})")
+_HIGHEST: Final = 2**15 - 1
+
+
+def add_moves(parser: argparse.ArgumentParser) -> None:
+    """Add the options of which exactly one is given. ``move`` holds its value."""
+    moves = parser.add_argument_group("the move, one of").add_mutually_exclusive_group(required=True)
+    for option, metavar, read, summary in (
+        ("--to", "RELEASE", _to, "all brokers run this release, such as 4.2"),
+        ("--downgrade-to", "RELEASE", _downgrade, "all brokers run this older release"),
+        ("--finalize", "FEATURE=LEVEL", _finalize, "the controller finalizes a level, such as transaction.version=2"),
+        ("--deprecate", "FEATURE=LEVEL", _deprecate, "brokers support neither this level nor lower ones any more"),
+        ("--drop-api", "NAME<VERSION", _drop, "brokers stop to serve older versions of an API, such as Fetch<12"),
+    ):
+        moves.add_argument(option, metavar=metavar, type=read, dest="move", help=summary)
+
+
+def _to(text: str) -> ToRelease:
+    return ToRelease(_release(text))
+
+
+def _downgrade(text: str) -> DowngradeTo:
+    return DowngradeTo(_release(text))
+
+
+def _finalize(text: str) -> Finalize:
+    return Finalize(*_level(text))
+
+
+def _deprecate(text: str) -> Deprecate:
+    return Deprecate(*_level(text))
+
+
+def _drop(text: str) -> DropApi:
+    match = _DROP.fullmatch(text)
+    if not match or int(match[2]) > _HIGHEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no API with a version: write 'Fetch<12', in quotes")
+    try:
+        return DropApi(api_key(match[1]), int(match[2]))
+    except UnknownApi as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _release(text: str) -> CapturedRelease:
+    found = captured().get(release_of(text))
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of the known releases: {', '.join(captured())}")
+    return found
+
+
+def _level(text: str) -> tuple[str, int]:
+    feature, _, level = text.partition("=")
+    if feature not in features():
+        raise argparse.ArgumentTypeError(f"{feature!r} is none of the known features: {', '.join(features())}")
+    named = level_named(level) if feature == "metadata.version" and not level.isdecimal() else None
+    if named:
+        return feature, named.level
+    if not re.fullmatch(r"[0-9]{1,5}", level) or int(level) > _HIGHEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no feature with a level: write {feature}=1")
+    return feature, int(level)

@@ -1,0 +1,135 @@
+"""The moves that an operator may ask about, as values. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from featuregate.catalog import api_name
+from featuregate_fleet.readiness.api_ranges import ReleaseApis, ServedApis, WithoutOldVersions
+
+if TYPE_CHECKING:
+    from featuregate.catalog import CapturedRelease
+
+__all__ = ["Deprecate", "DowngradeTo", "DropApi", "Finalize", "Move", "ToRelease"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToRelease:
+    """All brokers run a release, most often a newer one."""
+
+    KIND: ClassVar = "to"
+    release: CapturedRelease
+
+    @property
+    def target(self) -> str:
+        """The release."""
+        return self.release.release
+
+    @property
+    def title(self) -> str:
+        """The move, behind the name of the cluster."""
+        return f"to Kafka {self.target}"
+
+    @property
+    def apis(self) -> ServedApis:
+        """What brokers serve then."""
+        return ReleaseApis(self.release)
+
+
+@dataclass(frozen=True, slots=True)
+class DowngradeTo:
+    """All brokers run an older release, with the levels and the coordinators' records that newer ones wrote."""
+
+    KIND: ClassVar = "downgrade-to"
+    release: CapturedRelease
+
+    @property
+    def target(self) -> str:
+        """The release."""
+        return self.release.release
+
+    @property
+    def title(self) -> str:
+        """The move, behind the name of the cluster."""
+        return f"down to Kafka {self.target}"
+
+    @property
+    def apis(self) -> ServedApis:
+        """What brokers serve then."""
+        return ReleaseApis(self.release)
+
+
+@dataclass(frozen=True, slots=True)
+class Finalize:
+    """The controller finalizes another level of a feature, which may be a lower one (KIP-584)."""
+
+    KIND: ClassVar = "finalize"
+    feature: str
+    level: int
+
+    @property
+    def target(self) -> str:
+        """The feature with its level."""
+        return f"{self.feature}={self.level}"
+
+    @property
+    def title(self) -> str:
+        """The move, behind the name of the cluster."""
+        return f"with {self.target} finalized"
+
+    @property
+    def apis(self) -> None:
+        """Brokers serve the same API versions at all levels."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecate:
+    """Brokers stop supporting a level of a feature, and all levels below it (KIP-584)."""
+
+    KIND: ClassVar = "deprecate"
+    feature: str
+    level: int
+
+    @property
+    def target(self) -> str:
+        """The feature with its level."""
+        return f"{self.feature}={self.level}"
+
+    @property
+    def title(self) -> str:
+        """The move, behind the name of the cluster."""
+        return f"with {self.target} deprecated"
+
+    @property
+    def apis(self) -> None:
+        """Brokers serve the same API versions at all levels."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class DropApi:
+    """Brokers stop serving the versions of an API below ``lowest`` (KIP-896)."""
+
+    KIND: ClassVar = "drop-api"
+    api_key: int
+    lowest: int
+
+    @property
+    def target(self) -> str:
+        """The versions that are dropped."""
+        return f"{api_name(self.api_key)}<{self.lowest}"
+
+    @property
+    def title(self) -> str:
+        """The move, behind the name of the cluster."""
+        return f"without {api_name(self.api_key)} below {self.lowest}"
+
+    @property
+    def apis(self) -> ServedApis:
+        """What brokers serve then."""
+        return WithoutOldVersions(self.api_key, self.lowest)
+
+
+Move = ToRelease | DowngradeTo | Finalize | Deprecate | DropApi
