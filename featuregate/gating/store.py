@@ -11,7 +11,7 @@ import logging
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from featuregate.catalog import close_to, features
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 logger = logging.getLogger("featuregate")
+
+H = TypeVar("H")
 
 CLUSTERS = 4
 """The store remembers the last view of this many clusters: a bootstrap list may lead to one and then another."""
@@ -72,7 +74,6 @@ class Store:
         self.latch_state = LatchState()
         self._latch_store = latch_store
         self._wall = wall
-        self._metrics = metrics
         self._staleness = staleness
         self._exclude_apis = exclude_apis
         self._latch_states: dict[str | None, LatchState] = {}
@@ -81,6 +82,7 @@ class Store:
         self._write_error: str | None = None
         self._last: dict[str | None, View] = {}
         self._listeners: dict[object, OnChange] = {}
+        self._hooks: dict[object, MetricsHook] = {} if metrics is None else {object(): metrics}
         self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
         self._kept_gates: list[Gate] = []
         self.renew_locks()
@@ -188,19 +190,17 @@ class Store:
 
     def listen(self, listener: OnChange) -> Callable[[], None]:
         """Call ``listener`` on each change from now on; returns what takes it off again."""
-        place = object()  # the same listener may be registered twice, and each registration removed by itself
-        self._listeners[place] = listener
+        return _registered(self._listeners, listener)
 
-        def off() -> None:
-            self._listeners.pop(place, None)
-
-        return off
+    def hook(self, hook: MetricsHook) -> Callable[[], None]:
+        """Call ``hook`` with each event from now on; returns what takes it off again."""
+        return _registered(self._hooks, hook)
 
     def notify(self, *events: Event) -> None:
         """Call the hooks with these events, outside any lock. One that fails is logged and survived."""
         for event in events:
-            if self._metrics is not None:
-                _call(self._metrics, event)
+            for hook in self._hooks.copy().values():
+                _call(hook, event)
             if isinstance(event, Changed):
                 for listener in self._listeners.copy().values():
                     _call(listener, event)
@@ -316,6 +316,16 @@ def _warn_of_misspelt(gate: Gate) -> None:
     for name in features_in(gate.requirement):
         if name not in features() and (close := close_to(name, features())):
             logger.warning("gate %s: no feature is known as %s; did you mean %s?", gate.name, name, " or ".join(close))
+
+
+def _registered(hooks: dict[object, H], hook: H) -> Callable[[], None]:
+    place = object()  # the same hook may be registered twice, and each registration removed by itself
+    hooks[place] = hook
+
+    def off() -> None:
+        hooks.pop(place, None)
+
+    return off
 
 
 def _call(hook: Callable[[Any], None], event: Event) -> None:

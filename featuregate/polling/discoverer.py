@@ -350,6 +350,14 @@ class Discoverer:
         """
         return self._store.listen(callback)
 
+    def on_event(self, callback: MetricsHook) -> Callable[[], None]:
+        """Call ``callback`` with each :data:`~featuregate.gating.events.Event`; returns what takes it off again.
+
+        As ``metrics=`` does, also for integrations that come later than the discoverer. It runs in the poll loop, or
+        where a gate is made, outside any lock, so it should be short. One that fails is logged and survived.
+        """
+        return self._store.hook(callback)
+
     def health(self) -> dict[str, Any]:
         """Return the state of discovery for a periodic health check, as plain JSON-able values.
 

@@ -377,6 +377,19 @@ def test_metrics_are_told_of_gates_that_move() -> None:
     assert gate.open
 
 
+def test_a_hook_that_comes_later_gets_each_event_until_it_is_taken_off() -> None:
+    """Beside the one that the store was made with."""
+    store, events = make()
+    later: list[Event] = []
+    off = store.hook(later.append)
+    add(store)
+    store.update(view(broker()))
+    assert later == events != []
+    off()
+    store.update(view(broker(txn=2)))
+    assert len(events) > len(later)
+
+
 def test_invariant_2_a_latch_outlives_the_process(tmp_path: Path) -> None:
     """After a restart a stale broker does not close the gate."""
     first, _ = make(FileLatchStore(tmp_path))
