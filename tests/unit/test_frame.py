@@ -144,6 +144,7 @@ def test_every_module_of_the_sink_on_the_map_exists() -> None:
         ("featuregate_confluent", "producer-switch"),
         ("featuregate_fleet", "fleet"),
         ("featuregate_librdkafka", "rooms"),
+        ("featuregate_openfeature", "rooms"),
         ("featuregate_relay", "relay"),
         ("featuregate_spark", "spark"),
     ],
@@ -209,6 +210,7 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
         "featuregate_confluent",
         "featuregate_fleet",
         "featuregate_librdkafka",
+        "featuregate_openfeature",
         "featuregate_relay",
         "featuregate_spark",
     }

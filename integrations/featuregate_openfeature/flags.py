@@ -1,0 +1,114 @@
+"""Which flags a view and its gates have, and what each is worth. Pure."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate.catalog import API_NAMES, METADATA_VERSION, api_name, captured_releases, features, level_name
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from featuregate import Decision, View
+
+__all__ = ["NO_FLAGS", "PREFIXES", "Flag", "Value", "gate_flag", "view_flags"]
+
+LEVEL: Final = "level."
+RELEASE: Final = "release"
+SUPPORTED: Final = "supported."
+API: Final = "api."
+PREFIXES: Final = (LEVEL, RELEASE, SUPPORTED, API)
+"""What the keys of a view's flags begin with."""
+
+Value = bool | int | str | dict[str, int | bool]
+
+
+class Flag(NamedTuple):
+    """What one flag is worth, and why."""
+
+    type: type[bool | int | str | dict[str, int | bool]]
+    value: Value | None
+    """None: there is no value, and the app uses the default of its code."""
+    variant: str
+    why: str
+
+
+NO_FLAGS: Final[Mapping[str, Flag]] = MappingProxyType({})
+
+
+def gate_flag(decision: Decision) -> Flag:
+    """Return whether a gate is open. An unknown decision is false: it opens nothing, whatever the app's default is."""
+    return Flag(bool, decision.open, "open" if decision.open else decision.verdict, decision.summary)
+
+
+def view_flags(view: View) -> Mapping[str, Flag]:
+    """Return the flags of a view, by key.
+
+    ===================== ======= ==========================================================================
+    key                   type    value
+    ===================== ======= ==========================================================================
+    level.<feature>       int     the finalized level, 0 where the feature is absent
+    release               str     the newest release whose APIs and levels every known broker serves
+    release.<feature>     str     what the finalized level is called, such as 4.2-IV1 for metadata.version
+    supported.<feature>   object  ``min`` and ``max`` of the levels that every broker which answered can run
+    api.<API>             object  ``min`` and ``max`` of the versions that every broker which answered serves, and
+                                  whether the range is ``incomplete``
+    ===================== ======= ==========================================================================
+    """
+    return MappingProxyType(dict(_flags(view)))
+
+
+def _flags(view: View) -> Iterator[tuple[str, Flag]]:
+    known = sorted({*features(), *view.supported, *view.finalized})
+    for feature in known:
+        yield LEVEL + feature, _level(view, feature)
+        yield SUPPORTED + feature, _supported(view, feature)
+    yield RELEASE, _release(view)
+    yield f"{RELEASE}.{METADATA_VERSION}", _metadata_release(view)
+    for key in sorted({*API_NAMES, *view.api_ranges}):
+        yield API + api_name(key), _api(view, key)
+
+
+def _level(view: View, feature: str) -> Flag:
+    level = view.level(feature)
+    if level is None:
+        return Flag(int, None, "unknown", "no broker has reported finalized levels")
+    return Flag(int, level, str(level), "finalized" if level else "not finalized")
+
+
+def _metadata_release(view: View) -> Flag:
+    level = view.level(METADATA_VERSION)
+    if not level:
+        return Flag(str, None, "unknown", f"{METADATA_VERSION} is not finalized")
+    name = level_name(METADATA_VERSION, level)
+    return Flag(str, name, name, f"{METADATA_VERSION} is finalized at {level}")
+
+
+def _release(view: View) -> Flag:
+    for release in reversed(captured_releases()):
+        decision = evaluate(view, Release(release))
+        if decision.verdict == "unknown":
+            return Flag(str, None, "unknown", decision.summary)
+        if decision.open:
+            return Flag(str, release, release, f"every broker serves what {release} needs")
+    return Flag(str, None, "unknown", f"no broker serves what {captured_releases()[0]} needs")
+
+
+def _supported(view: View, feature: str) -> Flag:
+    found = view.feature(feature)
+    if found is None:
+        return Flag(dict, None, "absent", f"not every {view.role} supports {feature}")
+    value = {"min": found.min, "max": found.max}
+    return Flag(dict, value, f"{found.min}..{found.max}", f"every {view.role} that answers can run these")
+
+
+def _api(view: View, key: int) -> Flag:
+    found = view.api(key)
+    if found is None:
+        return Flag(dict, None, "absent", f"not every {view.role} serves {api_name(key)}")
+    value = {"min": found.min, "max": found.max, "incomplete": found.incomplete}
+    variant = f"{found.min}..{found.max}{', incomplete' if found.incomplete else ''}"
+    return Flag(dict, value, variant, f"every {view.role} that answers serves these")
