@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from featuregate.errors import NotPicklable
 from featuregate.requirements import presets
@@ -89,6 +90,7 @@ class FeatureSession:
         self.spark = spark
         self._hook = metrics
         self._emit = EventEmitter(metrics)
+        self._sinks: WeakSet[KafkaSink] = WeakSet()
         self._watch = Watch(
             config=config,
             interval=interval,
@@ -118,8 +120,10 @@ class FeatureSession:
         raise NotPicklable("feature session", "it lives on the driver; send features.snapshot(), or its broadcast()")
 
     def close(self) -> None:
-        """Stop polling. A second call does nothing."""
+        """Stop polling, and close the clients of the sinks. A second call does nothing."""
         self._watch.close()
+        for sink in list(self._sinks):
+            sink.close()
 
     # ------------------------------------------------------------------ decisions
 
@@ -200,6 +204,7 @@ class FeatureSession:
         progress_topic: str | None = None,
         first_batch: int = 0,
         timeout: float = SINK_SECONDS,
+        driver_rows: int = 1000,
     ) -> KafkaSink:
         """Return an exactly-once Kafka sink for ``writeStream.foreachBatch``, or to call in a function of your own.
 
@@ -230,6 +235,9 @@ class FeatureSession:
             The first batch that the query gives to this sink; no progress is expected before it.
         timeout
             Seconds that a call to Kafka may take.
+        driver_rows
+            The driver writes a batch itself, without tasks, if neither that batch nor the one before has more rows. 0:
+            tasks write every batch, so that the driver need not reach the brokers that executors reach.
 
         Raises
         ------
@@ -256,10 +264,13 @@ class FeatureSession:
             shard_by=shard_by,
             first_batch=first_batch,
             timeout=timeout,
+            driver_rows=driver_rows,
         )
         self.gate(STABLE_OFFSETS_GATE, presets.kip447)
         self.gate(ZSTD_GATE, presets.zstd)
-        return KafkaSink(self.spark, options, watch=self._watch, emit=self._emit)
+        sink = KafkaSink(self.spark, options, watch=self._watch, emit=self._emit)
+        self._sinks.add(sink)
+        return sink
 
     # ------------------------------------------------------------------ the poll loop's side
 

@@ -58,6 +58,8 @@ class Terms:
     master: str = "local[2,8]"
     per_batch: int = 5000
     shards: int | None = None
+    driver_rows: int = 0
+    """Batches of up to so many rows are written by the driver: by default tasks write all."""
     settings: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -146,7 +148,9 @@ def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
     orders = Orders(terms.orders)
     write: Any = built_in(terms)
     if terms.kind == "featuregate":
-        write = features.kafka_sink(terms.query, terms.sink, shards=terms.shards, timeout=60.0, producer=SLOW)
+        write = features.kafka_sink(
+            terms.query, terms.sink, shards=terms.shards, timeout=60.0, producer=SLOW, driver_rows=terms.driver_rows
+        )
     pipe = Pipe({"bootstrap.servers": terms.bootstrap}, terms.query, terms.source, terms.sink, terms.partitions)
     query = copying(
         spark, pipe, Path(terms.checkpoint), harmed(write, orders), maxOffsetsPerTrigger=str(terms.per_batch)

@@ -1,22 +1,26 @@
-"""The Spark job that writes a batch: a shuffle leads each row to its shard, and one task writes each shard."""
+"""The Spark jobs of a batch: one in which tasks write the shards, and one that brings a small batch to the driver."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as f
 
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
+from featuregate_spark.sink.shard_task import RESULT_SCHEMA, Committed, EmptyShardTask, ShardTask
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from featuregate_spark.sink.shards import Batch
 
-__all__ = ["columns_to_write", "require_replayable", "write_batch"]
+__all__ = ["collect_small", "columns_to_write", "require_replayable", "write_batch"]
 
 _TYPES: Final = {
     "key": ("string", "binary"),
@@ -26,6 +30,9 @@ _TYPES: Final = {
     "headers": ("array<struct<key:string,value:binary>>",),
 }
 """The columns of Spark's Kafka sink and the types that each may have; each is written as the last one."""
+
+_MOST_BYTES: Final = 4096
+"""Bytes of a row of a batch that the driver collects: what a partition brings it is then at most some megabytes."""
 
 
 def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) -> DataFrame:
@@ -88,8 +95,8 @@ def _plan_of_current_query(spark: SparkSession) -> Any:
     return None if execution is None else execution.analyzed()
 
 
-def write_batch(rows: DataFrame, batch: Batch) -> list[Row]:
-    """Write the rows of :func:`columns_to_write`; return the result of each shard's task.
+def write_batch(rows: DataFrame, batch: Batch) -> list[Committed]:
+    """Write the rows of :func:`columns_to_write` in a task for each shard; return the outcome of each.
 
     Raises
     ------
@@ -98,20 +105,74 @@ def write_batch(rows: DataFrame, batch: Batch) -> list[Row]:
     WriteFailed
         Not every shard has a result.
     """
-    shards = batch.sharding.shards
-    try:
+    with _raising_causes(rows.sparkSession):
         # Spark's optimizer removes the tasks of a batch without rows, and each shard commits each batch (P9).
         results = _written(rows, batch) or _written_without_rows(rows.sparkSession, batch)
+    if sorted(result["shard"] for result in results) != list(range(batch.sharding.shards)):
+        raise WriteFailed(
+            f"batch {batch.batch_id}: there are {len(results)} results of {batch.sharding.shards} shards; a replay "
+            "writes the rest"
+        )
+    return [Committed(result["rows"], result["bytes"], result["skipped"]) for result in results]
+
+
+def collect_small(rows: DataFrame, batch: Batch, most: int) -> pa.Table | None:
+    """Bring the rows of :func:`columns_to_write` here, each with its shard.
+
+    Returns None if there are more than `most`, or if one has more than 4,096 bytes: no partition brings more here.
+
+    Raises
+    ------
+    FeatureSparkError
+        A task has raised it.
+    """
+    names = _columns_of(rows)
+    sizes = [f"coalesce(octet_length(__{name}), 0)" for name in names if name in {"key", "value"}]
+    if "headers" in names:
+        sizes.append("coalesce(aggregate(__headers, 0, (sum, each) -> sum + coalesce(octet_length(each.value), 0)), 0)")
+    marked = rows.selectExpr(
+        _shard_of(_keys(rows, batch), batch),
+        f"{' + '.join(sizes)} > {_MOST_BYTES} AS __long",
+        # The number of a row in its partition: no partition brings more than `most` here, and one, which tells.
+        "monotonically_increasing_id() & 8589934591 AS __row",
+        *(f"__{name}" for name in names),
+    )
+    wanted = marked.where(f"__row <= {most}")
+    with _raising_causes(rows.sparkSession):
+        found = wanted.selectExpr(
+            "shard", "__long", *(f"if(__long, NULL, __{name}) AS {name}" for name in names)
+        ).toArrow()
+    if found.num_rows > most or any(found.column("__long").to_pylist()):
+        return None
+    return found.drop_columns("__long")
+
+
+@contextmanager
+def _raising_causes(spark: SparkSession) -> Iterator[None]:
+    """Raise the error of a task in place of the one that Spark makes of it."""
+    try:
+        yield
     except Exception as error:
-        cause = cause_of(error, rows.sparkSession)
+        cause = cause_of(error, spark)
         if cause is None:
             raise
         raise cause from error
-    if sorted(result["shard"] for result in results) != list(range(shards)):
-        raise WriteFailed(
-            f"batch {batch.batch_id}: there are {len(results)} results of {shards} shards; a replay writes the rest"
-        )
-    return results
+
+
+def _columns_of(rows: DataFrame) -> list[str]:
+    return [name for name in _TYPES if f"__{name}" in rows.columns]
+
+
+def _keys(rows: DataFrame, batch: Batch) -> list[str]:
+    """Return the expressions whose values choose a row's shard."""
+    if batch.sharding.shard_by:
+        return list(map(_quoted, batch.sharding.shard_by))
+    return [f"coalesce({', '.join(f'__{name}' for name in _columns_of(rows) if name in {'key', 'value'})})"]
+
+
+def _shard_of(keys: Sequence[str], batch: Batch) -> str:
+    """Return the expression of a row's shard: the partition to which a shuffle by these keys leads the row."""
+    return f"cast(pmod(hash({', '.join(keys)}), {batch.sharding.shards}) AS int) AS shard"
 
 
 def _written(rows: DataFrame, batch: Batch) -> list[Row]:
@@ -119,18 +180,10 @@ def _written(rows: DataFrame, batch: Batch) -> list[Row]:
 
     Rows of one key share a shard, so that their order stays that of the partition that they come from.
     """
-    shards, names = batch.sharding.shards, [name for name in _TYPES if f"__{name}" in rows.columns]
-    by_key = ", ".join(f"__{name}" for name in ("key", "value") if name in names)
-    keyed = rows.selectExpr("*", f"coalesce({by_key}) AS __shard_key")
-    keys = list(map(_quoted, batch.sharding.shard_by)) or ["__shard_key"]
-    return (
-        keyed.repartition(shards, *keys)
-        .selectExpr(
-            f"cast(pmod(hash({', '.join(keys)}), {shards}) AS int) AS shard", *[f"__{name} AS {name}" for name in names]
-        )
-        .mapInArrow(ShardTask(batch), RESULT_SCHEMA)
-        .collect()
-    )
+    keys = _keys(rows, batch)
+    led = rows.repartition(batch.sharding.shards, *map(f.expr, keys))
+    named = led.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
+    return named.mapInArrow(ShardTask(batch), RESULT_SCHEMA).collect()
 
 
 def _written_without_rows(spark: SparkSession, batch: Batch) -> list[Row]:

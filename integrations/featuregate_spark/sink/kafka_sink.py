@@ -6,14 +6,17 @@ whatever happens to tasks, executors, the driver and brokers.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate_spark.errors import WriteFailed
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.job import columns_to_write, require_replayable, write_batch
+from featuregate_spark.sink.job import collect_small, columns_to_write, require_replayable, write_batch
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
+from featuregate_spark.sink.small_batches import MOST_SHARDS, SmallBatchWriter
 from featuregate_spark.sink.startup import sharding_at_start
 
 if TYPE_CHECKING:
@@ -23,10 +26,13 @@ if TYPE_CHECKING:
 
     from featuregate_spark.events import SparkEvent
     from featuregate_spark.sink.options import SinkOptions
+    from featuregate_spark.sink.shard_task import Committed
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
 __all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink"]
+
+_log = logging.getLogger("featuregate.spark.sink")
 
 STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"
 ZSTD_GATE: Final = "kafka-sink-zstd"
@@ -56,13 +62,16 @@ class KafkaSink:
         self._clients = clients
         self._partitions: int | None = None
         self._last_written: int | None = None
+        self._last_rows: int | None = None
+        self._small_batches = SmallBatchWriter(clients)
 
     def __repr__(self) -> str:
         return f"<KafkaSink {self._options.query_name!r} to {self._options.topic or 'the topic of each row'}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only this process has."""
-        return {**self.__dict__, "_spark": None, "_partitions": None, "_last_written": None}
+        own = ("_spark", "_partitions", "_last_written", "_last_rows")
+        return {**self.__dict__, **dict.fromkeys(own)}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write the shards of a batch that are not committed yet.
@@ -82,19 +91,44 @@ class KafkaSink:
         if not options.shard_by and self._spark is not None:
             require_replayable(self._spark)
         batch = self.batch(batch_id, _cores(df.sparkSession))
-        results = write_batch(rows, batch)
-        self._last_written = batch_id
-        self._emit(
-            BatchWritten(
-                query=batch.query,
-                batch_id=batch_id,
-                rows=sum(result["rows"] for result in results),
-                bytes=sum(result["bytes"] for result in results),
-                shards=batch.sharding.shards,
-                skipped=sum(result["skipped"] for result in results),
-                seconds=time.monotonic() - began,
-            )
+        outcomes = self._write_small(rows, batch) or self._write(rows, batch)
+        written = BatchWritten(
+            query=batch.query,
+            batch_id=batch_id,
+            rows=sum(outcome.rows for outcome in outcomes),
+            bytes=sum(outcome.bytes for outcome in outcomes),
+            shards=batch.sharding.shards,
+            skipped=sum(outcome.skipped for outcome in outcomes),
+            seconds=time.monotonic() - began,
         )
+        self._last_written, self._last_rows = batch_id, written.rows
+        self._emit(written)
+
+    def close(self) -> None:
+        """Close the Kafka clients of this process. They are made again when a batch needs them."""
+        self._small_batches.close()
+
+    def _write(self, rows: DataFrame, batch: Batch) -> list[Committed]:
+        self._small_batches.close()  # the tasks fence their producers
+        return write_batch(rows, batch)
+
+    def _write_small(self, rows: DataFrame, batch: Batch) -> list[Committed] | None:
+        """Write a batch here if the last one had few rows; None where tasks have to write it.
+
+        To find out that a batch is large takes its plan a first time. So the last batch decides whether to try.
+        """
+        last_rows, self._last_rows = self._last_rows, None
+        most = self._options.driver_rows
+        if last_rows is None or last_rows > most or batch.sharding.shards > MOST_SHARDS:
+            return None
+        small = collect_small(rows, batch, most)
+        if small is None:
+            return None
+        try:
+            return self._small_batches.write(small, batch)
+        except WriteFailed as failed:
+            _log.warning("%s; tasks write the batch", failed)  # Spark would try a task again, too
+            return None
 
     def batch(self, batch_id: int, cores: int) -> Batch:
         """Decide how a batch is written: by the gates of now, and in the sharding of its first run."""

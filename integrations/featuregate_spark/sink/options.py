@@ -36,6 +36,7 @@ class SinkOptions:
     shard_by: Sequence[str]
     first_batch: int
     timeout: float
+    driver_rows: int
 
     def __post_init__(self) -> None:
         if not self.query_name:
@@ -50,6 +51,8 @@ class SinkOptions:
             raise ConfigError("shard_by", f"must name columns, in {MAX_METADATA:,} characters at most")
         if not self.timeout > 0:
             raise ConfigError("timeout", f"must be a number of seconds above 0, not {self.timeout!r}")
+        if self.driver_rows < 0:
+            raise ConfigError("driver_rows", f"must be 0 or more, not {self.driver_rows!r}")
         for name in _OWN:
             if name in self.producer:
                 raise ConfigError(name, "is set by the sink itself: remove it")

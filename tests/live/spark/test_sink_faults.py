@@ -72,6 +72,7 @@ class Harm:
             "the driver dies before the batch is written": lambda: self.order(BEFORE),
             "the driver dies after the batch is written": lambda: self.order(AFTER),
             "the driver dies in the middle of a batch": self.driver,
+            "the driver dies in the middle of a batch that it writes itself": self.writing_driver,
             "a worker is killed": lambda: self.job.busy_worker(self.ledger).kill(),
             "an executor is paused until others have done its work": self.zombie,
             "an executor is killed": self.executor,
@@ -118,6 +119,15 @@ class Harm:
         """Kill the driver while a shard is being written."""
         self.job.busy_worker(self.ledger)
         self.job.kill()
+
+    def writing_driver(self) -> None:
+        """Let the driver write the batches, and kill it; tasks write the rest of the batch in its next life."""
+        self.job.kill()
+        self.job.start(driver_rows=PER_BATCH)
+        self.go_on()
+        self.until(self.ledger.transaction_is_open, "the driver writes")
+        self.job.kill()
+        self.job.start(driver_rows=0)
 
     def zombie(self) -> None:
         """Pause an executor whose worker writes; resume it when others have done its work."""

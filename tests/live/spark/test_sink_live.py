@@ -16,12 +16,17 @@ from streams.copying import copying
 from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession, NotReplayable, ProgressLost, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
+from featuregate_spark.sink import kafka_sink
+from featuregate_spark.sink.job import write_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_spark.sink.shard_task import Committed
+    from featuregate_spark.sink.shards import Batch
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -143,6 +148,74 @@ def test_a_replay_has_the_shards_of_the_first_run(
     assert (written(told)[-1].shards, written(told)[-1].rows) == (2, 90)
     assert sorted(each[2] for each in outputs(kafka, pipe.sink, 3)) == sorted(
         str(number).encode() for number in [*range(90), *range(90)]
+    )
+
+
+@pytest.fixture
+def by_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the id of each batch that tasks write."""
+    found: list[int] = []
+
+    def write(rows: DataFrame, batch: Batch) -> list[Committed]:
+        found.append(batch.batch_id)
+        return write_batch(rows, batch)
+
+    monkeypatch.setattr(kafka_sink, "write_batch", write)
+    return found
+
+
+def test_the_driver_writes_a_small_batch_after_a_small_one(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, told: list[Any], by_tasks: list[int]
+) -> None:
+    """Its columns, its empty batches and its replays are those of tasks; tasks write what is more, or longer."""
+    pipe = Pipe.on(kafka, "small", partitions=2)
+    sink = features.kafka_sink("small", pipe.sink, shards=2, driver_rows=4)
+    schema = "key string, value string, partition int, headers array<struct<key:string,value:binary>>"
+    header = [("h", bytearray(b"1")), ("h", None)]
+    batches = [
+        [("k", "a", 1, None)],
+        [("k", "b", 1, header), (None, "c", None, None), ("k", "d", 1, []), (None, None, 0, None)],
+        [],
+        [("k", "e" * 4096, 1, None)],
+        [("k", f"f{number}", 1, None) for number in range(5)],
+        [("k", "g", 1, None)],
+        [("k", "h", 1, None)],
+        [("k", "i", 1, [("h", bytearray(4097))])],
+    ]
+    for batch_id, rows in enumerate(batches):
+        for attempt in (1, 2):
+            sink(spark.createDataFrame(rows, schema).coalesce(1), batch_id)
+            last = written(told)[-1]
+            assert (last.rows, last.skipped) == ((len(rows), 0) if attempt == 1 else (0, 2)), batch_id
+    # The replay of a batch has no rows to write, so that the next one is tried here. It is too large, and so is its
+    # replay.
+    assert by_tasks == [0, 3, 3, 4, 4, 7, 7]
+    found = outputs(kafka, pipe.sink, 2)
+    assert sorted(each[2] for each in found if each[2]) == sorted(
+        row[1].encode() for rows in batches for row in rows if row[1]
+    )
+    assert [each[3] for each in found if each[2] == b"b"] == [[("h", b"1"), ("h", None)]]
+    assert [each[1] for each in found if each[2] in {None, b"c"}] == [None, None]
+
+
+def test_shards_that_the_driver_has_not_written_are_written_by_tasks(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, by_tasks: list[int]
+) -> None:
+    """One shard of two fails on the driver, and then in tasks; a row has the same shard in both."""
+    pipe = Pipe.on(kafka, "half-small", partitions=2)
+    sink = features.kafka_sink("half-small", pipe.sink, shards=2)
+    rows = spark.range(40).select(f.col("id").cast("string").alias("value"))
+    sink(rows, 0)
+    poisoned = rows.withColumn("partition", f.when(f.col("value") == "7", 99).cast("int"))
+    with pytest.raises(WriteFailed, match=r"of query .half-small., batch 1: .*UNKNOWN_PARTITION"):
+        sink(poisoned, 1)
+    some = len(outputs(kafka, pipe.sink, 2)) - 40
+    assert 0 < some < 40, "a part of the batch was written"
+    sink(rows, 1)
+    sink(rows, 2)
+    assert by_tasks == [0, 1, 1]
+    assert sorted(each[2] for each in outputs(kafka, pipe.sink, 2)) == sorted(
+        str(number).encode() for number in range(40) for _ in range(3)
     )
 
 

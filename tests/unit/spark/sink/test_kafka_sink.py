@@ -43,6 +43,7 @@ def sink_on(kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False
         shard_by=(),
         first_batch=first_batch,
         timeout=30.0,
+        driver_rows=1000,
     )
     watch = cast("Watch", FakeWatch(**{STABLE_OFFSETS_GATE: stable_offsets, ZSTD_GATE: zstd}))
     return KafkaSink(cast("Any", None), options, watch=watch, emit=lambda _: None)

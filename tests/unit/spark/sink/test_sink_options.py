@@ -21,6 +21,7 @@ def options(**more: Any) -> SinkOptions:
         "shard_by": (),
         "first_batch": 0,
         "timeout": 60.0,
+        "driver_rows": 1000,
     }
     return SinkOptions(**{**known, **more})
 
@@ -35,6 +36,7 @@ def options(**more: Any) -> SinkOptions:
         ("shard_by", {"shard_by": "region"}),
         ("shard_by", {"shard_by": ["x" * 4000]}),
         ("timeout", {"timeout": 0}),
+        ("driver_rows", {"driver_rows": -1}),
         ("transactional.id", {"producer": {"transactional.id": "mine"}}),
         ("enable.idempotence", {"producer": {"enable.idempotence": False}}),
         ("acks", {"producer": {"acks": 1}}),
