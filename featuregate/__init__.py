@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from featuregate.polling.discovery import adiscover, discover
     from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse, presets
     from featuregate.sources.http import HttpSource
+    from featuregate.usage.reporter import UsageReporter
     from featuregate.view.cluster_view import View
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Pin",
     "Release",
     "Requirement",
+    "UsageReporter",
     "View",
     "__version__",
     "adiscover",
@@ -61,6 +63,7 @@ _ROOMS = {
     "polling.discovery": ("adiscover", "discover"),
     "requirements": ("Api", "Capability", "Feature", "Release", "Requirement", "parse"),
     "sources.http": ("HttpSource",),
+    "usage.reporter": ("UsageReporter",),
     "view.cluster_view": ("View",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

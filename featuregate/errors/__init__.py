@@ -6,6 +6,7 @@
     ├── ConfigError                   a property has a value that cannot be used; also a ValueError
     ├── RequirementError              the text of a requirement does not parse; also a ValueError
     ├── UnknownApi                    no API has this name; also a LookupError
+    ├── UsageReportError              JSON text is not a usage report; also a ValueError
     ├── ViewJsonError                 JSON text is not a view; also a ValueError
     ├── InvalidUpdate                 no cluster can have such levels; also a ValueError
     ├── UpdateRefused                 the controller refused a level; carries the result of each update
@@ -54,7 +55,7 @@ from featuregate.errors.network import (
 )
 from featuregate.errors.protocol import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion, WireError
 from featuregate.errors.updates import InvalidUpdate, LevelsNotReached, UpdateRefused, UpdateUncertain
-from featuregate.errors.values import ConfigError, RequirementError, UnknownApi, ViewJsonError
+from featuregate.errors.values import ConfigError, RequirementError, UnknownApi, UsageReportError, ViewJsonError
 
 __all__ = [
     "AuthenticationFailed",
@@ -85,6 +86,7 @@ __all__ = [
     "UnsupportedVersion",
     "UpdateRefused",
     "UpdateUncertain",
+    "UsageReportError",
     "ViewJsonError",
     "WireError",
 ]

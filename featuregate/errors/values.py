@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from featuregate.errors.base import FeatureGateError
 
-__all__ = ["ConfigError", "RequirementError", "UnknownApi", "ViewJsonError"]
+__all__ = ["ConfigError", "RequirementError", "UnknownApi", "UsageReportError", "ViewJsonError"]
 
 
 class ConfigError(FeatureGateError, ValueError):
@@ -50,6 +50,18 @@ class UnknownApi(FeatureGateError, LookupError):
     def __str__(self) -> str:
         hint = f"; did you mean {' or '.join(self.close)}?" if self.close else ""
         return f"no API is called {self.name!r}{hint}"
+
+
+class UsageReportError(FeatureGateError, ValueError):
+    """JSON text is not a usage report; ``where`` is the place in it, such as ``report.gates[0].state``."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(where, problem)
+        self.where = where
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
 
 
 class ViewJsonError(FeatureGateError, ValueError):

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.roles import BrokerListSource
     from featuregate.sources.source import Source
+    from featuregate.usage.reporter import UsageReporter
+    from featuregate.usage.reporting import Reporting
     from featuregate.view.cluster_view import View
 
 __all__ = ["Discoverer"]
@@ -92,6 +94,8 @@ class Discoverer:
         API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
         ``featuregate.exclude.apis``: see :func:`featuregate.requirements.excluded_apis`. Gates do not count them as
         served; :attr:`view` shows what brokers say.
+    usage
+        Reports the gates to operators once a minute: see :class:`featuregate.UsageReporter`. Off by default.
 
     Raises
     ------
@@ -114,6 +118,7 @@ class Discoverer:
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: ExcludedApis | str | None = None,
+        usage: UsageReporter | None = None,
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -151,6 +156,11 @@ class Discoverer:
         self._updater = ViewUpdater(self._store, state, clock)
         self._poller = Poller(source, self._updater, chance=chance)
         self._worker: Worker | None = None
+        self._reporting: Reporting | None = None
+        if usage is not None:
+            from featuregate.usage.reporting import Reporting  # noqa: PLC0415 - apps that do not report do not pay
+
+            self._reporting = Reporting(usage, self._store, age=lambda: state.age(clock()), wall=_wall, clock=clock)
         self._lock = threading.RLock()
         follow_forks(self)
 
@@ -177,6 +187,8 @@ class Discoverer:
         with self._lock:
             if not self._poller.closed and (self._worker is None or not self._worker.alive()):
                 self._worker = begin(self._poller)
+                if self._reporting is not None:
+                    self._reporting.start()
             # Perhaps just now: this lock lets the signal handlers of its own thread through.
             closed = self._poller.closed
         if closed:
@@ -186,8 +198,10 @@ class Discoverer:
     def close(self) -> None:
         """Stop polling. What was seen and latched can still be read, but proves nothing new: live gates close.
 
-        Closing twice is closing once.
+        Closing twice is closing once. A last usage report may take two seconds.
         """
+        if self._reporting is not None:
+            self._reporting.close()
         with self._lock:
             worker, self._worker = self._worker, None
             self._poller.close()
@@ -211,7 +225,13 @@ class Discoverer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         worker = self._worker
-        self.close()
+        try:
+            if self._reporting is not None:
+                import asyncio  # noqa: PLC0415 - see Worker.in_task
+
+                await asyncio.to_thread(self._reporting.close)  # a sender that blocks must not hold the caller's loop
+        finally:
+            self.close()
         if worker is not None:
             await worker.stopped()
 
@@ -225,6 +245,8 @@ class Discoverer:
         self._lock = threading.RLock()
         self._store.renew_locks()
         self._worker = None
+        if self._reporting is not None:
+            self._reporting.forked()
         if not self._poller.closed:
             for gate in self._store.gates():
                 gate.forked()
@@ -362,10 +384,11 @@ class Discoverer:
         """Return the state of discovery for a periodic health check, as plain JSON-able values.
 
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
-        sentences. ``gates`` maps each gate to whether it is open.
+        sentences. ``gates`` maps each gate to whether it is open. ``usage`` counts reports, where there are some.
         """
         found = self._updater.health()
         worker = self._worker
         found["polling"] = worker is not None and worker.alive()
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
+        found["usage"] = None if self._reporting is None else self._reporting.health()
         return found

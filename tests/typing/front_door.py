@@ -97,3 +97,11 @@ assert_type(admin.wait_for_levels({"group.version": 0}, timeout=30), fg.View)
 async def change() -> Outcome:
     """Coroutines await the same."""
     return await admin.aupdate(fg.updates.upgrade({"group.version": 1}))
+
+
+def send(value: bytes) -> None:
+    """Stand in for a producer."""
+
+
+assert_type(fg.UsageReporter(send, app="orders"), fg.UsageReporter)
+fg.Discoverer("localhost:9092", usage=fg.UsageReporter(print, app="orders", instance="pod-1", software=("kafka", "1")))

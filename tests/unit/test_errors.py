@@ -37,6 +37,7 @@ from featuregate.errors import (
     UnsupportedVersion,
     UpdateRefused,
     UpdateUncertain,
+    UsageReportError,
     ViewJsonError,
     WireError,
 )
@@ -110,6 +111,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
     (RefreshTimedOut(2.5), "no poll has ended within 2.5 s"),
     (UnknownApi("Fecth", ("Fetch",)), "no API is called 'Fecth'; did you mean Fetch?"),
     (UnknownApi("Fecth"), "no API is called 'Fecth'"),
+    (UsageReportError("report.gates[0].state", "wanted a text"), "report.gates[0].state: wanted a text"),
     (ViewJsonError("view.epoch", "wanted a number"), "view.epoch: wanted a number"),
     (InvalidUpdate("Cannot specify a negative version level."), "Cannot specify a negative version level."),
     (UpdateRefused("update of cluster c: 1 of 1 refused"), "update of cluster c: 1 of 1 refused"),

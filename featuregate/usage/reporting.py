@@ -1,0 +1,175 @@
+"""Sends the reports of one discoverer, in a daemon thread of its own.
+
+A thread, because ``send`` is the app's and may block: neither the poll loop nor the caller's event loop may wait for
+it. The thread holds the reporting weakly between reports, so that a discoverer without references dies.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.usage.report import make_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.gating.store import Store
+    from featuregate.usage.reporter import UsageReporter
+
+__all__ = ["Reporting", "seconds_until_due"]
+
+logger = logging.getLogger("featuregate")
+
+CLOSE_SECONDS: Final = 2.0
+"""How long ``close()`` waits for the last report."""
+
+_WAKE: Final = "wake"
+_END: Final = "end"
+
+_Inbox = SimpleQueue[str]
+"""What the thread waits for. Unlike an Event, a signal handler and the garbage collector may put at any time."""
+
+
+def seconds_until_due(last: float | None, now: float, interval: float) -> float:
+    """Return the seconds until the next report is due; 0 where it is."""
+    return 0.0 if last is None else max(last + interval - now, 0.0)
+
+
+class Reporting:
+    """Reports what a store holds.
+
+    Parameters
+    ----------
+    age
+        Returns the seconds since a broker answered; None before the first answer.
+    wall
+        Seconds since the Unix epoch, for the times that people read.
+    clock
+        Seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        reporter: UsageReporter,
+        store: Store,
+        *,
+        age: Callable[[], float | None],
+        wall: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._reporter = reporter
+        self._store = store
+        self._age = age
+        self._wall = wall
+        self._clock = clock
+        self._closed = False
+        self._reported_at: float | None
+        self._last_error: str | None
+        self._thread: threading.Thread | None
+        self._inbox: _Inbox
+        self.forked()
+        store.listen(lambda _: self._wake())  # the first view is worth a report
+
+    def start(self) -> None:
+        """Start the thread where none runs. A failure costs reports, and nothing else."""
+        if self._closed or (self._thread is not None and self._thread.is_alive()):
+            return
+        thread = threading.Thread(
+            target=_run, args=(weakref.ref(self), self._inbox), name="featuregate-usage", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the interpreter is going down, or there are too many threads
+            self._fail(error)
+        else:
+            self._thread = thread
+
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Send the last report, and wait for that; closing twice is closing once."""
+        self._closed = True
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._inbox.put(_END)
+            if thread is not threading.current_thread():
+                thread.join(seconds)
+
+    def forked(self) -> None:
+        """Begin as a new process does: without a thread, with a queue whose lock is not held, and with no report."""
+        self._reported_at = self._last_error = self._thread = None
+        self._sent = self._failed = 0
+        self._inbox = SimpleQueue()
+        # Runs wherever the garbage collector happens to run, so it may neither block nor lock.
+        weakref.finalize(self, self._inbox.put, _END).atexit = False
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of reporting as plain JSON-able values."""
+        last = self._reported_at
+        return {
+            "sent": self._sent,
+            "failed": self._failed,
+            "last_error": self._last_error,
+            "age_seconds": None if last is None else max(self._clock() - last, 0.0),
+        }
+
+    def report_when_due(self) -> float:
+        """Report if that is due and there is a view; return the seconds until the next report."""
+        interval = self._reporter.interval
+        if self._store.view is None:
+            return interval
+        now = self._clock()
+        if seconds_until_due(self._reported_at, now, interval) == 0:
+            self._reported_at = now
+            self.report()
+        return seconds_until_due(self._reported_at, self._clock(), interval)
+
+    def report(self, *, closing: bool = False) -> None:
+        """Send a report of now; count where that fails. Without a view there is nothing to report."""
+        store, view = self._store, self._store.view
+        if view is None:
+            return
+        try:
+            made = make_report(
+                self._reporter.name_process(),
+                view,
+                store.gates(),
+                store.latch_state,
+                age_seconds=self._age() or 0.0,
+                reported_at=self._wall(),
+                closing=closing,
+            )
+            self._reporter.send(made.to_json().encode())
+        except Exception as error:  # noqa: BLE001 - the code of the app may raise anything
+            self._fail(error)
+        else:
+            self._sent += 1
+            self._last_error = None
+
+    def _fail(self, error: Exception) -> None:
+        self._failed += 1
+        if self._last_error is None:
+            logger.warning("a usage report was not sent: %s", error)
+        self._last_error = str(error) or type(error).__name__
+
+    def _wake(self) -> None:
+        if self._inbox.empty():  # a sender that hangs must not let wakes pile up
+            self._inbox.put(_WAKE)
+
+
+def _run(owner: weakref.ref[Reporting], inbox: _Inbox) -> None:
+    ending = False
+    while not ending:
+        reporting = owner()
+        if reporting is None:
+            return
+        delay = reporting.report_when_due()
+        del reporting
+        with suppress(Empty):
+            ending = inbox.get(timeout=delay) == _END
+    reporting = owner()
+    if reporting is not None:
+        reporting.report(closing=True)

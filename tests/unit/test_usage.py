@@ -1,0 +1,339 @@
+"""Usage reports: what they say, that they survive the way to a topic, and that sending them costs the app nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import threading
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import eventually
+
+import featuregate as fg
+from featuregate.errors import ConfigError, UsageReportError
+from featuregate.gating.store import Store
+from featuregate.testing import FakeCluster
+from featuregate.usage.report import ReportedGate, Reporter, UsageReport
+from featuregate.usage.reporting import Reporting, seconds_until_due
+from featuregate.view.merging import merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BOUND = 60.0
+TV2 = fg.Feature("transaction.version") >= 2
+REPORT = UsageReport(
+    reporter=Reporter("orders", "pod-1", "featuregate", "0.1.0"),
+    reported_at=1700000000.5,
+    cluster_id="4L6g3nShT-eMCtK--X86sw",
+    epoch=5613,
+    age_seconds=2.25,
+    gates=(
+        ReportedGate(
+            name="eos",
+            requirement="transaction.version>=2",
+            policy="sticky",
+            state="held",
+            latched=True,
+            levels={"transaction.version": 1},
+        ),
+    ),
+)
+
+
+class Topic:
+    """A sender that keeps what it is given, or does what the test wants."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self.reports: list[UsageReport] = []
+        self.then = then
+
+    def __call__(self, value: bytes, /) -> None:
+        self.reports.append(UsageReport.from_json(value))
+        self.then()
+
+    def wait_for(self, count: int) -> None:
+        """Wait until there are so many reports."""
+        eventually(lambda: len(self.reports) >= count, f"{count} reports", BOUND)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    """One broker with transaction.version 2."""
+    with FakeCluster(1) as started:
+        started.finalize({"transaction.version": 2})
+        yield started
+
+
+def usage_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "featuregate-usage"]
+
+
+# ---------------------------------------------------------------- the document
+
+
+def test_a_report_survives_the_way_to_a_topic() -> None:
+    """Each field comes back as it was."""
+    assert UsageReport.from_json(REPORT.to_json()) == REPORT
+    closing = replace(REPORT, cluster_id=None, epoch=-1, gates=(), gates_left_out=3, closing=True)
+    assert UsageReport.from_json(closing.to_json().encode()) == closing
+
+
+def test_fields_of_a_later_release_are_skipped() -> None:
+    """Within one schema version a release may add fields anywhere."""
+    document = json.loads(REPORT.to_json())
+    document["more"] = document["gates"][0]["more"] = document["software"]["more"] = {"a": [1]}
+    assert UsageReport.from_json(json.dumps(document)) == REPORT
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("schema_version", 2, "report.schema_version: 2 is newer than 1"),
+        ("schema_version", 0, "report.schema_version: expected an integer from 1"),
+        ("app", "", "report.app: expected 1 to 256 characters"),
+        ("app", "a" * 257, "report.app: expected 1 to 256 characters"),
+        ("instance", "half \ud800", "report.instance: expected 1 to 256 characters of Unicode"),
+        ("reported_at", -1, "report.reported_at: expected a number of seconds"),
+        ("reported_at", 1e300, "report.reported_at: expected a number of seconds"),
+        ("epoch", 2**63, "report.epoch: expected an integer from -1"),
+        ("closing", 1, "report.closing: expected true or false"),
+        ("gates", [{}], "report.gates[0].policy: this is missing"),
+        ("gates", None, "report.gates: expected an array"),
+        ("software", "kafka", "report.software: expected an object"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_with_its_place(field: str, value: object, says: str) -> None:
+    """Anybody with the right to write to the topic can send anything."""
+    document = json.loads(REPORT.to_json())
+    document[field] = value
+    with pytest.raises(UsageReportError) as error:
+        UsageReport.from_json(json.dumps(document))
+    assert str(error.value).startswith(says)
+
+
+def test_a_report_of_any_size_is_refused_before_it_is_parsed() -> None:
+    """What is larger than a broker accepts by default is no report."""
+    with pytest.raises(UsageReportError, match="bytes are more than"):
+        UsageReport.from_json(b" " * 1_048_577)
+
+
+@given(st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+def test_invariant_7_no_bytes_crash_the_reader(value: bytes | str) -> None:
+    """They parse, or raise the one error."""
+    with pytest.raises(UsageReportError):
+        UsageReport.from_json(value)
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_a_report_names_each_gate_with_what_it_requires(cluster: FakeCluster) -> None:
+    """The last one says that the process ends; both have the levels of the view."""
+    topic = Topic()
+    with fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders", instance="pod-1")) as features:
+        features.gate("eos", TV2)
+        features.gate("share", fg.presets.kip932, policy="live")
+        assert features.wait(BOUND)
+        topic.wait_for(1)
+    last = topic.reports[-1]
+    assert last.reporter == Reporter("orders", "pod-1", "featuregate", fg.__version__)
+    assert (last.cluster_id, last.closing, last.gates_left_out) == (cluster.cluster_id, True, 0)
+    assert [(gate.name, gate.state, gate.latched, dict(gate.levels)) for gate in last.gates] == [
+        ("eos", "open", True, {"transaction.version": 2}),
+        ("share", "open", False, {"share.version": 1}),
+    ]
+    assert last.gates[0].requirement == "transaction.version>=2"
+    assert not topic.reports[0].closing
+
+
+def test_a_gate_that_only_its_latch_holds_is_held(cluster: FakeCluster) -> None:
+    """That is the app for which a downgrade came too late."""
+    topic = Topic()
+    with fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders")) as features:
+        assert features.gate("eos", TV2).wait(BOUND)
+        cluster.finalize({"transaction.version": 1})
+        features.refresh(BOUND)
+    (gate,) = topic.reports[-1].gates
+    assert (gate.state, gate.latched, dict(gate.levels)) == ("held", True, {"transaction.version": 1})
+
+
+def test_a_report_has_room_for_a_thousand_gates() -> None:
+    """An app that makes names at run time must not send more than a broker accepts."""
+    topic, clock = Topic(), [0.0]
+    reporting, store = made(topic, clock)
+    features = fg.Discoverer(source=NoSource())
+    store.gates = lambda: [fg.Gate(f"{n}", TV2, policy="live", owner=features) for n in range(1001)]  # type: ignore[method-assign]
+    reporting.report()
+    assert (len(topic.reports[0].gates), topic.reports[0].gates_left_out) == (1000, 1)
+
+
+# ---------------------------------------------------------------- when, and at which cost
+
+
+class NoSource:
+    """A source that is never asked."""
+
+    timeout = 1.0
+
+    async def fetch(self) -> Any:
+        raise NotImplementedError
+
+
+def made(send: Callable[[bytes], None], clock: list[float], *, seen: bool = True) -> tuple[Reporting, Store]:
+    """Return a reporting whose clock the test moves, and its store."""
+    store = Store(wall=lambda: 0.0)
+    reporter = fg.UsageReporter(send, app="orders")
+    reporting = Reporting(reporter, store, age=lambda: None, wall=lambda: 1.0, clock=lambda: clock[0])
+    if seen:
+        store.update(merge([], cluster_id="c", seen_at=0.0))
+    return reporting, store
+
+
+def test_there_is_one_report_a_minute_at_most() -> None:
+    """However often the thread wakes."""
+    topic, clock = Topic(), [0.0]
+    reporting, _ = made(topic, clock)
+    assert reporting.report_when_due() == 60
+    clock[0] = 59.0
+    assert reporting.report_when_due() == 1
+    assert len(topic.reports) == 1
+    clock[0] = 61.0
+    assert reporting.report_when_due() == 60
+    assert len(topic.reports) == 2
+    assert seconds_until_due(None, 5.0, 60.0) == 0
+
+
+def test_without_a_view_there_is_nothing_to_report() -> None:
+    """Nobody knows which cluster a report would be about."""
+    topic, clock = Topic(), [0.0]
+    reporting, _ = made(topic, clock, seen=False)
+    assert reporting.report_when_due() == 60
+    reporting.report(closing=True)
+    assert topic.reports == []
+
+
+def test_a_sender_that_fails_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The app goes on, and its health says what is lost."""
+
+    def fail(_value: bytes) -> None:
+        raise OSError("no route")
+
+    reporting, _ = made(fail, [0.0])
+    reporting.report()
+    reporting.report()
+    assert reporting.health() == {"sent": 0, "failed": 2, "last_error": "no route", "age_seconds": None}
+    assert [record.message for record in caplog.records] == ["a usage report was not sent: no route"]
+
+
+def test_a_sender_that_blocks_holds_neither_polls_nor_the_end(cluster: FakeCluster) -> None:
+    """Gates open meanwhile, and close() has a bound of its own."""
+    entered, release = threading.Event(), threading.Event()
+
+    def block() -> None:
+        entered.set()
+        release.wait(BOUND)
+
+    features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(Topic(block), app="orders"))
+    try:
+        with features:
+            assert features.wait(BOUND)
+            assert entered.wait(BOUND)
+            assert features.gate("eos", TV2).wait(BOUND)
+            features.refresh(BOUND)
+            assert features.health()["usage"]["sent"] == 0
+        assert features.health()["status"] == "closed"
+    finally:
+        release.set()
+    eventually(lambda: not usage_threads(), "the thread ends once the sender returns", BOUND)
+
+
+async def test_a_sender_that_blocks_does_not_hold_the_loop_of_the_app(cluster: FakeCluster) -> None:
+    """The end waits for the last report in a thread."""
+    topic = Topic()
+    features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders"))
+    async with features:
+        assert await asyncio.to_thread(features.wait, BOUND)
+        turns = 0
+        release = threading.Event()
+        topic.then = lambda: release.wait(BOUND)
+
+        async def turn() -> None:
+            nonlocal turns
+            while not release.is_set():
+                turns += 1
+                if topic.reports and topic.reports[-1].closing:
+                    release.set()
+                await asyncio.sleep(0)
+
+        turning = asyncio.create_task(turn())
+    await turning
+    assert turns
+    assert topic.reports[-1].closing
+
+
+def test_without_a_reporter_no_thread_runs(cluster: FakeCluster) -> None:
+    """Reports are off by default."""
+    with fg.Discoverer(cluster.bootstrap) as features:
+        assert features.wait(BOUND)
+        assert features.health()["usage"] is None
+        assert usage_threads() == []
+
+
+def test_invariant_8_the_thread_ends_with_a_forgotten_discoverer(cluster: FakeCluster) -> None:
+    """As its poll thread does."""
+    topic = Topic()
+    features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders")).start()
+    gone = weakref.ref(features)
+    topic.wait_for(1)
+    del features
+    eventually(lambda: gc.collect() >= 0 and gone() is None and not usage_threads(), "the thread ends", BOUND)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_invariant_8_a_forked_child_reports_as_a_process_of_its_own(cluster: FakeCluster) -> None:
+    """Its thread starts at its first check."""
+    reader, writer = os.pipe()
+    topic = Topic()
+    with fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders")) as features:
+        gate = features.gate("eos", TV2)
+        assert gate.wait(BOUND)
+        topic.wait_for(1)
+        child = os.fork()
+        if child == 0:
+            try:
+                topic.reports.clear()
+                assert gate.open
+                topic.wait_for(1)
+                os.write(writer, topic.reports[0].reporter.instance.encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            instance = pipe.read()
+        os.waitpid(child, 0)
+    assert instance.endswith(f"-{child}")
+    assert topic.reports[-1].reporter.instance.endswith(f"-{os.getpid()}")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"app": ""}, "app: must be a text of 1 to 256 characters"),
+        ({"instance": ""}, "instance: must be a text"),
+        ({"software": ("kafka", "")}, "software: must be a text"),
+        ({"interval": 1}, "interval: must be 60 seconds or more, not 1"),
+        ({"interval": float("inf")}, "interval: must be 60 seconds or more"),
+    ],
+)
+def test_what_a_reporter_cannot_use_is_refused(changed: dict[str, Any], says: str) -> None:
+    """When it is made, not when the first report is due."""
+    with pytest.raises(ConfigError, match=says):
+        fg.UsageReporter(Topic(), **{"app": "orders", **changed})
