@@ -72,6 +72,19 @@ def _completion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
 
 
+def _health(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FILE", help="the file that the process writes, or the URL of its /readyz")
+    parser.add_argument(
+        "--written-within",
+        metavar="SECONDS",
+        type=positive_seconds,
+        help="fail where the file is older, because the process hangs: more than its interval between polls",
+    )
+    parser.add_argument(
+        "--max-age", metavar="SECONDS", type=positive_seconds, help="fail where no broker has answered for so long"
+    )
+
+
 def _upgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "upgrade")
     _add(parser, "--dry-run", "--wait")
@@ -190,6 +203,7 @@ COMMANDS: Final = {
     "downgrade-all": Command("change", _downgrade_all, _KAFKA_FEATURES),
     "version-mapping": Command("lookup", _version_mapping, _KAFKA_FEATURES),
     "feature-dependencies": Command("lookup", _feature_dependencies, "the text of kafka-features, or a JSON array"),
+    "health": Command("health", _health, None),
     "completion": Command("completion", _completion, None),
 }
 """By name, in the order of ``--help``."""

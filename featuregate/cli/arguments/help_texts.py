@@ -230,6 +230,19 @@ Releases that are newer than kafka-features 4.3 come from featuregate's own tabl
         ),
         _AS_KAFKA_FEATURES,
     ),
+    "health": CommandHelp(
+        "say whether another process is ready, for exec probes",
+        """Read the file that a process of this machine writes by featuregate.health.write_health(), and say whether
+the process has a view of its cluster: for the probes of a process that serves no HTTP. No broker is asked.
+
+With the URL of a health app, or of a relay, ask that instead: for images without curl.""",
+        (
+            "health /run/app/featuregate.json",
+            "health /run/app/featuregate.json --written-within 300   # a liveness probe",
+            "health http://127.0.0.1:8080/readyz",
+        ),
+        "0 ready, 1 not ready, 2 the file cannot be read or the URL cannot be reached, 64 wrong usage",
+    ),
     "completion": CommandHelp(
         "print a completion script for your shell",
         """Print a script that completes the options of featuregate in your shell. Needs the extra 'cli'.""",

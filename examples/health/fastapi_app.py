@@ -1,0 +1,38 @@
+"""A FastAPI service with the health of its gates at /kafka/healthz and /kafka/readyz.
+
+Run it: ``KAFKA=localhost:9092 uvicorn fastapi_app:app --app-dir examples/health``
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+import featuregate as fg
+from featuregate.health import asgi_app
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
+
+
+@asynccontextmanager
+async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    """Poll in a task of the service's loop."""
+    async with features:
+        app.state.new_groups = features.gate("new-groups", fg.presets.kip848)
+        yield
+
+
+app = FastAPI(lifespan=lifespan)
+app.mount("/kafka", asgi_app(features))
+
+
+@app.get("/protocol")
+async def protocol() -> dict[str, str]:
+    """Say which group protocol the service would use now. The check is one attribute read."""
+    return {"group.protocol": "consumer" if app.state.new_groups.open else "classic"}

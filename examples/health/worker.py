@@ -1,0 +1,36 @@
+"""A worker without HTTP: it writes its health into a file, which exec probes read.
+
+Run it: ``KAFKA=localhost:9092 HEALTH_FILE=/tmp/worker.json python examples/health/worker.py``
+Probe it: ``featuregate health /tmp/worker.json --written-within 30``
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import featuregate as fg
+from featuregate.health import write_health
+
+PACE = 10.0
+
+
+def main() -> None:
+    """Work until a signal comes."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    with fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60) as features:
+        new_groups = features.gate("new-groups", fg.presets.kip848)
+        features.wait(PACE)
+        while True:
+            # In the worker's own loop, and not in a hook: a worker that hangs then writes no more.
+            write_health(features, os.environ["HEALTH_FILE"])
+            print("group.protocol =", "consumer" if new_groups.open else "classic", flush=True)
+            if stop.wait(PACE):
+                return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The health of a discoverer in a file, for processes that serve no HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featuregate.polling.discoverer import Discoverer
+
+__all__ = ["WrittenHealth", "read_health", "write_health"]
+
+_VERSION: Final = 1
+
+
+class WrittenHealth(NamedTuple):
+    """What a file says."""
+
+    health: dict[str, Any]
+    """As `Discoverer.health` returned it, with the age of now."""
+    seconds: float
+    """Since the file was written."""
+
+
+def write_health(
+    features: Discoverer, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Write the health of a discoverer into a file, whole or not at all.
+
+    The time in it is that of the monotonic clock, which all processes of a machine share and which never jumps: a probe
+    runs on the same machine.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written; the one before stays.
+    """
+    target = Path(path)
+    text = json.dumps({"version": _VERSION, "written_at": clock(), "health": features.health()})
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic) -> WrittenHealth:
+    """Read what :func:`write_health` wrote.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file, it is not such a file, or the machine has restarted since.
+    """
+    try:
+        said = json.loads(Path(path).read_bytes())
+        written_at, health = float(said["written_at"]), dict(said["health"])
+        known = said["version"] == _VERSION
+        age = health["age_seconds"]
+    except OSError as error:
+        raise ConfigError("health", f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError("health", f"{path} is not what write_health() writes") from error
+    seconds = clock() - written_at
+    if not known or seconds < 0:
+        raise ConfigError("health", f"{path} was written by another release, or before this machine started")
+    return WrittenHealth(health | {"age_seconds": None if age is None else age + seconds}, seconds)

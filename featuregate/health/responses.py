@@ -1,0 +1,82 @@
+"""What each path of a health app answers. Pure."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Response", "problem_of", "respond"]
+
+
+class Response(NamedTuple):
+    """An HTTP response."""
+
+    status: HTTPStatus
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    @classmethod
+    def of(cls, status: HTTPStatus, content: Mapping[str, Any], *more: tuple[str, str]) -> Response:
+        """Return a response with JSON. No cache may keep it."""
+        body = json.dumps(content).encode()
+        headers = (
+            ("Content-Type", "application/json"),
+            ("Cache-Control", "no-store"),
+            ("Content-Length", str(len(body))),
+        )
+        return cls(status, (*headers, *more), body)
+
+
+def respond(method: str, path: str, query: str, health: Mapping[str, Any]) -> Response:
+    """Answer a request.
+
+    =================== ==================================================================================
+    path                answer
+    =================== ==================================================================================
+    the root            200, and what `Discoverer.health` says
+    /healthz            200 while the process answers at all; no broker matters
+    /readyz             503 until there is a view, then 200, also while brokers are away
+    /readyz?max-age=300 503 also while no broker has answered for 300 seconds
+    =================== ==================================================================================
+
+    Only the last part of the path counts, so that the app may be mounted anywhere.
+    """
+    if method not in {"GET", "HEAD"}:
+        return Response.of(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{method} is not GET"}, ("Allow", "GET, HEAD"))
+    found = _respond(path.rpartition("/")[2], query, health)
+    return found._replace(body=b"") if method == "HEAD" else found
+
+
+def _respond(name: str, query: str, health: Mapping[str, Any]) -> Response:
+    match name:
+        case "":
+            return Response.of(HTTPStatus.OK, health)
+        case "healthz":
+            return Response.of(HTTPStatus.OK, {"status": "ok"})
+        case "readyz":
+            text = parse_qs(query, keep_blank_values=True).get("max-age", [None])[-1]
+            if text is not None and not (text.isascii() and text.isdecimal()):
+                return Response.of(HTTPStatus.BAD_REQUEST, {"error": "max-age must be a whole number of seconds"})
+            problem = problem_of(health, None if text is None else float(text))
+            status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
+            return Response.of(status, {"status": problem or "ready", "health": dict(health)})
+    return Response.of(HTTPStatus.NOT_FOUND, {"error": "there are /, /healthz and /readyz"})
+
+
+def problem_of(health: Mapping[str, Any], max_age: float | None) -> str | None:
+    """Say why a process is not ready by its health; None where it is.
+
+    A view stays for good, so that no failure of brokers takes all processes out of service at once, unless the probe
+    asks for more by ``max_age``.
+    """
+    age = health["age_seconds"]
+    if age is None:
+        return f"no broker has answered yet: {health['last_error'] or 'the first poll has not ended'}"
+    if max_age is not None and age > max_age:
+        return f"no broker has answered for {age:.0f} s"
+    return None

@@ -1,0 +1,100 @@
+"""The file by which a process without HTTP shows its health, and the command that reads it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import responses
+
+from featuregate.cli import main
+from featuregate.errors import ConfigError
+from featuregate.health import write_health
+from featuregate.health.file import read_health
+from featuregate.testing import StaticFeatures, release_view
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_file_says_what_health_said_and_ages(tmp_path: Path) -> None:
+    """The age of the answers grows while nobody writes."""
+    features = StaticFeatures(release_view("4.2"))
+    write_health(features, tmp_path / "app.json", clock=lambda: 100.0)
+    written = read_health(tmp_path / "app.json", clock=lambda: 130.0)
+    assert written.seconds == 30.0
+    assert written.health == features.health() | {"age_seconds": 30.0}
+
+
+def test_nothing_but_the_file_is_left(tmp_path: Path) -> None:
+    """Where it cannot be written the one before stays."""
+    write_health(StaticFeatures(), tmp_path / "app.json")
+    before = (tmp_path / "app.json").read_text()
+
+    class Unwritable(StaticFeatures):
+        def health(self):
+            return {"age_seconds": object()}
+
+    with pytest.raises(TypeError):
+        write_health(Unwritable(), tmp_path / "app.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["app.json"]
+    assert (tmp_path / "app.json").read_text() == before
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_health(StaticFeatures(), tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["app.json", "folder"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is not what"),
+        ("[]", "is not what"),
+        ('{"version": 1, "written_at": "soon", "health": {}}', "is not what"),
+        ('{"version": 1, "written_at": 1, "health": {}}', "is not what"),
+        ('{"version": 2, "written_at": 1, "health": {"age_seconds": null}}', "another release"),
+        ('{"version": 1, "written_at": 1e300, "health": {"age_seconds": null}}', "before this machine started"),
+        ("[" * 100_000, "is not what"),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    """With what is wrong."""
+    path = tmp_path / "app.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=problem):
+        read_health(path)
+
+
+def test_a_probe_reads_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0 ready, 1 not ready, 2 nothing says."""
+    path = tmp_path / "app.json"
+    assert main(["health", str(path)]) == 2
+    assert "cannot be read: No such file" in capsys.readouterr().err
+    features = StaticFeatures()
+    write_health(features, path)
+    assert main(["health", str(path)]) == 1
+    assert "no broker has answered yet" in capsys.readouterr().out
+    features.show(release_view("4.2"))
+    write_health(features, path)
+    assert main(["health", str(path), "--written-within", "300", "--max-age", "300"]) == 0
+    assert capsys.readouterr().out == "ready\n"
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps(said | {"written_at": said["written_at"] - 400}))
+    assert main(["health", str(path), "--written-within", "300"]) == 1
+    assert "has not written" in capsys.readouterr().out
+    assert main(["health", str(path), "--max-age", "300"]) == 1
+    assert "no broker has answered for 400 s" in capsys.readouterr().out
+
+
+@responses.activate
+def test_a_probe_asks_a_url(capsys: pytest.CaptureFixture[str]) -> None:
+    """For images without curl."""
+    for status, exit_code in ((200, 0), (503, 1), (302, 1)):
+        responses.reset()
+        responses.get("http://127.0.0.1:8080/readyz", status=status)
+        assert main(["health", "http://127.0.0.1:8080/readyz"]) == exit_code
+    responses.reset()
+    assert main(["health", "http://127.0.0.1:8080/readyz"]) == 2
+    assert "cannot be reached: ConnectionError" in capsys.readouterr().err
+    assert main(["health", "http://127.0.0.1:8080/readyz", "--max-age", "3"]) == 64
