@@ -3,63 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
-from featuregate.sources.floor import Floor
-from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
-from featuregate_relay.entity_tags import matches
-from featuregate_relay.event_stream import MOST_STREAMS, EventStream, OpenStreams, changes, event
+from featuregate_relay.clusters import Cluster, ServedCluster
+from featuregate_relay.event_stream import EventStream, OpenStreams, changes, event
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
-from featuregate_relay.states import ClusterState, current_state
-from featuregate_relay.view_body import ViewBody
-from featuregate_relay.waiting import NextChange
+from featuregate_relay.refusals import Refused, refusal
+from featuregate_relay.views import FLOOR_SECONDS, ViewPath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from starlette.requests import Request
 
-    from featuregate import Discoverer, Gate, View
+    from featuregate_relay.states import ClusterState
 
 __all__ = ["Cluster", "make_app"]
 
-_RETRY_SECONDS: Final = "1"
-_FLOOR_SECONDS: Final = 2.0
-"""How long a request waits for a view that is not below its floor."""
-_LONGEST_WAIT: Final = 30
-"""Seconds of a long poll: below the idle timeouts of most proxies."""
-_JITTER: Final = 0.1
-_SPREAD_SECONDS: Final = 0.1
-"""Over which the answers of all long polls are spread when a view changes."""
+_WATCH_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A cluster that the relay polls, and the gates that it keeps there."""
-
-    features: Discoverer
-    gates: tuple[Gate, ...] = ()
-
-
-def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_SECONDS) -> Starlette:
+def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = FLOOR_SECONDS) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
 
     ================================== ======================================================================
     path                               answer
     ================================== ======================================================================
-    /v1/clusters                       names of the clusters, each with what `Discoverer.health` says
+    /v1/clusters                       the clusters, each with what `Discoverer.health` says, and since when
     /v1/clusters/{name}/view           the view as JSON, with ``ETag`` and ``Featuregate-Age``; 304, 400, 404, 503
     /v1/clusters/{name}/events         a stream of server-sent events: one for each change of the view, and heartbeats
     /v1/clusters/{name}/check?require= the decision of a requirement or a preset, with its reasons
-    /ofrep/v1/evaluate/flags           the flags of the cluster, where the relay has a single one
+    /v1/clusters/{name}/ofrep/v1/...   the flags of the cluster, by OFREP
+    /ofrep/v1/...                      the same, where the relay has a single cluster
     /healthz                           200 while the process serves; no cluster is looked at
     /readyz                            503 until each cluster has a view, then 200, also while brokers are away
     /readyz?max-age=                   503 also while the answers of a cluster are older than so many seconds
@@ -70,8 +52,9 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
-    relay = _Relay(clusters, floor_seconds)
-    paths = [
+    served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
+    relay = _Relay(served, floor_seconds)
+    paths: list[Route] = [
         Route("/v1/clusters", relay.list_clusters),
         Route("/v1/clusters/{name}/view", relay.view),
         Route("/v1/clusters/{name}/events", relay.events),
@@ -79,129 +62,82 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = _FLOOR_S
         Route("/healthz", relay.live),
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
+        *ofrep.routes("/v1/clusters/{name}", relay.cluster_of),
     ]
-    if len(clusters) == 1:  # a flag's key has no room for the name of a cluster
-        (cluster,) = clusters.values()
-        paths += ofrep.routes(cluster.features, cluster.gates)
-    app = Starlette(routes=paths)
+    if len(served) == 1:  # a client that names no cluster can mean this one only
+        (only,) = served.values()
+        paths += ofrep.routes("", lambda _request: only)
+    app = Starlette(routes=paths, exception_handlers={Refused: refusal}, lifespan=relay.lifespan)
     app.state.stop_waiting = relay.stop_waiting
     return app
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What a request for a view says."""
-
-    floor: Floor | None
-    wait: float
-    """Seconds for which the request waits for another view than the client has."""
-    if_none_match: str | None
-    accept_encoding: str
-
-    @classmethod
-    def of(cls, request: Request) -> Self:
-        text = request.query_params.get("wait", "0")
-        if not text.isdecimal():
-            raise ValueError(f"wait must be a whole number of seconds, not {text!r}")
-        wait = min(int(text), _LONGEST_WAIT) * (1 - _JITTER * random.random())  # noqa: S311 - spreads requests
-        return cls(
-            floor=Floor.from_query(request.query_params),
-            wait=wait,
-            if_none_match=request.headers.get("If-None-Match"),
-            accept_encoding=request.headers.get("Accept-Encoding", ""),
-        )
 
 
 class _Relay:
     """The handlers of the paths, and the clusters that they look at."""
 
-    def __init__(self, clusters: Mapping[str, Cluster], floor_seconds: float) -> None:
+    def __init__(self, clusters: Mapping[str, ServedCluster], floor_seconds: float) -> None:
         self._clusters = clusters
-        self._floor_seconds = floor_seconds
-        self._bodies: dict[str, ViewBody] = {}
-        self._next_views = {name: NextChange(_view_of(cluster.features)) for name, cluster in clusters.items()}
-        self._states = {name: current_state(cluster.features) for name, cluster in clusters.items()}
-        self._next_states = {name: NextChange(state, most=MOST_STREAMS) for name, state in self._states.items()}
+        self._views = ViewPath(floor_seconds)
         self._streams = OpenStreams()
 
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Watch the clusters while the app runs, so that each status is known with its beginning."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    async def _watch(self) -> None:
+        while True:
+            self._health()
+            await asyncio.sleep(_WATCH_SECONDS)
+
     def stop_waiting(self) -> None:
-        for change in (*self._next_views.values(), *self._next_states.values()):
-            change.stop()
+        for cluster in self._clusters.values():
+            cluster.stop_waiting()
+
+    def cluster_of(self, request: Request) -> ServedCluster:
+        """Return the cluster of the path; raises `Refused`."""
+        name = request.path_params["name"]
+        cluster = self._clusters.get(name)
+        if cluster is None:
+            raise Refused(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
+        return cluster
 
     async def list_clusters(self, _request: Request) -> Response:
         return JSONResponse({"clusters": self._health()})
 
     async def view(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in self._clusters:
-            return self._unknown(name)
-        try:
-            wanted = _Wanted.of(request)
-        except ValueError as error:
-            return _error(400, str(error))
-        body, age, problem = await self._body(name, wanted)
-        if body is None or problem is not None:
-            return _error(503, f"{name}: {problem}", retry=True)
-        return _view(body, age, wanted)
-
-    async def _body(self, name: str, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
-        """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
-
-        A floor comes from a replica with a newer view, so that this one probably has it with its next poll.
-        """
-        began = _now()
-        while True:
-            body, age, problem = self._newest(name, wanted.floor)
-            if problem is None and body is not None and not matches(wanted.if_none_match, body.tag):
-                return body, age, problem
-            patience = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
-            left = began + patience - _now()
-            if left <= 0 or not await self._next_views[name].after(None if body is None else body.view, left):
-                return self._newest(name, wanted.floor)
-            await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
-
-    def _newest(self, name: str, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
-        # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
-        features = self._clusters[name].features
-        health, view = features.health(), features.view
-        age = health["age_seconds"] or 0.0
-        if view is None:
-            return None, age, f"no broker has answered yet: {health['last_error']}"
-        body = self._bodies.get(name)
-        if body is None or body.view is not view:
-            body = self._bodies[name] = ViewBody(view)
-        problem = None if floor is None else floor.above(view, age)
-        return body, age, problem and f"this relay is behind: {problem}"
+        return await self._views.answer(request, self.cluster_of(request))
 
     async def events(self, request: Request) -> Response:
         """Stream the changes of a cluster. A client that comes back says which revision it has."""
-        name = request.path_params["name"]
-        if name not in self._clusters:
-            return self._unknown(name)
+        cluster = self.cluster_of(request)
         if problem := self._streams.problem(None):
-            return _error(503, problem, retry=True)
+            raise Refused(503, problem, retry_after=1)
 
         def tell(state: ClusterState, seen: str | None) -> bytes:
             kind = "view" if state.revision != seen else "health"
-            return event(kind, {"cluster": name, **state.to_dict()}, ident=state.revision)
+            return event(kind, {"cluster": cluster.name, **state.to_dict()}, ident=state.revision)
 
         def alive() -> dict[str, Any]:
-            health = self._clusters[name].features.health()
+            health = cluster.features.health()
             return {"status": health["status"], "age_seconds": health["age_seconds"]}
 
         seen = request.headers.get("Last-Event-ID")
-        events = changes(self._next_states[name], self._states[name], seen, tell, alive)
+        events = changes(cluster.next_state, cluster.state, seen, tell, alive)
         return EventStream(events, self._streams, None)
 
     async def check(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        cluster = self._clusters.get(name)
-        if cluster is None:
-            return self._unknown(name)
+        cluster = self.cluster_of(request)
         try:
             decision = cluster.features.evaluate(request.query_params.get("require", ""))
         except RequirementError as error:
-            return _error(400, f"require: {error}")
+            raise Refused(400, f"require: {error}") from None
         return JSONResponse(decision.to_dict(), headers={"Cache-Control": "no-store"})
 
     async def live(self, _request: Request) -> Response:
@@ -214,7 +150,7 @@ class _Relay:
         """
         text = request.query_params.get("max-age", "inf")
         if "max-age" in request.query_params and not text.isdecimal():
-            return _error(400, f"max-age must be a whole number of seconds, not {text!r}")
+            raise Refused(400, f"max-age must be a whole number of seconds, not {text!r}")
         health = self._health()
         ages = [each["age_seconds"] for each in health.values()]
         state = "waiting for brokers" if None in ages else "too old" if max(ages) > float(text) else "ready"
@@ -227,38 +163,12 @@ class _Relay:
                 cluster.features.health(),
                 cluster.features.view,
                 {gate.name: gate.open for gate in cluster.gates},
-                self._next_views[name].waiting,
-                self._next_states[name].waiting,
+                cluster.next_view.waiting,
+                cluster.next_state.waiting,
             )
             for name, cluster in self._clusters.items()
         }
         return Response(exposition(numbers), headers={"Content-Type": CONTENT_TYPE})
 
     def _health(self) -> dict[str, dict[str, Any]]:
-        return {name: cluster.features.health() for name, cluster in self._clusters.items()}
-
-    def _unknown(self, name: str) -> Response:
-        return _error(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
-
-
-def _view_of(features: Discoverer) -> Callable[[], View | None]:
-    return lambda: features.view
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
-    content, coding = body.encoded(wanted.accept_encoding)
-    # Only this process knows the age of the view, so no cache may answer without asking it.
-    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", AGE_HEADER: f"{age:.6f}"}
-    if matches(wanted.if_none_match, body.tag):
-        return Response(status_code=304, headers=headers | {"ETag": coding["ETag"]})
-    return Response(content, media_type="application/json", headers=headers | coding)
-
-
-def _error(status: int, problem: str, *, retry: bool = False) -> Response:
-    return JSONResponse(
-        {"error": problem}, status_code=status, headers={"Retry-After": _RETRY_SECONDS} if retry else None
-    )
+        return {name: cluster.health() for name, cluster in self._clusters.items()}

@@ -1,15 +1,16 @@
-"""``featuregate serve``: a relay for one cluster. Light: the server is imported when it is needed."""
+"""``featuregate serve``: a relay for one cluster or more. Light: the server is imported when it is needed."""
 
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import (
     FAILED,
     OK,
+    USAGE,
     CommandError,
     CommandHelp,
     add_cluster_options,
@@ -19,100 +20,135 @@ from featuregate.cli.plugin import (
     positive_seconds,
     print_message,
 )
-from featuregate.polling.discoverer import Discoverer
+from featuregate_relay.addresses import Address
 from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from socket import socket
+
+    from featuregate.requirements import Requirement
+    from featuregate_relay.config import RelayConfig
 
 __all__ = ["HELP", "add_options", "run"]
 
-_LISTEN: Final = "127.0.0.1:8080"
-_INTERVAL: Final = 60.0
-_HIGHEST_PORT: Final = 65535
+_OF_THE_FILE: Final = ("bootstrap_server", "bootstrap_controller", "command_config", "name", "gates", "latches")
+"""Options that a file has for each cluster."""
 
 HELP: Final = CommandHelp(
-    "serve the view of a cluster by HTTP, to processes that do not ask the brokers themselves",
+    "serve the views of clusters by HTTP, to processes that do not ask the brokers themselves",
     """\
 Poll the brokers of a cluster and serve the merged view by HTTP: Discoverer(source=HttpSource(URL)) opens gates from it.
 Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and so is the level of each feature, as
 level.FEATURE. /readyz answers 200 as soon as there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
-The relay asks nobody who they are yet, so it listens on loopback addresses only.""",
+A TOML file (--config) names several clusters. The relay asks nobody who they are yet, so it listens on loopback
+addresses only.""",
     (
         "serve --bootstrap-server localhost:9092",
         "serve --bootstrap-server localhost:9092 --name orders --listen 127.0.0.1:9080 --interval 15",
         "serve --bootstrap-server localhost:9092 --gate new-groups=kip848 --gate 'zstd=Produce>=7 & Fetch>=10'",
         "serve --command-config client.properties --latches /var/lib/featuregate",
+        "serve --config relay.toml --check-config",
     ),
-    "0 ended by a signal, 1 the address cannot be used, 64 wrong usage",
+    "0 ended by a signal, or --check-config found no mistake; 1 the address cannot be used; 64 wrong usage or "
+    "configuration",
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what names the cluster, and where to listen."""
+    """Add what names the clusters, and where to listen."""
     add_cluster_options(parser, default=argparse.SUPPRESS)
-    parser.add_argument("--name", default="default", metavar="NAME", help="the cluster's name in paths (default)")
-    parser.add_argument(
-        "--listen", type=_address, default=_LISTEN, metavar="HOST:PORT", help=f"a loopback address ({_LISTEN})"
-    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file that names the clusters")
+    parser.add_argument("--check-config", action="store_true", help="print each mistake of the configuration, and end")
+    parser.add_argument("--name", metavar="NAME", help="the cluster's name in paths (default)")
+    parser.add_argument("--listen", type=_address, metavar="HOST:PORT", help="an address (127.0.0.1:8080)")
     add_gates(parser, "serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable")
-    parser.add_argument(
-        "--interval", type=positive_seconds, default=_INTERVAL, metavar="SECONDS", help="between two polls (60)"
-    )
+    parser.add_argument("--interval", type=positive_seconds, metavar="SECONDS", help="between two polls (60)")
     parser.add_argument("--latches", metavar="DIR", help="a folder that keeps latched levels over restarts")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     gates = gate_requirements(args)
-    if hidden := next((name for name in gates if name.startswith(LEVEL)), None):
-        raise CommandError(f"argument --gate: {hidden!r} would hide the level of a feature: choose another name")
-    features = Discoverer(
-        configuration(args),
-        interval=args.interval,
-        timeout=args.timeout,
-        broker_list=args.broker_list,
-        latch_store=args.latches,
-    )
     try:
-        from featuregate_relay.server import bind, serve  # noqa: PLC0415 - uvicorn only where something is served
+        from featuregate_relay import config, server  # noqa: PLC0415 - uvicorn only where something is served
     except ModuleNotFoundError as error:
         raise CommandError(f"{error.name} is missing: pip install 'featuregate[relay]'", FAILED) from error
-    listener = _bound(bind, *args.listen)
-    host, port = listener.getsockname()[:2]
-    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    print_message(f"serving cluster {args.name} at http://{where}/v1/clusters/{args.name}/view")
-    serve(args.name, features, gates, listener)
+    try:
+        relay = config.read_config(_only_file(args)) if args.config else _from_options(args, gates)
+        _check_exposure(args.listen or relay.listen)
+        discoverers = relay.discoverers()
+    except config.ConfigMistakes as error:
+        for line in error.lines:
+            print_message(f"{args.config}: {line}" if args.config else line)
+        return USAGE
+    if args.check_config:
+        print_message(f"{args.config or 'the options'}: no mistake, {_clusters(relay)}")
+        return OK
+    clusters = {
+        name: server.Cluster(features, tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()))
+        for name, features in discoverers.items()
+    }
+    listener = _bound(server.bind, args.listen or relay.listen)
+    where = Address(*listener.getsockname()[:2])
+    path = f"/{next(iter(clusters))}/view" if len(clusters) == 1 else ""
+    print_message(f"serving {_clusters(relay)} at http://{where}/v1/clusters{path}")
+    server.serve(clusters, listener)
     return OK
 
 
-def _address(text: str) -> tuple[str, int]:
-    """Read ``HOST:PORT``, of which the host is a loopback address."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not port.isdecimal() or int(port) > _HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
-    if host != "localhost" and not _is_loopback(host):
-        raise argparse.ArgumentTypeError(
-            f"{host!r} is not a loopback address, and the relay asks nobody who they are yet: listen on 127.0.0.1, and"
-            " let a proxy on this machine authenticate clients"
+def _only_file(args: argparse.Namespace) -> Path:
+    """Return the file; raises CommandError where an option says what the file says."""
+    for option in _OF_THE_FILE:
+        if getattr(args, option, None):
+            spelled = "--gate" if option == "gates" else f"--{option.replace('_', '-')}"
+            raise CommandError(f"argument {spelled}: not allowed with --config, which has it for each cluster")
+    return Path(args.config)
+
+
+def _from_options(args: argparse.Namespace, gates: Mapping[str, Requirement]) -> RelayConfig:
+    """Return the configuration of a relay with one cluster."""
+    from featuregate_relay.config import checked  # noqa: PLC0415 - see run
+
+    if hidden := next((name for name in gates if name.startswith(LEVEL)), None):
+        raise CommandError(f"argument --gate: {hidden!r} would hide the level of a feature: choose another name")
+    given = {
+        "properties": configuration(args),
+        "gates": gates,
+        "interval": args.interval,
+        "timeout": args.timeout,
+        "broker-list": args.broker_list,
+        "latches": args.latches,
+    }
+    cluster = {name: value for name, value in given.items() if value is not None}
+    return checked({"clusters": {args.name or "default": cluster}}, Path())
+
+
+def _clusters(relay: RelayConfig) -> str:
+    names = list(relay.clusters)
+    return f"cluster {names[0]}" if len(names) == 1 else f"clusters {', '.join(names)}"
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _check_exposure(listen: Address) -> None:
+    if not listen.loopback:
+        raise CommandError(
+            f"{listen.host!r} is not a loopback address, and the relay asks nobody who they are yet: listen on"
+            " 127.0.0.1, and let a proxy on this machine authenticate clients"
         )
-    return host, int(port)
 
 
-def _is_loopback(host: str) -> bool:
+def _bound(bind: Callable[[str, int], socket], listen: Address) -> socket:
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _bound(bind: Callable[[str, int], socket], host: str, port: int) -> socket:
-    try:
-        return bind(host, port)
+        return bind(*listen)
     except OSError as error:
         raise CommandError(
-            f"--listen: {host}:{port} cannot be used: {os.strerror(error.errno) if error.errno else error}", FAILED
+            f"--listen: {listen} cannot be used: {os.strerror(error.errno) if error.errno else error}", FAILED
         ) from error

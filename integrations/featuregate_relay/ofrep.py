@@ -12,11 +12,11 @@ from featuregate_relay.entity_tags import entity_tag, matches
 from featuregate_relay.flags import Flag, gate_flag, level_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from starlette.requests import Request
 
-    from featuregate import Discoverer, Gate
+    from featuregate_relay.clusters import ServedCluster
 
 __all__ = ["routes"]
 
@@ -24,10 +24,14 @@ _MOST_BYTES: Final = 64 * 1024
 """Of a request. Nothing in it changes the answer."""
 
 
-def routes(features: Discoverer, gates: Iterable[Gate]) -> list[Route]:
-    """Return the paths that evaluate the gates and the levels of one cluster."""
-    flags = _Flags(features, tuple(gates))
-    prefix = "/ofrep/v1/evaluate/flags"
+def routes(base: str, cluster_of: Callable[[Request], ServedCluster]) -> list[Route]:
+    """Return the paths that evaluate the gates and the levels of a cluster.
+
+    A provider appends the paths of the protocol to its base URL, so that each cluster has its own: no provider can
+    name a cluster in another way, and the keys of flags are the same in all clusters.
+    """
+    flags = _Flags(cluster_of)
+    prefix = f"{base}/ofrep/v1/evaluate/flags"
     return [
         Route(prefix, flags.evaluate_all, methods=["POST"]),
         Route(prefix + "/{key:path}", flags.evaluate_one, methods=["POST"]),
@@ -44,33 +48,33 @@ class _BadRequest(Exception):
 
 
 class _Flags:
-    """The handlers, and the cluster that they look at."""
+    """The handlers, and which cluster they look at."""
 
-    def __init__(self, features: Discoverer, gates: tuple[Gate, ...]) -> None:
-        self._features = features
-        self._gates = gates
+    def __init__(self, cluster_of: Callable[[Request], ServedCluster]) -> None:
+        self._cluster_of = cluster_of
 
     async def evaluate_one(self, request: Request) -> Response:
-        key = request.path_params["key"]
+        key, cluster = request.path_params["key"], self._cluster_of(request)
         try:
             await _check_context(request)
         except _BadRequest as bad:
             return JSONResponse({"key": key, **bad.body}, status_code=bad.status)
-        for flag in self._flags():
+        for flag in _flags(cluster):
             if flag.key == key:
                 response = flag.to_dict()
-                response["metadata"] |= self._freshness()
+                response["metadata"] |= _freshness(cluster)
                 return JSONResponse(response)
         details = f"there is no gate and no feature {key!r}"
         return JSONResponse({"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": details}, status_code=404)
 
     async def evaluate_all(self, request: Request) -> Response:
+        cluster = self._cluster_of(request)
         try:
             await _check_context(request)
         except _BadRequest as bad:
             return JSONResponse(bad.body, status_code=bad.status)
-        freshness = self._freshness()
-        flags = [flag.to_dict() for flag in self._flags()]
+        freshness = _freshness(cluster)
+        flags = [flag.to_dict() for flag in _flags(cluster)]
         # The age grows all the time, and is no reason to send the flags again.
         tag = entity_tag(json.dumps([flags, freshness["stale"]]).encode())
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -78,17 +82,19 @@ class _Flags:
             return Response(status_code=304, headers=headers)
         return JSONResponse({"flags": flags, "metadata": freshness}, headers=headers)
 
-    def _flags(self) -> Iterable[Flag]:
-        for gate in self._gates:
-            yield gate_flag(gate.name, gate.decision)
-        yield from level_flags(self._features.view)
 
-    def _freshness(self) -> dict[str, Any]:
-        """Return how old the evidence is: OFREP has no reason STALE."""
-        health = self._features.health()
-        known = {"clusterId": health["cluster_id"], "age": health["age_seconds"]}
-        stale = health["status"] not in {"ok", "degraded"}
-        return {"stale": stale} | {name: value for name, value in known.items() if value is not None}
+def _flags(cluster: ServedCluster) -> Iterable[Flag]:
+    for gate in cluster.gates:
+        yield gate_flag(gate.name, gate.decision)
+    yield from level_flags(cluster.features.view)
+
+
+def _freshness(cluster: ServedCluster) -> dict[str, Any]:
+    """Return how old the evidence is: OFREP has no reason STALE."""
+    health = cluster.features.health()
+    known = {"clusterId": health["cluster_id"], "age": health["age_seconds"]}
+    stale = health["status"] not in {"ok", "degraded"}
+    return {"stale": stale} | {name: value for name, value in known.items() if value is not None}
 
 
 async def _check_context(request: Request) -> None:

@@ -15,10 +15,7 @@ from featuregate_relay.limits import LimitedProtocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate import Discoverer
-    from featuregate.requirements import Requirement
-
-__all__ = ["bind", "serve"]
+__all__ = ["Cluster", "bind", "serve"]
 
 _DRAIN_SECONDS: Final = 10
 """How long requests that are under way may take when the relay stops."""
@@ -52,19 +49,18 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], listener: socket.socket) -> None:
-    """Poll a cluster and serve it until SIGINT or SIGTERM; then finish the requests that are under way.
+def serve(clusters: Mapping[str, Cluster], listener: socket.socket) -> None:
+    """Poll clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
 
-    The discoverer polls in a thread of its own, so that no handshake with a broker delays a response. It is closed at
-    the end; the listener is, too.
+    Each discoverer polls in a thread of its own, so that no handshake with a broker delays a response. They are closed
+    at the end; the listener is, too.
     """
-    cluster = Cluster(features, tuple(features.gate(gate, requirement) for gate, requirement in gates.items()))
-    app = make_app({name: cluster})
+    app = make_app(clusters)
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,
         loop="uvloop",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -75,5 +71,6 @@ def serve(name: str, features: Discoverer, gates: Mapping[str, Requirement], lis
         signal.signal(number, _stop)
     with suppress(_Stopped), ExitStack() as running:
         running.enter_context(listener)
-        running.enter_context(features)
+        for cluster in clusters.values():
+            running.enter_context(cluster.features)
         _Server(config, app.state.stop_waiting).run(sockets=[listener])

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate import Discoverer, View
+    from featuregate import Discoverer, Gate, View
 
 __all__ = ["ClusterState", "current_state", "revision_of"]
 
@@ -39,7 +39,7 @@ class ClusterState:
         }
 
 
-def current_state(features: Discoverer) -> Callable[[], ClusterState | None]:
+def current_state(features: Discoverer, gates: Iterable[Gate]) -> Callable[[], ClusterState | None]:
     """Return a function for the state of now, which is the same object until the state is another one.
 
     None: no broker has answered yet.
@@ -58,7 +58,10 @@ def current_state(features: Discoverer) -> Callable[[], ClusterState | None]:
             revision = state.revision
         known = view
         found = ClusterState(
-            revision=revision, cluster_id=view.cluster_id, status=health["status"], gates=health["gates"]
+            revision=revision,
+            cluster_id=view.cluster_id,
+            status=health["status"],
+            gates={gate.name: gate.open for gate in gates},
         )
         if found != state:
             state = found

@@ -159,7 +159,7 @@ def test_a_revision_names_what_the_brokers_say() -> None:
 def test_a_state_stays_the_same_object_until_it_is_another_one() -> None:
     """What waits for a change compares objects."""
     features = StaticFeatures()
-    current = current_state(features)
+    current = current_state(features, ())
     assert current() is None
     features.show(VIEW)
     first = current()

@@ -55,7 +55,7 @@ def test_a_long_poll_ends_without_news() -> None:
 
 def test_a_long_poll_has_an_end_however_long_it_wants_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy would cut it off."""
-    monkeypatch.setattr("featuregate_relay.app._LONGEST_WAIT", 0.1)
+    monkeypatch.setattr("featuregate_relay.views._LONGEST_WAIT", 0.1)
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
 
     async def poll() -> int:

@@ -67,8 +67,10 @@ def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
 @pytest.mark.parametrize("listen", ["0.0.0.0:8080", "10.0.0.1:8080", "[::]:8080", "relay.example:80"])
 def test_it_listens_on_loopback_only(listen: str) -> None:
     """Nobody is asked who they are."""
-    with pytest.raises(argparse.ArgumentError, match="is not a loopback address"):
-        parse("--listen", listen)
+    arguments = ["--bootstrap-server", "localhost:9092", "--listen", listen]
+    done = subprocess.run([sys.executable, "-c", SERVE, *arguments], check=False, capture_output=True, timeout=BOUND)
+    assert done.returncode != 0
+    assert b"is not a loopback address" in done.stderr
 
 
 @pytest.mark.parametrize(

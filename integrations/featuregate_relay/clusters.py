@@ -1,0 +1,49 @@
+"""The clusters of a relay: what each request and each stream looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from featuregate_relay.states import current_state
+from featuregate_relay.waiting import NextChange
+
+if TYPE_CHECKING:
+    from featuregate import Discoverer, Gate
+
+__all__ = ["Cluster", "ServedCluster"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that the relay polls, and the gates that it keeps there."""
+
+    features: Discoverer
+    gates: tuple[Gate, ...] = ()
+
+
+class ServedCluster:
+    """A cluster under its name, with what waits for its next view and its next state."""
+
+    def __init__(self, name: str, cluster: Cluster) -> None:
+        self.name = name
+        self.features = cluster.features
+        self.gates = cluster.gates
+        self.state = current_state(cluster.features, cluster.gates)
+        self.next_view = NextChange(lambda: cluster.features.view)
+        self.next_state = NextChange(self.state)
+        self._status = ""
+        self._since = ""
+
+    def health(self) -> dict[str, Any]:
+        """Return what `Discoverer.health` says, and since when the relay has seen the status, as a time of ISO 8601."""
+        health = self.features.health()
+        if health["status"] != self._status:
+            self._status, self._since = health["status"], datetime.now(UTC).isoformat(timespec="seconds")
+        return health | {"since": self._since}
+
+    def stop_waiting(self) -> None:
+        """Let every request and stream go that waits."""
+        self.next_view.stop()
+        self.next_state.stop()

@@ -1,0 +1,36 @@
+"""Refused requests: the status, one sentence, and when to come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["Refused", "refusal"]
+
+
+class Refused(Exception):
+    """A request that gets no answer."""
+
+    def __init__(self, status: int, problem: str, *, retry_after: int | None = None) -> None:
+        super().__init__(status, problem)
+        self.status = status
+        self.problem = problem
+        self.retry_after = retry_after
+
+    def response(self) -> Response:
+        """Return the response; a 401 says which credentials are understood."""
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 401:  # noqa: PLR2004 - Unauthorized
+            headers["WWW-Authenticate"] = "Bearer"
+        return JSONResponse({"error": self.problem}, status_code=self.status, headers=headers)
+
+
+async def refusal(_request: Request, refused: Exception) -> Response:
+    """Return the response to a refused request, as an exception handler of Starlette."""
+    assert isinstance(refused, Refused)
+    return refused.response()

@@ -1,0 +1,127 @@
+"""The path of a view: the newest one that is not below the floor of the request, or a wait for the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from starlette.responses import Response
+
+from featuregate.sources.floor import Floor
+from featuregate.sources.relay_connection import AGE_HEADER
+from featuregate_relay.entity_tags import matches
+from featuregate_relay.refusals import Refused
+from featuregate_relay.view_body import ViewBody
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from featuregate_relay.clusters import ServedCluster
+
+__all__ = ["FLOOR_SECONDS", "ViewPath"]
+
+FLOOR_SECONDS: Final = 2.0
+"""How long a request waits for a view that is not below its floor."""
+_LONGEST_WAIT: Final = 30
+"""Seconds of a long poll: below the idle timeouts of most proxies."""
+_JITTER: Final = 0.1
+_SPREAD_SECONDS: Final = 0.1
+"""Over which the answers of all long polls are spread when a view changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a request for a view says."""
+
+    floor: Floor | None
+    wait: float
+    """Seconds for which the request waits for another view than the client has."""
+    if_none_match: str | None
+    accept_encoding: str
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        text = request.query_params.get("wait", "0")
+        if not text.isdecimal():
+            raise ValueError(f"wait must be a whole number of seconds, not {text!r}")
+        wait = min(int(text), _LONGEST_WAIT) * (1 - _JITTER * random.random())  # noqa: S311 - spreads requests
+        return cls(
+            floor=Floor.from_query(request.query_params),
+            wait=wait,
+            if_none_match=request.headers.get("If-None-Match"),
+            accept_encoding=request.headers.get("Accept-Encoding", ""),
+        )
+
+
+class ViewPath:
+    """Answers requests for views, and keeps the body of the newest view of each cluster."""
+
+    def __init__(self, floor_seconds: float) -> None:
+        self._floor_seconds = floor_seconds
+        self._bodies: dict[str, ViewBody] = {}
+
+    async def answer(self, request: Request, cluster: ServedCluster) -> Response:
+        """Return the view, or 304.
+
+        Raises
+        ------
+        Refused
+            A parameter is no number; or there is no view, or none that is not below the floor.
+        """
+        try:
+            wanted = _Wanted.of(request)
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
+        body, age, problem = await self._body(cluster, wanted)
+        if body is None or problem is not None:
+            raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
+        return _view(body, age, wanted)
+
+    async def _body(self, cluster: ServedCluster, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
+        """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
+
+        A floor comes from a replica with a newer view, so that this one probably has it with its next poll.
+        """
+        began = _now()
+        while True:
+            body, age, problem = self._newest(cluster, wanted.floor)
+            if problem is None and body is not None and not matches(wanted.if_none_match, body.tag):
+                return body, age, problem
+            patience = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
+            left = began + patience - _now()
+            if left <= 0 or not await cluster.next_view.after(None if body is None else body.view, left):
+                return self._newest(cluster, wanted.floor)
+            await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
+
+    def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
+        # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
+        health, view = cluster.features.health(), cluster.features.view
+        age = health["age_seconds"] or 0.0
+        if view is None:
+            return None, age, f"no broker has answered yet: {health['last_error']}"
+        body = self._bodies.get(cluster.name)
+        if body is None or body.view is not view:
+            body = self._bodies[cluster.name] = ViewBody(view)
+        problem = None if floor is None else floor.above(view, age)
+        return body, age, problem and f"this relay is behind: {problem}"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
+    content, coding = body.encoded(wanted.accept_encoding)
+    # Only this process knows the age of the view, so no cache may answer without asking it.
+    headers: Mapping[str, str] = {
+        "Cache-Control": "no-cache",
+        "Vary": "Accept-Encoding",
+        AGE_HEADER: f"{age:.6f}",
+    }
+    if matches(wanted.if_none_match, body.tag):
+        return Response(status_code=304, headers={**headers, "ETag": coding["ETag"]})
+    return Response(content, media_type="application/json", headers={**headers, **coding})

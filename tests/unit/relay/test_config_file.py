@@ -1,0 +1,197 @@
+"""The TOML file of a relay: several clusters, and one line for each mistake."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from waiting import eventually
+
+import featuregate as fg
+from featuregate.testing import FakeCluster
+from featuregate_relay.addresses import Address
+from featuregate_relay.config import ConfigMistakes, read_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BOUND = 60.0
+
+
+def mistakes(tmp_path: Path, text: str) -> list[str]:
+    """Return the lines about a file."""
+    file = tmp_path / "relay.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigMistakes) as caught:
+        read_config(file).discoverers()
+    return caught.value.lines
+
+
+def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path) -> None:
+    """Paths are relative to the file. Names of properties need no quotes."""
+    (tmp_path / "client.properties").write_text("bootstrap.servers=a:1\nsecurity.protocol=SSL\n")
+    file = tmp_path / "relay.toml"
+    file.write_text("""
+        listen = "[::1]:9080"
+        [clusters.orders]
+        command-config = "client.properties"
+        latches = "latches"
+        interval = 15
+        [clusters.orders.gates]
+        new-groups = "kip848"
+        [clusters.payments]
+        properties.bootstrap.servers = "b:1"
+        properties.enable.something = true
+        broker-list = "bootstrap"
+        cluster-id = "payments"
+    """)
+    config = read_config(file)
+    assert config.listen == Address("::1", 9080)
+    orders, payments = config.clusters["orders"], config.clusters["payments"]
+    assert (orders.latches, orders.gates) == (tmp_path / "latches", {"new-groups": fg.presets.kip848})
+    assert payments.properties == {"bootstrap.servers": "b:1", "enable.something": "true"}
+    assert list(config.discoverers()) == ["orders", "payments"]
+
+
+def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
+    """All of them at once."""
+    found = mistakes(
+        tmp_path,
+        """
+        listen = "8080"
+        listne = 1
+        [clusters.orders]
+        interval = "soon"
+        properties.bootstrap.servers = "a:1"
+        gates.groups = "kip 848"
+        gates.levels = "group.version serves 1"
+        [clusters."a/b"]
+        """,
+    )
+    places = {line.partition(": ")[0] for line in found}
+    assert places == {
+        "listen",
+        "listne",
+        "clusters.orders.interval",
+        "clusters.orders.gates.groups",
+        "clusters.orders.gates.levels",
+        "clusters.a/b",
+    }
+    assert all("\n" not in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("clusters = 1", "clusters: input should be a valid dictionary"),
+        ("", "clusters: is missing"),
+        ("[clusters]", "clusters: must not be empty"),
+        ("[clusters", "is no TOML: "),
+        ("[clusters.a]", "clusters.a: bootstrap.servers: is missing"),
+        ("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.security.protocol = 'x'", "clusters.a: sec"),
+        ("[clusters.a]\ncommand-config = 'none'", "clusters.a: config: "),
+        ("[clusters.a]\ngates.'level.x' = 'kip848'", "clusters.a.gates: 'level.x' would hide the level"),
+        ("[clusters.a]\ngates.x = 1", "clusters.a.gates.x: must be a requirement"),
+        ("[clusters.a]\nlatches = 1", "clusters.a.latches: must be the path"),
+    ],
+)
+def test_a_mistake_says_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:
+    """Before a broker is asked."""
+    (found,) = mistakes(tmp_path, text)
+    assert found.startswith(line)
+
+
+def test_a_mistake_shows_no_value(tmp_path: Path) -> None:
+    """It may be a password."""
+    text = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.ssl.key.password = ['hunter2']"
+    assert "hunter2" not in str(mistakes(tmp_path, text))
+
+
+def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "featuregate", "serve", *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=BOUND)
+
+
+def test_a_configuration_is_checked_without_serving(tmp_path: Path) -> None:
+    """64 and a line for each mistake, or 0."""
+    file = tmp_path / "relay.toml"
+    file.write_text("[clusters.a]\nintervall = 1\n[clusters.b]\ninterval = 0\n")
+    done = serve("--config", str(file), "--check-config")
+    assert done.returncode == 64
+    assert sorted(done.stderr.splitlines()) == [
+        f"featuregate: {file}: clusters.a.intervall: there is no such key",
+        f"featuregate: {file}: clusters.b.interval: input should be greater than 0",
+    ]
+    file.write_text("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\n")
+    done = serve("--config", str(file), "--check-config")
+    assert (done.returncode, done.stderr) == (0, f"featuregate: {file}: no mistake, cluster a\n")
+    assert serve("--config", str(tmp_path / "none.toml")).returncode == 64
+    twice = serve("--config", str(file), "--gate", "a=kip848")
+    assert (twice.returncode, "--gate: not allowed with --config" in twice.stderr) == (64, True)
+
+
+def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
+    """Not ready until each of them can be evaluated; each has its own flags and state."""
+    file = tmp_path / "relay.toml"
+    with FakeCluster(1) as orders, FakeCluster(1, release="3.9") as payments:
+        payments.broker(1).stop()
+        file.write_text(f"""
+            listen = "127.0.0.1:0"
+            [clusters.orders]
+            properties.bootstrap.servers = "{orders.bootstrap}"
+            gates.groups = "kip848"
+            [clusters.payments]
+            properties.bootstrap.servers = "{payments.bootstrap}"
+            interval = 0.2
+            gates.groups = "kip848"
+        """)
+        command = [sys.executable, "-m", "featuregate", "serve", "--config", str(file)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                first = process.stderr.readline()
+                url = first.split()[-1].removesuffix("/v1/clusters")
+                assert "serving clusters orders, payments at " in first
+                view = f"{url}/v1/clusters/orders/view"
+                eventually(lambda: requests.get(view, timeout=BOUND).status_code == 200)
+                ready = requests.get(f"{url}/readyz", timeout=BOUND)
+                assert ready.status_code == 503
+                waiting = ready.json()["clusters"]["payments"]
+                assert waiting["status"] != "ok"
+                assert waiting["since"].startswith("20")
+                eventually(lambda: "refused" in str(health(url)["payments"]["last_error"]))
+                payments.broker(1).start()
+                eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
+                flags = {
+                    name: requests.post(
+                        f"{url}/v1/clusters/{name}/ofrep/v1/evaluate/flags/groups", json={}, timeout=BOUND
+                    ).json()["value"]
+                    for name in ("orders", "payments")
+                }
+                assert flags == {"orders": True, "payments": False}
+                # Nobody can tell which cluster is meant.
+                assert requests.post(f"{url}/ofrep/v1/evaluate/flags", json={}, timeout=BOUND).status_code == 404
+                process.terminate()
+                assert process.wait(BOUND) == 0
+            finally:
+                process.kill()
+
+
+def health(url: str) -> dict[str, dict[str, object]]:
+    return requests.get(f"{url}/v1/clusters", timeout=BOUND).json()["clusters"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "", "-x", "a b"])
+def test_the_name_of_a_cluster_is_a_part_of_a_path(name: str) -> None:
+    """From options, too."""
+    from featuregate_relay import command  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    parser.set_defaults(bootstrap_server="a:1", bootstrap_controller=None, command_config=None, timeout=None)
+    parser.set_defaults(broker_list="cluster", command="serve")
+    command.add_options(parser)
+    assert command.run(parser.parse_args([f"--name={name}", "--check-config"])) == (64 if name else 0)
