@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_confluent.transform import DeadLetter, Record
     from featuregate_librdkafka.advice import Advice, AdviceState
+    from featuregate_librdkafka.usage_topic import UsageTopic
 
 __all__ = [
     "Aborted",
@@ -51,6 +52,7 @@ __all__ = [
     "SwitchFatal",
     "SwitchOptions",
     "TransformFailed",
+    "UsageTopic",
     "advise",
     "safe_send_offsets",
     "with_advice",
@@ -76,7 +78,7 @@ _ROOMS = {
     "processor": ("ExactlyOnceProcessor",),
     "transform": ("DeadLetter", "Record"),
     "error_actions": ("ErrorAction",),
-    "switch": ("ProducerSwitch",),
+    "switch": ("ProducerSwitch", "UsageTopic"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

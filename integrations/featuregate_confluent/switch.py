@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate import Discoverer, presets
+from featuregate import Discoverer, UsageReporter, presets
 from featuregate.errors import ClosedError
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
@@ -26,6 +26,7 @@ from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.producers import Producers
 from featuregate_confluent.producing.rounds import Limits, Rounds
+from featuregate_librdkafka.usage_topic import SOFTWARE, UsageTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,12 +85,17 @@ class ProducerSwitch:
         settings.require_one_cluster(consumer, producer)
         transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
         limits = Limits(transaction=transaction_seconds, poll=settings.poll_seconds(self.consumer_config))
+        name = given["instance_id"] or consumer.get("group.instance.id")
+        usage_topic = given["usage_topic"]
         self._own_features = given["features"] is None
         self._features = given["features"] or Discoverer(
             dict(consumer),
             interval=given["interval"],
             latch_store=given["state_dir"],
             exclude_apis=given["exclude_apis"],
+            usage=UsageReporter(UsageTopic(dict(producer), usage_topic), app=app_id, instance=name, software=SOFTWARE)
+            if usage_topic
+            else None,
         )
         self._gate = self._features.gate(GATE, presets.kip447)
         self._reader = GroupReader(self.consumer_config, group_id)
@@ -97,7 +103,6 @@ class ProducerSwitch:
         self._latch_topic = (
             LatchTopic(latch_topic, self.consumer_config, group=group_id, gate=GATE) if latch_topic else None
         )
-        name = given["instance_id"] or consumer.get("group.instance.id")
         self.process = claim_process_name(app_id, instance_id=name, state_dir=given["state_dir"])
         """The name of this process among its siblings."""
         self._producers = Producers(producer, app_id=app_id, process=self.process.name, name_of=given["name_of"])
@@ -274,6 +279,7 @@ class ProducerSwitch:
         ``message_seconds`` the seconds that a message is expected to take.
         """
         group = self._state.group  # one value: it does not change while it is read
+        discovery = self._features.health()
         return {
             "model": group.model.label,
             "why": group.why,
@@ -289,7 +295,8 @@ class ProducerSwitch:
             "committed": self.committed,
             "aborted": self.aborted,
             **self.rounds.health(),
-            "discovery": self._features.health()["status"],
+            "discovery": discovery["status"],
+            "usage": discovery["usage"],
         }
 
     def _subscribed(self) -> Consumer:

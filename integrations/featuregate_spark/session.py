@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
+from featuregate import UsageReporter
 from featuregate.errors import NotPicklable
 from featuregate.requirements import presets
 from featuregate_spark.errors import WrongSession
@@ -63,6 +64,9 @@ class FeatureSession:
     broker_list, cluster_id, exclude_apis
         See :class:`featuregate.Discoverer`. Brokers of a bootstrap list report no cluster id:
         there ``latch_store`` and :meth:`foreach_batch` need ``cluster_id``.
+    usage_topic
+        The topic that takes :doc:`usage reports </reference/usage-reports>` of the driver, such as
+        ``featuregate-usage``. The app of a report is ``spark.app.name``. Off by default.
 
     Raises
     ------
@@ -85,6 +89,7 @@ class FeatureSession:
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: str | None = None,
+        usage_topic: str | None = None,
     ) -> None:
         _refuse_in_a_task()
         self.spark = spark
@@ -100,6 +105,7 @@ class FeatureSession:
             exclude_apis=exclude_apis,
             latch_store=latch_store,
             metrics=self._on_event,
+            usage=usage_reporter(spark, config, usage_topic) if usage_topic else None,
         )
         for name, requirement in (gates or {}).items():
             self.gate(name, requirement)
@@ -280,6 +286,19 @@ class FeatureSession:
             self.close()
         if self._hook is not None:
             self._hook(event)
+
+
+def usage_reporter(spark: SparkSession, config: Mapping[str, Any] | str, topic: str) -> UsageReporter:
+    """Return what reports the gates of the driver: the app is that of Spark, the instance its application id."""
+    from featuregate_librdkafka.usage_topic import UsageTopic  # noqa: PLC0415 - it loads the client, which pins do not need
+
+    app = spark.conf.get("spark.app.name") or "spark"
+    return UsageReporter(
+        UsageTopic(config, topic),
+        app=app,
+        instance=spark.conf.get("spark.app.id", None),
+        software=("spark", spark.version),
+    )
 
 
 def open_files(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:

@@ -17,7 +17,7 @@ from featuregate.requirements import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate import Gate, Requirement, View
+    from featuregate import Gate, Requirement, UsageReporter, View
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
 
@@ -44,14 +44,15 @@ class Watch:
     exclude_apis: str | None = None
     latch_store: LatchStore | str | None = None
     metrics: Callable[[Any], None] | None = None
+    usage: UsageReporter | None = None
     _wanted: dict[str, tuple[str, Policy]] = field(default_factory=dict)
     _gates: dict[str, Gate] = field(default_factory=dict)
     _live: Discoverer | None = None
     _closed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the settings alone, without thread and hook, which belong to the driver's process."""
-        return {**self.__dict__, "metrics": None, "_gates": {}, "_live": None}
+        """Return the settings alone, without thread, hook and reporter, which belong to the driver's process."""
+        return {**self.__dict__, "metrics": None, "usage": None, "_gates": {}, "_live": None}
 
     @property
     def features(self) -> Discoverer:
@@ -73,6 +74,7 @@ class Watch:
                 latch_store=self.latch_store,
                 metrics=self.metrics,
                 exclude_apis=self.exclude_apis,
+                usage=self.usage,
             ).start()
             for name, (text, policy) in self._wanted.items():
                 self._gates[name] = self._live.gate(name, text, policy=policy)

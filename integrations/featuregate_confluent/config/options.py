@@ -57,6 +57,10 @@ class SwitchOptions(_Required, total=False):
     exclude_apis: str | None
     """API versions that the switch must not rely on, such as ``"TxnOffsetCommit=3"``, where ``features`` is not given:
     see :class:`featuregate.Discoverer`. librdkafka itself chooses the versions that it uses."""
+    usage_topic: str | None
+    """The topic that takes :doc:`usage reports </reference/usage-reports>`, such as ``featuregate-usage``, where
+    ``features`` is not given. Reports have a producer of their own, which takes the connection properties of
+    ``producer``. Off by default."""
     group_interval: float
     """Seconds between looks at the group, while it is on its way to v2."""
     name_of: Callable[[str, Partition], str]
@@ -72,6 +76,7 @@ DEFAULTS: Final = {
     "metrics": None,
     "interval": 15.0,
     "exclude_apis": None,
+    "usage_topic": None,
     "group_interval": 3.0,
     "name_of": partition_transactional_id,
 }
@@ -98,6 +103,8 @@ def complete(given: SwitchOptions) -> SwitchOptions:
         raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
     if isinstance(given["topics"], str) or not given["topics"]:
         raise ConfigError("topics", f"must be a list of at least one topic, not {given['topics']!r}")
+    if given.get("usage_topic") and given.get("features"):
+        raise ConfigError("usage_topic", "is for a discoverer of the switch's own: give 'features' a UsageReporter")
     require_seconds("group_interval", given.get("group_interval", 1))
     return {**DEFAULTS, **given}  # type: ignore[typeddict-item]  # mypy does not see that both together are complete
 

@@ -90,3 +90,16 @@ def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeClust
     """Snapshots and pins have the decisions of these gates."""
     with FeatureSession(spark(), fake_kafka.bootstrap, exclude_apis="Produce=9-") as features:
         assert "are excluded by configuration" in features.gate("produce", "Produce>=9").decision.summary
+
+
+def test_only_the_driver_reports_its_usage(fake_kafka: FakeCluster) -> None:
+    """The app is that of Spark. A process of Spark Connect's server gets a copy of the watch, and does not report."""
+    driver = spark()
+    names = {"spark.app.name": "copies", "spark.app.id": "local-1"}
+    driver.conf, driver.version = SimpleNamespace(get=lambda name, *_: names[name]), "4.0.0"
+    with FeatureSession(driver, fake_kafka.bootstrap, usage_topic="featuregate-usage") as features:
+        reporter = features._watch.usage
+        assert reporter is not None
+        assert reporter.name_process() == ("copies", "local-1", "spark", "4.0.0")
+        assert features.health()["usage"] is not None
+        assert pickle.loads(pickle.dumps(features._watch)).usage is None

@@ -62,6 +62,7 @@ def test_an_unknown_option_is_reported_as_in_any_call() -> None:
         ({"model": "v3"}, "model"),
         ({"app_id": ""}, "app_id"),
         ({"topics": "orders"}, "topics"),
+        ({"usage_topic": "featuregate-usage"}, "usage_topic"),
         ({"topics": []}, "topics"),
         ({"group_interval": 0}, "group_interval"),
         ({"group_interval": "3"}, "group_interval"),

@@ -1,0 +1,100 @@
+"""Sends usage reports to a topic: what ``UsageReporter`` takes as ``send``."""
+
+from __future__ import annotations
+
+import logging
+import os
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaException, Producer, libversion, version
+
+from featuregate.config import Settings
+from featuregate_librdkafka.core_settings import librdkafka_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import KafkaError, Message
+
+__all__ = ["SOFTWARE", "USAGE_TOPIC", "UsageTopic"]
+
+_logger = logging.getLogger("featuregate.usage")
+
+USAGE_TOPIC: Final = "featuregate-usage"
+SOFTWARE: Final = ("confluent-kafka-python", f"{version()}-librdkafka-{libversion()[0]}")
+"""As the client calls itself when it connects to brokers (KIP-511)."""
+
+_OWN: Final = {"acks": "all", "linger.ms": 0, "log_level": 3}
+
+
+class UsageTopic:
+    """Sends each report as a record, and waits until brokers have it: a report that is lost is counted as failed.
+
+    .. code-block:: python
+
+        reporter = fg.UsageReporter(UsageTopic(config), app="orders")
+
+    Parameters
+    ----------
+    client
+        The config of the app, in any spelling that :class:`featuregate.Discoverer` takes: the reports have a producer
+        of their own, which connects at the first report. Or the producer of the app: it must not be transactional, and
+        the app must call its ``poll()`` or ``flush()``, as always.
+    topic
+        The topic, which must exist, unless brokers create topics.
+    timeout
+        Seconds for one report, at the most.
+    """
+
+    def __init__(
+        self, client: Mapping[str, Any] | str | Producer, topic: str = USAGE_TOPIC, *, timeout: float = 30.0
+    ) -> None:
+        self._client = client
+        self._topic = topic
+        self._timeout = timeout
+        self._own: dict[int, Producer] = {}
+
+    def __call__(self, value: bytes, /) -> None:
+        """Send one report.
+
+        Raises
+        ------
+        ConfigError
+            The config cannot be used.
+        KafkaException
+            The record was refused, or not delivered.
+        TimeoutError
+            The app has not served the callbacks of its producer in time.
+        """
+        delivered: SimpleQueue[KafkaError | None] = SimpleQueue()
+
+        def on_delivery(error: KafkaError | None, _: Message) -> None:
+            delivered.put(error)
+
+        producer = self._client if isinstance(self._client, Producer) else self._own_producer(self._client)
+        producer.produce(self._topic, value, on_delivery=on_delivery)
+        if producer is not self._client:
+            producer.flush(self._timeout + 1)  # the app's own callbacks belong into its own thread
+        try:
+            error = delivered.get(timeout=self._timeout)
+        except Empty:
+            raise TimeoutError(
+                f"no answer for a usage report to {self._topic!r} within {self._timeout:g} s: does the app call"
+                " poll() of its producer?"
+            ) from None
+        if error is not None:
+            raise KafkaException(error)
+
+    def _own_producer(self, config: Mapping[str, Any] | str) -> Producer:
+        """Return the producer of this process. A forked child leaves that of its parent alone: its threads are gone."""
+        process = os.getpid()
+        if process not in self._own:
+            properties = librdkafka_properties(Settings.parse(config)) | _OWN
+            properties |= {"message.timeout.ms": int(self._timeout * 1000), "error_cb": _log_error}
+            self._own[process] = Producer(properties, logger=_logger)
+        return self._own[process]
+
+
+def _log_error(error: KafkaError) -> None:
+    _logger.debug("%s", error)

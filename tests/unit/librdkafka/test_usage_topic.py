@@ -1,0 +1,94 @@
+"""Usage reports on their way to a topic: each is delivered, or its loss is an error."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from mock_kafka import MockKafka
+
+import featuregate as fg
+from featuregate.errors import ConfigError
+from featuregate.testing import FakeCluster
+from featuregate_librdkafka.usage_topic import UsageTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BOUND = 60.0
+
+
+@pytest.fixture
+def kafka() -> Iterator[MockKafka]:
+    """A cluster of librdkafka's own, which creates topics."""
+    with MockKafka() as cluster:
+        yield cluster
+
+
+def values_in(kafka: MockKafka, count: int) -> list[bytes | None]:
+    """Return the first values of the topic, whose partition librdkafka chooses."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "reader", "auto.offset.reset": "earliest"})
+    try:
+        metadata = consumer.list_topics("featuregate-usage", BOUND).topics["featuregate-usage"]
+        consumer.assign([TopicPartition("featuregate-usage", number, 0) for number in metadata.partitions])
+        return [message.value() for message in consumer.consume(count, BOUND)]
+    finally:
+        consumer.close()
+
+
+def test_a_report_is_in_the_topic_when_the_call_returns(kafka: MockKafka) -> None:
+    """By a producer of its own, which is made once, from any spelling of the properties."""
+    topic = UsageTopic({"kafka.bootstrap.servers": kafka.bootstrap})
+    topic(b"one")
+    (first,) = topic._own.values()
+    topic(b"two")
+    assert list(topic._own.items()) == [(os.getpid(), first)]
+    assert sorted(values_in(kafka, 2)) == [b"one", b"two"]
+
+
+def test_the_producer_of_the_app_sends_reports_too(kafka: MockKafka) -> None:
+    """Its callbacks run in the thread of the app alone."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    callbacks, done = [], threading.Event()
+    topic = UsageTopic(producer)
+    thread = threading.Thread(target=lambda: (topic(b"report"), done.set()))
+    producer.produce("orders", b"order", on_delivery=lambda *_: callbacks.append(threading.current_thread()))
+    thread.start()
+    while not done.is_set():
+        producer.poll(0.05)
+    thread.join(BOUND)
+    assert values_in(kafka, 1) == [b"report"]
+    assert set(callbacks) == {threading.current_thread()}
+
+
+def test_a_producer_whose_callbacks_nobody_serves_times_out(kafka: MockKafka) -> None:
+    """The error says what the app does not do."""
+    with pytest.raises(TimeoutError, match=r"does the app call poll\(\)"):
+        UsageTopic(Producer({"bootstrap.servers": kafka.bootstrap}), timeout=0.5)(b"report")
+
+
+def test_a_report_that_no_broker_takes_is_an_error() -> None:
+    """Health counts it."""
+    with pytest.raises(KafkaException):
+        UsageTopic({"bootstrap.servers": "127.0.0.1:1"}, timeout=1.0)(b"report")
+
+
+def test_a_config_that_cannot_be_used_is_an_error() -> None:
+    """As the discoverer with the same config has raised before."""
+    with pytest.raises(ConfigError, match=r"security\.protocol"):
+        UsageTopic({"bootstrap.servers": "b:1", "security.protocol": "SLL"})(b"report")
+
+
+def test_reports_that_fail_are_counted_in_health(kafka: MockKafka) -> None:
+    """A transactional producer sends records in transactions alone, and a report is none of them."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "orders-1", "log_level": 0})
+    with FakeCluster(1) as cluster:
+        features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(UsageTopic(producer), app="orders"))
+        with features:
+            assert features.wait(BOUND)
+        health = features.health()["usage"]
+    assert (health["sent"], health["failed"] >= 1) == (0, True)
+    assert "Erroneous state" in health["last_error"]
