@@ -25,12 +25,14 @@ def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate) -> Iterat
     """Serve the app on a free port, and give its URL."""
     listener = bind("127.0.0.1", 0)
     clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
-    server = uvicorn.Server(uvicorn.Config(make_app(clusters), lifespan="on", log_config=None, http=LimitedProtocol))
+    app = make_app(clusters)
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_config=None, http=LimitedProtocol))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
     thread.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
+        app.state.stop_waiting()
         server.should_exit = True
         thread.join(BOUND)
         listener.close()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import RefreshTimedOut
 from featuregate.gating.events import Polled
-from featuregate.polling.schedule import next_delay
+from featuregate.polling.schedule import least_delay, next_delay
+from featuregate.sources.source import NotifyingSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from featuregate.gating.events import Event
     from featuregate.polling.view_updater import ViewUpdater
@@ -58,6 +60,16 @@ class Poller:
         """End polling for good: from now on the view proves nothing new."""
         self._updater.state.closed = True
 
+    def news(self) -> Callable[[float], Coroutine[Any, Any, None]] | None:
+        """Return what waits until a poll may find something new, for so many seconds; None where only time tells.
+
+        It refers to the source and not to this poller, and returns after the least time between two polls. After a poll
+        that has failed, nothing shortens the wait.
+        """
+        if self._updater.state.failures or not isinstance(self.source, NotifyingSource):
+            return None
+        return partial(_changed, self.source, least_delay(self._updater.state.interval))
+
     async def poll(self) -> float:
         """Poll once, and return the seconds until the next poll. Never raises."""
         updater, state, store = self._updater, self._updater.state, self._updater.store
@@ -92,6 +104,15 @@ class Poller:
                 return await self.source.fetch()
         except TimeoutError:
             raise RefreshTimedOut(bound) from None
+
+
+async def _changed(source: NotifyingSource, least: float, within: float) -> None:
+    import asyncio  # noqa: PLC0415 - see above
+
+    loop = asyncio.get_running_loop()
+    earliest = loop.time() + least
+    await source.changed(within)
+    await asyncio.sleep(earliest - loop.time())
 
 
 def _polled(view: View, *, seconds: float) -> Polled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ROLL_INTERVALS", "SETTLE_INTERVALS", "next_delay"]
+__all__ = ["ROLL_INTERVALS", "SETTLE_INTERVALS", "least_delay", "next_delay"]
 
 JITTER = 0.1
 """A tenth either way, so that a fleet that started together does not ask together."""
@@ -14,6 +14,11 @@ SETTLE_INTERVALS = 5
 """What moved has settled after this many intervals in which nothing else did."""
 ROLL_INTERVALS = 60
 """Brokers that differ, and in which nothing has moved for this many intervals, are not being rolled."""
+
+
+def least_delay(interval: float) -> float:
+    """Return the seconds between two polls, at the least, however much there is to learn."""
+    return min(interval, BACKOFF_START)
 
 
 def next_delay(
@@ -41,7 +46,7 @@ def next_delay(
         # The exponent is bounded, because a cluster may be away for days.
         delay = min(start * 2.0 ** min(failures - 1, 32), cap)
     elif rolling:
-        delay = max(interval / ROLL_SPEEDUP, min(interval, BACKOFF_START))
+        delay = max(interval / ROLL_SPEEDUP, least_delay(interval))
     else:
         delay = interval
     delay *= 1 + JITTER * (2 * chance - 1)

@@ -5,18 +5,21 @@ Both run the same coroutine. Any thread may stop, wake or drop a worker.
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from featuregate.polling.poller import Poller
 
 __all__ = ["Worker"]
+
+logger = logging.getLogger("featuregate")
 
 JOIN_SECONDS = 5.0
 
@@ -115,9 +118,31 @@ class Worker:
             poller = self._poller()
             if poller is None:
                 return
-            delay = await poller.poll()
+            delay, news = await poller.poll(), poller.news()
             del poller
+            await self._rest(delay, news)
+
+    async def _rest(self, delay: float, news: Callable[[float], Coroutine[Any, Any, None]] | None) -> None:
+        """Wait for so many seconds, or until someone wakes, or until there is news."""
+        import asyncio  # noqa: PLC0415 - see in_task
+
+        assert self._wake is not None
+        listening = None if news is None else asyncio.create_task(self._listen(news, delay))
+        try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
-            self._wake.clear()
+        finally:
+            if listening is not None:
+                listening.cancel()
+                await asyncio.wait([listening])
+        self._wake.clear()
+
+    async def _listen(self, news: Callable[[float], Coroutine[Any, Any, None]], within: float) -> None:
+        assert self._wake is not None
+        try:
+            await news(within)
+        except Exception:
+            logger.exception("a source failed to wait for news; the next poll comes in its time")
+        else:
+            self._wake.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from featuregate.blocking import in_daemon_thread
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from featuregate.sources.brokers import BrokerSource
 
 __all__ = ["HttpSource"]
+
+_LEAST_WAIT: Final = 1
+"""Seconds of a request that waits, and for which the next poll is not due when it has ended."""
 
 
 class _Seen(NamedTuple):
@@ -64,6 +67,9 @@ class HttpSource:
     verify, cert
         As in `requests`: the file of trusted certificates, and that of the client's certificate and key. Proxies come
         from the environment.
+    wait
+        Between polls a request waits at the relay for other content, so long at the most, and the poll follows at once.
+        In seconds; relays allow 30. 0: only time makes a poll.
     fallback
         The config of the cluster, as for :class:`~featuregate.Discoverer`: the brokers are asked where no relay gives a
         view.
@@ -80,6 +86,7 @@ class HttpSource:
         *,
         cluster: str = "default",
         timeout: float = 15.0,
+        wait: float = 30.0,
         token: str | None = None,
         api_key: str | None = None,
         verify: bool | str = True,
@@ -90,12 +97,15 @@ class HttpSource:
     ) -> None:
         if type(timeout) not in {int, float} or not 0 < timeout < math.inf:
             raise ConfigError("timeout", f"must be a number of seconds above 0, not {timeout!r}")
+        if type(wait) not in {int, float} or not 0 <= wait < math.inf:
+            raise ConfigError("wait", f"must be a number of seconds, not {wait!r}")
         urls = [_checked(each) for each in ([url] if isinstance(url, str) or url is None else url)]
         if not urls:
             raise ConfigError("url", "must name at least one relay, like http://relay:8080")
         self.urls = tuple(urls)
         self.cluster = cluster
         self._timeout = timeout
+        self._wait = wait
         self._clock = clock
         self._fallback = None if fallback is None else _broker_source(fallback)
         identity = Identity(
@@ -140,6 +150,34 @@ class HttpSource:
         answered_at = self._clock() - (fetched.age - fetched.transit)
         self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
         return MergedView(view=fetched.view, age=fetched.age, transit=fetched.transit)
+
+    async def changed(self, within: float) -> None:
+        """Return as soon as the relay has other content than the last view, within so many seconds or never.
+
+        A request waits at the relay. Where the relay fails or does not let it wait, only the next poll asks again.
+        """
+        import asyncio  # noqa: PLC0415 - the front door must be cheap to import
+
+        ends = self._clock() + within
+        while self._known is not None and self._known.revision and self._seen is not None:
+            known, relay, began = self._known, self._relays[0], self._clock()
+            wait = int(min(self._wait, ends - began - _LEAST_WAIT))
+            if wait < _LEAST_WAIT:
+                break
+            floor = self._seen.floor(began)
+            if await self._changed_at(relay, known, floor, wait):
+                return
+            if self._clock() - began < wait / 2:
+                break
+        await asyncio.get_running_loop().create_future()
+
+    async def _changed_at(self, relay: RelayConnection, known: KnownView, floor: Floor, wait: int) -> bool:
+        session = relay.take_session()
+        try:
+            return await in_daemon_thread(lambda: relay.changed(session, known, floor, wait, self._timeout))
+        except BaseException:  # the caller is cancelled, and leaves no thread behind
+            relay.abort(session)
+            raise
 
     def _ask_relays(self, known: KnownView | None, seen: _Seen | None) -> tuple[RelayConnection, KnownView]:
         """Ask one relay after the other; none may take the time of all."""

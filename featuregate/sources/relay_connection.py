@@ -8,24 +8,28 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from featuregate.errors import RelayError, ViewJsonError
 from featuregate.printable import shown
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import requests
 
     from featuregate.config.secrets import Secret
+    from featuregate.sources.abortable import AbortableAdapter
     from featuregate.sources.floor import Floor
 
-__all__ = ["AGE_HEADER", "Identity", "KnownView", "RelayConnection"]
+__all__ = ["AGE_HEADER", "REVISION_HEADER", "Identity", "KnownView", "RelayConnection"]
 
 AGE_HEADER: Final = "Featuregate-Age"
 """Seconds since the brokers answered, by the relay's clock, when it sent the response."""
+
+REVISION_HEADER: Final = "Featuregate-Revision"
+"""Which content the view has: a text that is the same at each relay, and that times and epochs do not change."""
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """A view of 1,000 brokers has about 10 MB."""
@@ -62,6 +66,8 @@ class KnownView:
 
     view: View
     etag: str | None
+    revision: str | None
+    """Of the content; None where the relay does not say, and so cannot be asked to wait for another one."""
     age: float
     """Seconds since the brokers answered, at the most, when the response was there."""
     transit: float
@@ -103,7 +109,7 @@ class RelayConnection:
         began = self._clock()
         if began < self._rests_until:
             raise RelayError(self.url, f"{self._problem} (not asked for another {self._rests_until - began:.1f} s)")
-        session = self._take_session()
+        session = self.take_session()
         try:
             with self._send(session, known, floor, timeout) as response:
                 fetched = self._read(response, known, floor, began, began + timeout)
@@ -113,7 +119,28 @@ class RelayConnection:
         self._session, self._failures = session, 0
         return fetched
 
-    def _take_session(self) -> requests.Session:
+    def changed(self, session: requests.Session, known: KnownView, floor: Floor, wait: int, timeout: float) -> bool:
+        """Return whether the relay has other content than ``known``; wait for it, ``wait`` seconds at the most.
+
+        The request is a long poll without a body. It proves nothing: the next poll asks for the view. False also where
+        the relay cannot be asked now. Another thread may end it by :meth:`abort`.
+        """
+        if self._clock() < self._rests_until:
+            return False
+        query = floor.to_query() | {"wait": str(wait), "revision": known.revision or ""}
+        try:
+            with self._request(session, "HEAD", query, {}, (timeout, wait + timeout)) as response:
+                status, revision = response.status_code, response.headers.get(REVISION_HEADER)
+        except RelayError:
+            return False
+        self._session = session
+        return status == _OK and revision not in {None, known.revision}
+
+    def abort(self, session: requests.Session) -> None:
+        """End what another thread does with a session, now or later. It is not used again."""
+        cast("AbortableAdapter", session.get_adapter(self.url)).abort()
+
+    def take_session(self) -> requests.Session:
         """Return the open connection, or a new one: a call that was given up may still use the one before.
 
         So may the parent of a forked process.
@@ -122,11 +149,19 @@ class RelayConnection:
 
         session, self._session = self._session, None
         process, self._session_process = self._session_process, os.getpid()
-        if session is None or process != self._session_process:
+        if session is None or process != self._session_process or self._aborted(session):
+            from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - see above
+
             session = requests.Session()
+            adapter = AbortableAdapter()
+            session.mount("http://", adapter)
+            session.mount("https://", adapter)
             session.headers["Accept"] = "application/json"
             session.auth = self._identity
         return session
+
+    def _aborted(self, session: requests.Session) -> bool:
+        return cast("AbortableAdapter", session.get_adapter(self.url)).aborted
 
     def _fail(self, problem: str) -> None:
         """Back off with full jitter, so that the clients of a relay that restarts do not come back together."""
@@ -138,13 +173,26 @@ class RelayConnection:
     def _send(
         self, session: requests.Session, known: KnownView | None, floor: Floor | None, timeout: float
     ) -> requests.Response:
+        query = {} if floor is None else floor.to_query()
+        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
+        return self._request(session, "GET", query, headers, timeout)
+
+    def _request(
+        self,
+        session: requests.Session,
+        method: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        timeout: float | tuple[float, float],
+    ) -> requests.Response:
         import requests  # noqa: PLC0415 - see above
 
         try:
-            return session.get(
+            return session.request(
+                method,
                 self.url + self._path,
-                params=None if floor is None else floor.to_query(),
-                headers={"If-None-Match": known.etag} if known is not None and known.etag else {},
+                params=query,
+                headers=headers,
                 timeout=timeout,
                 verify=self._identity.verify,
                 cert=self._identity.cert,
@@ -171,7 +219,13 @@ class RelayConnection:
         # When the floor was sent, the answers were younger than now by the time that the exchange has taken.
         if floor is not None and (problem := floor.above(view, said - transit)) is not None:
             raise RelayError(self.url, f"the relay is behind: {problem}")
-        return KnownView(view=view, etag=response.headers.get("ETag"), age=said + transit, transit=transit)
+        return KnownView(
+            view=view,
+            etag=response.headers.get("ETag"),
+            revision=response.headers.get(REVISION_HEADER),
+            age=said + transit,
+            transit=transit,
+        )
 
     def _view_of(self, response: requests.Response, known: KnownView | None, deadline: float) -> View:
         if response.status_code == _NOT_MODIFIED and known is not None:

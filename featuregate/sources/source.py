@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from featuregate.view.merging import merge
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["BrokerAnswers", "MergedView", "Source"]
+__all__ = ["BrokerAnswers", "MergedView", "NotifyingSource", "Source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,5 +83,17 @@ class Source(Protocol):
         ------
         FeatureGateError
             There is no answer, such as :class:`~featuregate.errors.DiscoveryError`. The view before stays, and ages.
+        """
+        ...
+
+
+@runtime_checkable
+class NotifyingSource(Source, Protocol):
+    """A source that learns of changes, so that a poll need not wait for its time."""
+
+    async def changed(self, within: float) -> None:
+        """Return as soon as there may be something new since the last :meth:`Source.fetch`.
+
+        Called between two polls, of which the next is due in ``within`` seconds, and cancelled by then at the latest.
         """
         ...

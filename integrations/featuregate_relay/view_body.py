@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from featuregate_relay.entity_tags import entity_tag, gzip_tag
+from featuregate_relay.states import revision_of
 
 if TYPE_CHECKING:
     from featuregate import View
@@ -18,12 +19,14 @@ _CODINGS: Final = {"gzip", "x-gzip", "*"}
 
 
 class ViewBody:
-    """A view as JSON, its entity tag, and the same compressed."""
+    """A view as JSON, its entity tag, the revision of its content, and the same compressed."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *, before: ViewBody | None = None) -> None:
         self.view = view
         self.plain = view.to_json().encode()
         self.tag = entity_tag(self.plain)
+        same = before is not None and before.view.same_content(view)
+        self.revision: str = before.revision if before is not None and same else revision_of(view)
 
     @cached_property
     def compressed(self) -> bytes:

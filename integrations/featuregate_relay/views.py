@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 from starlette.responses import Response
 
 from featuregate.sources.floor import Floor
-from featuregate.sources.relay_connection import AGE_HEADER
+from featuregate.sources.relay_connection import AGE_HEADER, REVISION_HEADER
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import Refused
 from featuregate_relay.view_body import ViewBody
@@ -41,6 +41,8 @@ class _Wanted:
     wait: float
     """Seconds for which the request waits for another view than the client has."""
     if_none_match: str | None
+    revision: str | None
+    """Of the content that the client has; it waits for another one."""
     accept_encoding: str
 
     @classmethod
@@ -54,7 +56,14 @@ class _Wanted:
             wait=wait,
             if_none_match=request.headers.get("If-None-Match"),
             accept_encoding=request.headers.get("Accept-Encoding", ""),
+            revision=request.query_params.get("revision"),
         )
+
+    def is_news(self, body: ViewBody) -> bool:
+        """Say whether the client does not have this yet."""
+        if self.revision is not None:
+            return body.revision != self.revision
+        return not matches(self.if_none_match, body.tag)
 
 
 class ViewPath:
@@ -89,7 +98,7 @@ class ViewPath:
         began = _now()
         while True:
             body, age, problem = self._newest(cluster, wanted.floor)
-            if problem is None and body is not None and not matches(wanted.if_none_match, body.tag):
+            if problem is None and body is not None and wanted.is_news(body):
                 return body, age, problem
             patience = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
             left = began + patience - _now()
@@ -105,7 +114,7 @@ class ViewPath:
             return None, age, f"no broker has answered yet: {health['last_error']}"
         body = self._bodies.get(cluster.name)
         if body is None or body.view is not view:
-            body = self._bodies[cluster.name] = ViewBody(view)
+            body = self._bodies[cluster.name] = ViewBody(view, before=body)
         problem = None if floor is None else floor.above(view, age)
         return body, age, problem and f"this relay is behind: {problem}"
 
@@ -121,6 +130,7 @@ def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",
         AGE_HEADER: f"{age:.6f}",
+        REVISION_HEADER: body.revision,
     }
     if matches(wanted.if_none_match, body.tag):
         return Response(status_code=304, headers={**headers, "ETag": coding["ETag"]})

@@ -20,6 +20,7 @@ class Counting:
         self.polls = 0
         self.polled = threading.Condition()
         self.beat = asyncio.Event()
+        self.changed = None
 
     async def poll(self) -> float:
         with self.polled:
@@ -27,6 +28,9 @@ class Counting:
             self.polled.notify_all()
         self.beat.set()
         return self.delay
+
+    def news(self):
+        return self.changed
 
     def wait_for(self, polls: int) -> bool:
         with self.polled:
@@ -205,3 +209,52 @@ def test_invariant_8_a_stop_is_never_lost(round_: int) -> None:
         worker._thread.join(0.0001)
     worker.stop()
     assert not worker.alive()
+
+
+def test_news_wake_it() -> None:
+    """An hour's delay does not matter."""
+    poller = Counting()
+
+    async def changed(within: float) -> None:
+        assert within == 3600
+        await asyncio.sleep(0 if poller.polls < 3 else within)
+
+    poller.changed = changed
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(3)
+    worker.stop()
+    assert not worker.alive()
+    assert poller.polls == 3
+
+
+def test_news_that_fail_are_logged_and_the_next_poll_comes_in_its_time(caplog: pytest.LogCaptureFixture) -> None:
+    """A source of the app's own may raise anything."""
+    poller = Counting(delay=0.05)
+
+    async def changed(_: float) -> None:
+        raise OSError("lost")
+
+    poller.changed = changed
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(3)
+    worker.stop()
+    assert "a source failed to wait for news" in caplog.text
+
+
+async def test_a_task_leaves_nothing_that_waits_for_news() -> None:
+    """When it is stopped."""
+    poller = Counting()
+    began, waiting = asyncio.Event(), []
+
+    async def changed(_: float) -> None:
+        waiting.append(asyncio.current_task())
+        began.set()
+        await asyncio.Event().wait()
+
+    poller.changed = changed
+    worker = Worker.in_task(poller)
+    async with asyncio.timeout(BOUND):
+        await began.wait()
+        worker.stop()
+        await worker.stopped()
+    assert waiting[0].cancelled()

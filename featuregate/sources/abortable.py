@@ -1,0 +1,76 @@
+"""Connections of `requests` that another thread can abort. Imported with the first poll of a relay."""
+
+from __future__ import annotations
+
+import socket
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from requests.adapters import HTTPAdapter
+
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
+
+__all__ = ["AbortableAdapter"]
+
+
+class AbortableAdapter(HTTPAdapter):
+    """An adapter whose requests end at once when another thread calls :meth:`abort`.
+
+    A thread that waits for a response waits in the socket. Only the socket's end wakes it, and `requests` shows no
+    socket before there is a response.
+    """
+
+    def __init__(self) -> None:
+        self.aborted = False
+        """Whether its requests have been ended; those that come fail, too."""
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the connections of direct requests."""
+        super().init_poolmanager(*args, **options)
+        self._follow(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Make the connections of requests through a proxy."""
+        manager = super().proxy_manager_for(proxy, **options)
+        self._follow(manager)
+        return manager
+
+    def abort(self) -> None:
+        """Shut every socket down: the requests on them fail as if the peer had closed the connection."""
+        self.aborted = True
+        for connected in list(self._sockets):
+            _shut_down(connected)
+
+    def connected(self, sock: socket.socket) -> None:
+        """Follow a socket that has been opened."""
+        self._sockets.add(sock)
+        if self.aborted:  # meanwhile: either this sees it, or abort() sees the socket
+            _shut_down(sock)
+
+    def _follow(self, manager: PoolManager) -> None:
+        manager.pool_classes_by_scheme = {
+            scheme: _following(pool, self) for scheme, pool in manager.pool_classes_by_scheme.items()
+        }
+
+
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):  # closed meanwhile
+        # Not that of ssl.SSLSocket, which would drop the TLS state under the reader's feet.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+def _following(pool: Any, adapter: AbortableAdapter) -> Any:
+    """Return the class of a pool whose connections show their sockets to the adapter."""
+    if hasattr(pool, "following"):  # the manager of a proxy is kept, and comes again
+        return pool
+
+    class Connection(pool.ConnectionCls):  # type: ignore[misc]  # of HTTP, of HTTPS, or of a SOCKS proxy
+        def connect(self) -> None:
+            super().connect()
+            adapter.connected(self.sock)
+
+    return type(pool.__name__, (pool,), {"ConnectionCls": Connection, "following": True})
