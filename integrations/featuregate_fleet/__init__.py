@@ -6,6 +6,6 @@ verdicts (``readiness``). ``featuregate fleet`` runs both.
 
 from __future__ import annotations
 
-from featuregate_fleet.errors import FleetError, LogTruncated, TablesBroken, WrongSpark
+from featuregate_fleet.errors import ClusterUnread, FleetError, LogTruncated, TablesBroken, WrongSpark
 
-__all__ = ["FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]
+__all__ = ["ClusterUnread", "FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]

@@ -29,6 +29,8 @@ evidence its verdict is unknown, never ok.""",
         "fleet readiness --tables tables --cluster orders --to 4.2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --output json",
         "fleet readiness --tables tables --cluster orders --drop-api 'Fetch<12'",
+        "fleet readiness --tables tables --cluster orders --downgrade-to 3.9.2",
+        "fleet readiness --tables tables --cluster orders --finalize transaction.version=2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --html report.html",
     ),
     "0 done, ok or warnings; 1 a client blocks the move; 3 unknown or stale; 2 the evidence or the brokers cannot be "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from featuregate.errors import FeatureGateError
 
-__all__ = ["FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]
+__all__ = ["ClusterUnread", "FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]
 
 
 class FleetError(FeatureGateError):
@@ -13,6 +13,10 @@ class FleetError(FeatureGateError):
 
 class LogTruncated(FleetError):
     """A live log lost lines that were not collected, or may have."""
+
+
+class ClusterUnread(FleetError):
+    """The cluster does not answer, or does not allow to read what a run needs."""
 
 
 class WrongSpark(FleetError):

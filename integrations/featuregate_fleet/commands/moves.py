@@ -37,7 +37,7 @@ def _to(text: str) -> ToRelease:
 
 
 def _downgrade(text: str) -> DowngradeTo:
-    return DowngradeTo(_release(text))
+    return DowngradeTo(_release(text), text)
 
 
 def _finalize(text: str) -> Finalize:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from featuregate.cli.plugin import OK, CommandError, add_cluster_options, discover_view, print_message
+from featuregate.cli.plugin import OK, CommandError, add_cluster_options, print_message
+from featuregate_fleet.commands.cluster_evidence import cluster_view, read_cluster
 from featuregate_fleet.commands.tables_options import add_tables_options, counts, one_writer, tables_folder
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Read each file once."""
     if not args.logs.is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
-    folders, listed = _folders(args.logs), _listed_brokers(args)
+    folders, view = _folders(args.logs), cluster_view(args)
     folder = tables_folder(args)
     from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
@@ -62,10 +63,12 @@ def run(args: argparse.Namespace) -> int:
 
     with one_writer(folder, args.cluster), local_session() as spark:
         tables = DeltaTables(spark, folder, args.cluster)
-        tables.expect(folders, listed)
+        tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
         drain(spark, args.logs, tables, IN_UTC | dict(args.time_zone))
         for path in grown_files(args.logs, tables):
             print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
+        if view:
+            read_cluster(args, spark, view, tables)
         evidence = read_evidence(tables)
     print(f"{args.cluster}: {counts(evidence)}")
     return OK
@@ -73,12 +76,3 @@ def run(args: argparse.Namespace) -> int:
 
 def _folders(logs: Path) -> set[str]:
     return {path.name for path in logs.iterdir() if path.is_dir() and broker_of(f"{path.name}/file")}
-
-
-def _listed_brokers(args: argparse.Namespace) -> set[str] | None:
-    """Ask the cluster for its brokers, if the options name one."""
-    if args.bootstrap_controller or args.broker_list == "bootstrap":
-        raise CommandError("fleet run needs the ids of the brokers: give --bootstrap-server and no --broker-list")
-    if not args.bootstrap_server and not args.command_config:
-        return None
-    return {str(broker.node_id) for broker in discover_view(args).brokers}

@@ -9,7 +9,19 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["API_USAGE", "BROKERS", "EVIDENCE_FILES", "KEYS", "ORIGIN", "PARSED", "QUARANTINE"]
+__all__ = [
+    "API_USAGE",
+    "BROKERS",
+    "CLUSTER_VIEWS",
+    "COORDINATOR_RECORDS",
+    "COORDINATOR_TOPICS",
+    "EVIDENCE_FILES",
+    "FEATURE_LEVELS",
+    "KEYS",
+    "ORIGIN",
+    "PARSED",
+    "QUARANTINE",
+]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
@@ -68,6 +80,70 @@ EVIDENCE_FILES: Final = pa.schema(
 
 BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
 """The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""
+
+MEMBER: Final = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("instance_id", pa.string()),  # of a static member (KIP-345)
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("model", pa.string()),  # legacy, bridge or v2, where client id or instance id has the tag of a model
+    ]
+)
+
+COORDINATOR_RECORDS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),  # of the last record with this key and version in the micro-batch
+        ("at", _TIME),  # the timestamp of that record
+        ("count", pa.int64()),  # how many there were
+        ("key", pa.binary()),
+        ("record_type", pa.int32()),  # the number that begins the key
+        ("kind", pa.string()),  # the name of Kafka's schema without "Key"; null if the type is unknown
+        ("version", pa.int32()),  # of the value; null for a tombstone
+        ("tombstone", pa.bool_()),
+        ("reason", pa.string()),  # why key or value was not decoded; see coordinator_records
+        ("group", pa.string()),
+        ("protocol", pa.string()),  # classic, consumer, share or streams; null where the record does not say it
+        ("transactional_id", pa.string()),
+        ("state", pa.string()),  # of the transaction
+        ("tagged_fields", pa.list_(pa.string())),  # those of the value, by name
+        ("model", pa.string()),  # of the mark in the metadata of an offset; "unknown" for a mark that is not understood
+        ("members", pa.list_(MEMBER)),
+    ]
+)
+"""What coordinators wrote: the last record of each key and version in a micro-batch."""
+
+COORDINATOR_TOPICS: Final = pa.schema(
+    [
+        ("taken_at", _TIME),
+        ("topic", pa.string()),
+        ("partitions", pa.int32()),  # 0 where the topic does not exist
+        ("offsets", pa.int64()),  # the sum of last minus first offsets when the run began
+    ]
+)
+"""The topics of coordinators that one run has read to their ends."""
+
+CLUSTER_VIEWS: Final = pa.schema(
+    [("taken_at", _TIME), ("cluster_id", pa.string()), ("epoch", pa.int64()), ("view", pa.string())]
+)
+"""What all brokers answered when a run began, as the JSON of a view."""
+
+FEATURE_LEVELS: Final = pa.schema(
+    [
+        ("taken_at", _TIME),
+        ("cluster_id", pa.string()),
+        ("epoch", pa.int64()),
+        ("feature", pa.string()),
+        ("level", pa.int32()),  # the finalized one; 0 for a feature that is not finalized, null if unknown
+        ("broker", pa.string()),
+        ("failure", pa.string()),  # why the broker did not answer
+        ("lowest", pa.int32()),  # the supported range of the broker; null where it does not support the feature
+        ("highest", pa.int32()),
+    ]
+)
+"""The same for people: a row for each feature and broker."""
 
 ORIGIN: Final = pa.schema([("cluster", pa.string()), ("query_id", pa.string()), ("batch_id", pa.int64())])
 

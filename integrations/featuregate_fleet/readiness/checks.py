@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["api_versions", "coverage", "feature_levels", "newer_brokers", "quarantine", "refused_requests"]
+__all__ = ["api_versions", "coverage", "newer_brokers", "quarantine", "refused_requests"]
 
 _UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
@@ -138,17 +138,6 @@ def newer_brokers(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
 def _is_newer(apis: ServedApis, usage: Usage) -> bool:
     has = apis.served(usage.api_key)
     return has is not None and usage.version > has.highest and usage.api_key != API_VERSIONS
-
-
-def feature_levels() -> Iterator[Row]:
-    """Say that nothing is known of the cluster's levels and of its coordinators' records."""
-    yield Row(
-        check="feature-levels",
-        verdict=Verdict.UNKNOWN,
-        subject="the cluster",
-        why="The tables have neither finalized levels nor records of coordinators.",
-        do="Ask 'featuregate plan' for the levels.",
-    )
 
 
 # ---------------------------------------------------------------- the evidence itself

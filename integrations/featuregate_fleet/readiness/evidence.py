@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-__all__ = ["BrokerLog", "Evidence", "Usage"]
+    from featuregate.view.cluster_view import View
+
+__all__ = ["BrokerLog", "Evidence", "RecordUse", "Usage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,33 @@ class BrokerLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordUse:
+    """Records of coordinators that are alike: of one kind and version, about one group or transactional id."""
+
+    topic: str
+    record_type: int | None
+    kind: str | None
+    """The name of Kafka's schema; None for a type that this release does not know."""
+    version: int | None
+    """Of the value; None for tombstones."""
+    reason: str | None
+    """Why key or value was not decoded."""
+    group: str | None
+    protocol: str | None
+    transactional_id: str | None
+    state: str | None
+    tagged_fields: tuple[str, ...]
+    model: str | None
+    client_ids: tuple[str, ...]
+    current: bool
+    """Whether these are the last records of their keys. Others may be in the log until it is compacted."""
+    count: int
+    """The number of keys."""
+    first_seen: datetime
+    """When the oldest of them was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """All evidence of one cluster."""
 
@@ -57,6 +86,11 @@ class Evidence:
     """By broker, the requests at DEBUG in each hour that has some."""
     expected: frozenset[str] = frozenset()
     """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
+    view: View | None = None
+    """What the brokers answered when they were asked last; None if they never were."""
+    records: tuple[RecordUse, ...] = ()
+    records_read: datetime | None = None
+    """When the records of coordinators were read to their end; None if they never were."""
     read: int = 0
     """Lines: ``read = rows + sum(quarantined)``."""
     rows: int = 0

@@ -43,11 +43,13 @@ class DowngradeTo:
 
     KIND: ClassVar = "downgrade-to"
     release: CapturedRelease
+    version: str
+    """Of the release, with its patch where that is known: coordinators of patches differ."""
 
     @property
     def target(self) -> str:
         """The release."""
-        return self.release.release
+        return self.version
 
     @property
     def title(self) -> str:

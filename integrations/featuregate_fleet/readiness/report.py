@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from featuregate_fleet.readiness import checks
+from featuregate_fleet.readiness import checks, level_checks, record_checks
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
@@ -77,11 +77,26 @@ def _findings(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]
         yield from checks.refused_requests(evidence, move.apis)
         yield from checks.quarantine(evidence)
         yield from checks.coverage(evidence, oldest)
+        yield from record_checks.models(evidence, move.apis)
+    view = evidence.view
+    if view is not None:
+        yield from level_checks.brokers(view, oldest)
+    elif not isinstance(move, ToRelease | DropApi):
+        yield level_checks.no_levels()
     match move:
         case ToRelease(release):
             yield from checks.newer_brokers(evidence, ReleaseApis(release))
-        case DowngradeTo() | Finalize() | Deprecate():
-            yield from checks.feature_levels()
+            yield from level_checks.finalized_levels(view, release) if view else ()
+            yield from record_checks.coordinator_records(evidence, release.release, oldest)
+        case DowngradeTo(release, version):
+            yield from level_checks.finalized_levels(view, release) if view else ()
+            yield from record_checks.coordinator_records(evidence, version, oldest)
+            if evidence.records_read is None:
+                yield record_checks.no_records()
+        case Finalize():
+            yield from level_checks.finalize(evidence, view, move) if view else ()
+        case Deprecate():
+            yield from level_checks.deprecate(view, move) if view else ()
 
 
 def _aged(row: Row, oldest: datetime) -> Row:

@@ -1,4 +1,4 @@
-"""A Spark session on this machine that can read and write Delta tables."""
+"""A Spark session on this machine that can read and write Delta tables, and read topics of Kafka."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def local_session() -> Iterator[SparkSession]:
     """
     if not pyspark.__version__.startswith(SPARK):
         raise WrongSpark(f"the fleet pipeline needs PySpark {SPARK}x, and finds {pyspark.__version__}")
-    from featuregate.testing.local_kafka.jars import delta_lake  # noqa: PLC0415 - after the check
+    from featuregate.testing.local_kafka.jars import delta_lake, spark_connector  # noqa: PLC0415 - after the check
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    jars = f"{delta_lake(DELTA)}/*"
+    jars = f"{delta_lake(DELTA)}/*{os.pathsep}{spark_connector(pyspark.__version__)}/*"
     builder = SparkSession.builder.master("local[*]").appName("featuregate fleet")
     for name, value in {
         **_SETTINGS,

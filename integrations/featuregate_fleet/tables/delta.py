@@ -23,6 +23,10 @@ _TABLES: Final = {
     "quarantine": columns.QUARANTINE,
     "evidence_files": columns.EVIDENCE_FILES,
     "brokers": columns.BROKERS,
+    "coordinator_records": columns.COORDINATOR_RECORDS,
+    "coordinator_topics": columns.COORDINATOR_TOPICS,
+    "cluster_views": columns.CLUSTER_VIEWS,
+    "feature_levels": columns.FEATURE_LEVELS,
 }
 _CHECKPOINTS: Final = "_checkpoints"
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.delta import DeltaTables
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["read_evidence"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_READ: Final = (
+    "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "evidence_files",
+    "quarantine",
+)  # fmt: skip
 
 _WHO: Final = (
     "outcome", "forwarded", "principal", "client_id", "client_host", "software_name", "software_version", "api_key",
@@ -75,10 +81,13 @@ def _read(tables: DeltaTables) -> Evidence:
         },
         hourly=hourly,
         expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
+        view=last_view(tables),
+        records=record_uses(tables),
+        records_read=records_read(tables),
         read=lines["read"] or 0,
         rows=lines["rows"] or 0,
         quarantined={(row["broker"], row["reason"]): row["count"] for row in reasons},
-        versions={name: tables.version(name) for name in ("api_usage", "brokers", "evidence_files", "quarantine")},
+        versions={name: tables.version(name) for name in _READ},
     )
 
 

@@ -13,6 +13,7 @@ from featuregate.cli.plugin import UNKNOWN, USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import run as reading
+from featuregate_fleet.commands.cluster_evidence import cluster_view
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def test_a_release_may_be_spelled_with_its_patch():
 @pytest.mark.parametrize(
     ("option", "text", "move"),
     [
-        ("--downgrade-to", "3.9", DowngradeTo(captured()["3.9"])),
+        ("--downgrade-to", "3.9.2", DowngradeTo(captured()["3.9"], "3.9.2")),
         ("--finalize", "transaction.version=2", Finalize("transaction.version", 2)),
         ("--finalize", "metadata.version=3.3-IV3", Finalize("metadata.version", 7)),
         ("--deprecate", "group.version=0", Deprecate("group.version", 0)),
@@ -112,8 +113,10 @@ def test_the_cluster_lists_its_brokers(tmp_path: Path):
     options = ("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c")
     with FakeCluster(brokers=2) as cluster:
         asked = parse(*options, "--bootstrap-server", cluster.bootstrap)
-        assert reading._listed_brokers(asked) == {str(broker.node_id) for broker in cluster.brokers}
-    assert reading._listed_brokers(parse(*options)) is None
+        view = cluster_view(asked)
+    assert view is not None
+    assert {broker.node_id for broker in view.brokers} == {broker.node_id for broker in cluster.brokers}
+    assert cluster_view(parse(*options)) is None
 
 
 def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):

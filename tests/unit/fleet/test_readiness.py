@@ -137,7 +137,7 @@ def test_an_api_between_brokers_may_be_dropped():
 
 
 @pytest.mark.parametrize(
-    "move", [Finalize("transaction.version", 2), Deprecate("group.version", 0), DowngradeTo(captured()["3.9"])]
+    "move", [Finalize("transaction.version", 2), Deprecate("group.version", 0), DowngradeTo(captured()["3.9"], "3.9.2")]
 )
 def test_without_levels_a_move_of_features_is_unknown(move: Move):
     """Request logs do not show them."""

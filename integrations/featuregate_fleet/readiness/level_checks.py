@@ -1,0 +1,151 @@
+"""The checks of finalized levels (KIP-584, KIP-778, KIP-1022), by the rules of the controllers. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from featuregate.admin.prediction import ClusterState, predict
+from featuregate.admin.updates import Update
+from featuregate.catalog import level_name
+from featuregate_fleet.readiness.record_checks import members_of, no_records
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featuregate.admin.prediction import Prediction
+    from featuregate.catalog import CapturedRelease
+    from featuregate.view.cluster_view import View
+    from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.readiness.moves import Deprecate, Finalize
+
+__all__ = ["brokers", "deprecate", "finalize", "finalized_levels", "no_levels"]
+
+_PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
+"""What brokers serve only where a feature is at 1 or higher."""
+_CHECK: Final = "feature-levels"
+
+
+def brokers(view: View, oldest: datetime) -> Iterator[Row]:
+    """Check that all brokers answered when the cluster was asked last, and that this is not too long ago."""
+    asked_at = datetime.fromtimestamp(view.seen_at, UTC)
+    if asked_at < oldest:
+        yield Row(
+            check="brokers",
+            verdict=Verdict.STALE,
+            subject="the cluster",
+            why="Its brokers were asked for their levels too long ago.",
+            do="Run 'featuregate fleet run' with --bootstrap-server again.",
+            last_seen=asked_at,
+        )
+    for broker in view.missing:
+        yield Row(
+            check="brokers",
+            verdict=Verdict.UNKNOWN,
+            subject=broker.name,
+            why=f"It did not answer: {broker.failure.text if broker.failure else 'nothing is known of it'}.",
+            do="Run 'featuregate fleet run' with --bootstrap-server again when it is back.",
+            last_seen=asked_at,
+        )
+
+
+def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
+    """Check that brokers of a release can run at the finalized levels: otherwise they do not start (KIP-778)."""
+    if view.epoch < 0:
+        if view.api("UpdateFeatures"):
+            yield _row(view, Verdict.UNKNOWN, "the cluster", "No broker tells what is finalized.")
+        return
+    for feature, level in sorted(view.finalized.items()):
+        lowest, highest = target.features.get(feature, (0, 0))
+        if lowest <= level <= highest:
+            why = f"Kafka {target.release} supports {_named(feature, lowest)} to {_named(feature, highest)}."
+            yield _row(view, Verdict.OK, f"{feature}={_named(feature, level)}", why)
+        else:
+            yield _unsupported(view, target, feature, level)
+
+
+def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) -> Row:
+    lowest, highest = target.features.get(feature, (0, 0))
+    needed = highest if level > highest else lowest
+    said = _predicted(view, feature, needed)
+    verb, gain = ("downgrade", "loses nothing") if needed < level else ("upgrade", "is accepted")
+    change = f"{feature}={_named(feature, needed)}"
+    if said.judgement == "accepted":
+        do = f"Before, run 'featuregate {verb} --feature {feature}={needed}', which {gain}."
+    elif said.judgement == "refused":
+        do = f"There is no way: the controller refuses {change}. {said.text}"
+    else:
+        do = f"Nobody knows whether the controller accepts {change}: {said.text}."
+    span = (
+        f"no {feature}" if (lowest, highest) == (0, 0) else f"{_named(feature, lowest)} to {_named(feature, highest)}"
+    )
+    why = f"Kafka {target.release} supports {span}, and its brokers do not start with another level."
+    return _row(view, Verdict.BLOCK, f"{feature}={_named(feature, level)}", why, do)
+
+
+def finalize(evidence: Evidence, view: View, move: Finalize) -> Iterator[Row]:
+    """Check whether the controller accepts a level, and whether that takes a protocol from members of groups."""
+    current = view.level(move.feature)
+    subject = f"{move.feature}={_named(move.feature, move.level)}"
+    if current == move.level:
+        yield _row(view, Verdict.OK, subject, "It is finalized already.")
+        return
+    said = _predicted(view, move.feature, move.level)
+    if said.judgement == "accepted":
+        yield _row(view, Verdict.OK, subject, f"The controller accepts it, from {_now(move.feature, current)}.")
+    elif said.judgement == "refused":
+        yield _row(
+            view, Verdict.BLOCK, subject, f"The controller refuses it: {said.text}", "Do first what it asks for."
+        )
+    else:
+        yield _row(view, Verdict.UNKNOWN, subject, f"{said.text}.", "Ask the controller: 'featuregate plan'.")
+    protocol = _PROTOCOLS.get(move.feature)
+    if move.level == 0 and protocol:
+        if evidence.records_read is None:
+            yield no_records()
+        else:
+            yield from members_of(evidence, protocol, move.target)
+
+
+def deprecate(view: View, move: Deprecate) -> Iterator[Row]:
+    """Check that the cluster itself runs above the level that is not supported any more."""
+    current = view.level(move.feature)
+    subject = f"{move.feature}={_named(move.feature, move.level)}"
+    if current is None:
+        yield _row(view, Verdict.UNKNOWN, subject, "No broker tells what is finalized.")
+    elif current <= move.level:
+        why = f"The cluster runs at {_named(move.feature, current)}."
+        yield _row(view, Verdict.BLOCK, subject, why, "Finalize a higher level first: ask --finalize.")
+    else:
+        yield _row(view, Verdict.OK, subject, f"The cluster runs at {_named(move.feature, current)}.")
+
+
+def no_levels() -> Row:
+    """Return the row of a move that nobody can judge without the levels."""
+    return Row(
+        check=_CHECK,
+        verdict=Verdict.UNKNOWN,
+        subject="the cluster",
+        why="The tables have no finalized levels.",
+        do="Run 'featuregate fleet run' with --bootstrap-server.",
+    )
+
+
+def _predicted(view: View, feature: str, level: int) -> Prediction:
+    lowers = level < (view.level(feature) or 0)
+    update = Update(feature, level, "safe_downgrade" if lowers or not level else "upgrade")
+    return predict([update], ClusterState.of(view, None))[0]
+
+
+def _row(view: View, verdict: Verdict, subject: str, why: str, do: str = "") -> Row:
+    asked_at = datetime.fromtimestamp(view.seen_at, UTC)
+    return Row(check=_CHECK, verdict=verdict, subject=subject, why=why, do=do, last_seen=asked_at)
+
+
+def _named(feature: str, level: int) -> str:
+    return level_name(feature, level) if level else "0"
+
+
+def _now(feature: str, level: int | None) -> str:
+    return "a level that is not known" if level is None else _named(feature, level)

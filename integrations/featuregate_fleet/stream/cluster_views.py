@@ -1,0 +1,30 @@
+"""Writes what the brokers of a cluster answered into tables, once in each run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.evidence.columns import CLUSTER_VIEWS, FEATURE_LEVELS
+from featuregate_fleet.evidence.levels import level_rows
+from featuregate_fleet.tables.delta import BatchId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from featuregate.view.cluster_view import View
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["keep_view"]
+
+
+def keep_view(spark: SparkSession, view: View, tables: DeltaTables) -> None:
+    """Append a view and the levels in it. The view is last, because readers take the levels from it."""
+    taken_at = datetime.fromtimestamp(view.seen_at, UTC)
+    batch = BatchId(f"view {taken_at.isoformat()}", 0)
+    levels = spark.createDataFrame(list(level_rows(view, taken_at)), from_arrow_schema(FEATURE_LEVELS))
+    tables.append("feature_levels", levels, batch)
+    one = [(taken_at, view.cluster_id, view.epoch, view.to_json())]
+    tables.append("cluster_views", spark.createDataFrame(one, from_arrow_schema(CLUSTER_VIEWS)), batch)

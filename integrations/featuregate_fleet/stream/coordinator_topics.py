@@ -1,0 +1,147 @@
+"""The stream from the topics of coordinators to tables: each record once, each micro-batch once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS, COORDINATOR_TOPICS
+from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
+from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
+from featuregate_fleet.tables.delta import BatchId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["decoded", "drain_coordinators"]
+
+_RECORDS: Final = "coordinator_records"
+_QUERY_ID: Final = "sql.streaming.queryId"
+_IN_A_BATCH: Final = 2_000_000
+_DEPRECATED_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Spark's newer way to fetch offsets leaves out internal topics, and says nothing."""
+
+
+def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: DeltaTables) -> int:
+    """Read all records of coordinators that were not read before, and return how many rows the table has then.
+
+    ``config`` has the properties of a client, with Java's names or Spark's.
+
+    Raises
+    ------
+    ClusterUnread
+        The cluster does not answer, or does not allow it.
+    TablesBroken
+        The stream failed, or returned nothing of a topic that has records. The tables have whole micro-batches, and the
+        next run continues.
+    """
+    java = java_properties(config)
+    taken_at = datetime.now(UTC)
+    found = topic_ends(spark, java, list(TOPICS))
+    _check_not_replaced(found, tables)
+    try:
+        if any(topic.ends for topic in found):
+            _drain(spark, java, found, tables)
+        read = _last_offsets(tables.read(_RECORDS))
+        _check_not_empty(found, {topic for topic, _ in read})
+        _note(spark, taken_at, found, tables)
+        return tables.read(_RECORDS).count()
+    except PySparkException as error:
+        text = str(error).partition("\n")[0]
+        raise TablesBroken(f"the stream of coordinators' records failed: {text}") from error
+
+
+def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds], tables: DeltaTables) -> None:
+    def write(batch: DataFrame, batch_id: int) -> None:
+        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        assert query_id is not None, "Spark names the query of each micro-batch"
+        # A lost checkpoint begins anew. The rows of other queries do not change any more.
+        others = tables.read(_RECORDS).where(f.col("query_id") != query_id)
+        done = others.groupBy("topic", "partition").agg(f.max("offset").alias("done"))
+        new = batch.join(f.broadcast(done), ["topic", "partition"], "left").where("done is null or offset > done")
+        rows = decoded(new).repartition(1)  # a shuffle, so that the tasks before it are as many as partitions
+        tables.append(_RECORDS, rows, BatchId(query_id, batch_id))
+
+    spark.conf.set(_DEPRECATED_FETCHING, "true")
+    partitions = {topic.topic: list(topic.ends) for topic in found if topic.ends}
+    options = {
+        **{f"kafka.{name}": text for name, text in java.items()},
+        "kafka.isolation.level": "read_committed",  # offsets of open and aborted transactions do not count
+        "kafka.allow.auto.create.topics": "false",
+        "assign": json.dumps(partitions),
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(_IN_A_BATCH),
+        "failOnDataLoss": "false",  # coordinators delete what they do not need, and Spark would call it lost
+    }
+    records = spark.readStream.format("kafka").options(**options).load()
+    stream = records.writeStream.foreachBatch(write).trigger(availableNow=True)
+    query = stream.option("checkpointLocation", str(tables.checkpoint(_RECORDS))).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def decoded(records: DataFrame) -> DataFrame:
+    """Return rows of ``coordinator_records``: SQL decodes kinds and versions, Arrow batches keys and values."""
+    names = [(topic, number, kind) for topic, of_topic in kinds().items() for number, kind in of_topic.items()]
+    kind = f.create_map(*[f.lit(part) for topic, number, name in names for part in (f"{topic} {number}", name)])
+    numbered = records.withColumns({"record_type": _number("key"), "version": _number("value")})
+    raw = numbered.select(
+        "topic",
+        "partition",
+        "offset",
+        f.col("timestamp").alias("at"),
+        "key",
+        "value",
+        "record_type",
+        f.try_element_at(kind, f.concat_ws(" ", "topic", "record_type")).alias("kind"),
+        "version",
+    )
+    assert raw.columns == RAW.names
+    return raw.mapInArrow(decode_batches, from_arrow_schema(COORDINATOR_RECORDS))
+
+
+def _number(column: str) -> Column:
+    """Return the first two bytes as a signed number. There is no cast from binary to int."""
+    unsigned = f.conv(f.hex(f.substring(column, 1, 2)), 16, 10).cast("int")
+    signed = f.when(unsigned >= 2**15, unsigned - 2**16).otherwise(unsigned)
+    return f.when(f.length(column) >= 2, signed)  # noqa: PLR2004 - bytes of an int16
+
+
+def _last_offsets(rows: DataFrame) -> dict[tuple[str, int], int]:
+    last = rows.groupBy("topic", "partition").agg(f.max("offset").alias("last")).collect()
+    return {(row["topic"], row["partition"]): row["last"] for row in last}
+
+
+def _check_not_replaced(found: Sequence[TopicEnds], tables: DeltaTables) -> None:
+    read = _last_offsets(tables.read(_RECORDS))
+    for topic, ends in found:
+        for partition, (_, end) in ends.items():
+            if (last := read.get((topic, partition), -1)) >= end:
+                raise TablesBroken(
+                    f"{topic}-{partition} ends at offset {end}, and the tables have offset {last} of it: this is "
+                    "another cluster or another topic; give it another --cluster"
+                )
+
+
+def _check_not_empty(found: Sequence[TopicEnds], read: set[str]) -> None:
+    for topic in found:
+        if topic.offsets and topic.topic not in read:
+            raise TablesBroken(f"{topic.topic} has {topic.offsets} offsets, and Spark returned no record of it")
+
+
+def _note(spark: SparkSession, taken_at: datetime, found: Sequence[TopicEnds], tables: DeltaTables) -> None:
+    rows = [(taken_at, topic.topic, len(topic.ends), topic.offsets) for topic in found]
+    read = spark.createDataFrame(rows, from_arrow_schema(COORDINATOR_TOPICS))
+    tables.append("coordinator_topics", read, BatchId(f"topics {taken_at.isoformat()}", 0))

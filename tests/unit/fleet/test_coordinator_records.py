@@ -1,0 +1,175 @@
+"""Records of coordinators become rows: what a row says, and what becomes of bytes that nobody knows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, CoordinatorRecord
+from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from featuregate.records.consumer_groups import ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue
+from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.transactions import TransactionLogKey, TransactionLogValue
+from featuregate_fleet.evidence import coordinator_records
+from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
+from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds, model_of_mark
+
+if TYPE_CHECKING:
+    from featuregate.records import CoordinatorTopic
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+OFFSET = OffsetCommitKey(group="payments", topic="orders", partition=3)
+
+
+def number(data: bytes | None) -> int | None:
+    """Return what Spark's SQL decodes."""
+    return int.from_bytes(data[:2], "big", signed=True) if data and len(data) >= 2 else None
+
+
+def rows_of(log: CoordinatorTopic, *records: tuple[bytes | None, bytes | None]) -> list[dict[str, Any]]:
+    """Decode records with offsets from 0 on."""
+    raw = [
+        {
+            "topic": log.topic,
+            "partition": 0,
+            "offset": offset,
+            "at": NOW,
+            "key": key,
+            "value": value,
+            "record_type": number(key),
+            "kind": kinds()[log.topic].get(number(key) or 0),
+            "version": number(value),
+        }
+        for offset, (key, value) in enumerate(records)
+    ]
+    batches = list(decode_batches([pa.RecordBatch.from_pylist(raw, RAW)]))
+    assert all(batch.schema == COORDINATOR_RECORDS for batch in batches)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def commit(offset: int, metadata: str = "", version: int = 4) -> tuple[bytes, bytes | None]:
+    """Encode a committed offset."""
+    value = OffsetCommitValue(offset=offset, metadata=metadata, commit_timestamp=1)
+    return CONSUMER_OFFSETS.encode(CoordinatorRecord(OFFSET, value, version))
+
+
+def test_the_last_record_of_a_key_is_the_row():
+    """As compaction has it; a tombstone and another version are rows of their own."""
+    rows = rows_of(CONSUMER_OFFSETS, commit(1, version=3), commit(2), commit(3, "fg1;model=v2|x"), (commit(1)[0], None))
+    assert [(row["version"], row["offset"], row["count"], row["model"], row["tombstone"]) for row in rows] == [
+        (3, 0, 1, None, False),
+        (4, 2, 2, "v2", False),
+        (None, 3, 1, None, True),
+    ]
+    assert {(row["kind"], row["group"], row["reason"]) for row in rows} == {("OffsetCommit", "payments", None)}
+
+
+def test_members_of_classic_and_consumer_groups():
+    """With their client ids and the model that a tag promises."""
+    member = MemberMetadata(
+        member_id="m", client_id="app#fg=bridge", client_host="/h", session_timeout=1, subscription=b"", assignment=b""
+    )
+    classic = GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol="range", leader="m", members=(member,)
+    )
+    modern = ConsumerGroupMemberMetadataValue(
+        instance_id="static#fg=v2",
+        rack_id=None,
+        client_id="app",
+        client_host="/h",
+        subscribed_topic_names=(),
+        subscribed_topic_regex=None,
+        server_assignor=None,
+    )
+    keys = GroupMetadataKey(group="old"), ConsumerGroupMemberMetadataKey(group_id="new", member_id="n")
+    encoded = (
+        CONSUMER_OFFSETS.encode(CoordinatorRecord(keys[0], classic, 3)),
+        CONSUMER_OFFSETS.encode(CoordinatorRecord(keys[1], modern, 0)),
+    )
+    rows = rows_of(CONSUMER_OFFSETS, *encoded)
+    assert [(row["group"], row["protocol"]) for row in rows] == [("old", "classic"), ("new", "consumer")]
+    assert [[(of["member_id"], of["client_id"], of["model"]) for of in row["members"]] for row in rows] == [
+        [("m", "app#fg=bridge", "bridge")],
+        [("n", "app", "v2")],
+    ]
+
+
+@pytest.mark.parametrize(("status", "state"), [(4, "CompleteCommit"), (1, "Ongoing"), (99, "99")])
+def test_the_state_of_a_transaction(status: int, state: str):
+    """By Kafka's name, as a number where it has none."""
+    value = TransactionLogValue(
+        producer_id=1,
+        producer_epoch=0,
+        transaction_timeout_ms=1,
+        transaction_status=status,
+        transaction_partitions=None,
+        transaction_last_update_timestamp_ms=1,
+        transaction_start_timestamp_ms=1,
+        next_producer_id=7,
+    )
+    record = CoordinatorRecord(TransactionLogKey(transactional_id="app"), value, 1)
+    (row,) = rows_of(TRANSACTION_STATE, TRANSACTION_STATE.encode(record))
+    assert (row["transactional_id"], row["state"], row["tagged_fields"]) == ("app", state, ["next_producer_id"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason", "group"),
+    [
+        (b"\x00\x63newer", b"\x00\x00", "unknown-type", None),
+        (commit(1)[0], b"\x00\x63newer", "unknown-version", "payments"),
+        (commit(1)[0], b"\x00\x04", "unreadable", "payments"),
+        (commit(1)[0], b"", "unreadable", "payments"),
+        (commit(1)[0][:7], b"\x00\x04", "unreadable", None),
+        (b"\x00", None, "unreadable", None),
+        (None, b"value", "unreadable", None),
+        (b"\xff\xff", None, "unknown-type", None),
+    ],
+)
+def test_what_nobody_knows_is_a_row(key: bytes | None, value: bytes | None, reason: str, group: str | None):
+    """With a reason, and the group where the key says it."""
+    (row,) = rows_of(CONSUMER_OFFSETS, (key, value))
+    assert (row["reason"], row["group"]) == (reason, group)
+
+
+def test_many_keys_are_decoded_in_parts(monkeypatch: pytest.MonkeyPatch):
+    """The memory of a task is bounded."""
+    monkeypatch.setattr(coordinator_records, "_MOST", 1)
+    assert [row["count"] for row in rows_of(CONSUMER_OFFSETS, commit(1), commit(2))] == [2]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "model"),
+    [
+        ("", None),
+        ("text fg1;model=v2", None),
+        ("fg1;model=v2\0", "v2"),
+        ("fg1;of=later;model=legacy|fg1;model=v2", "legacy"),
+        ("fg2;model=v2", "unknown"),
+        ("fg1;model=v3", "unknown"),
+        ("fg1;model=v2;model=v2", "unknown"),
+        ("fg1;", "unknown"),
+    ],
+)
+def test_the_mark_of_an_offset(metadata: str, model: str | None):
+    """By its documented grammar; one that is not understood is no "no mark"."""
+    assert model_of_mark(metadata) == model
+
+
+def test_each_topic_of_coordinators_has_kinds():
+    """By the names of Kafka's schemas."""
+    assert kinds()[SHARE_GROUP_STATE.topic] == {0: "ShareSnapshot", 1: "ShareUpdate"}
+    assert kinds()[TRANSACTION_STATE.topic] == {0: "TransactionLog"}
+    assert kinds()[CONSUMER_OFFSETS.topic][5] == "ConsumerGroupMemberMetadata"
+
+
+def test_properties_are_those_of_java():
+    """Spark's spelling has a prefix, and other options beside it."""
+    pytest.importorskip("pyspark")
+    from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties  # noqa: PLC0415 - see above
+
+    assert java_properties({"kafka.bootstrap.servers": "b:1", "subscribe": "t"}) == {"bootstrap.servers": "b:1"}
+    assert java_properties({"bootstrap.servers": "b:1"}) == {"bootstrap.servers": "b:1"}
+    assert TopicEnds("t", {0: (2, 5), 1: (0, 0)}).offsets == 3

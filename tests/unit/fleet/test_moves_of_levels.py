@@ -1,0 +1,234 @@
+"""Moves of levels and releases, judged by finalized levels and the records of coordinators."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from featuregate.catalog import captured
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import View
+from featuregate_fleet.evidence.levels import level_rows
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, RecordUse
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
+from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.rows import Verdict
+
+if TYPE_CHECKING:
+    from featuregate_fleet.readiness.moves import Move
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+WEEK = timedelta(days=7)
+LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
+OFFSETS, STATES = "__consumer_offsets", "__transaction_state"
+LEVELS = {"metadata.version": 25, "group.version": 1, "transaction.version": 1}
+
+
+def view(release: str = "4.2", *, missing: bool = False, seen: datetime = NOW, **levels: int) -> View:
+    """Return the view of two brokers of one release, of which the second may be silent."""
+    row = captured()[release]
+    has: dict[str, Any] = {
+        "api_ranges": {key: ApiRange(*found) for key, found in row.apis.items()},
+        "supported": {name: SupportedRange(*found) for name, found in row.features.items()},
+        "finalized": LEVELS | {name.replace("_", "."): level for name, level in levels.items()},
+        "epoch": 7,
+        "asked_version": 4,
+    }
+    first = BrokerAnswer(node_id=1, host="b1", port=9092, **has)
+    second = (
+        BrokerAnswer(node_id=2, host="b2", port=9092, failure=Failure("TimedOut", "no answer")) if missing else first
+    )
+    merged = {name: has[name] for name in ("api_ranges", "supported", "finalized", "epoch")}
+    return View(cluster_id="c", brokers=(first, second), seen_at=seen.timestamp(), **merged)
+
+
+def use(kind: str, record_type: int, version: int | None = 0, **changed: Any) -> RecordUse:
+    """Return the records of a group."""
+    made: dict[str, Any] = {
+        "topic": OFFSETS,
+        "reason": None,
+        "group": "payments",
+        "protocol": "consumer" if kind.startswith("Consumer") else None,
+        "transactional_id": None,
+        "state": None,
+        "tagged_fields": (),
+        "model": None,
+        "client_ids": (),
+        "current": True,
+        "count": 3,
+        "first_seen": NOW - WEEK,
+    }
+    return RecordUse(record_type=record_type, kind=kind, version=version, **(made | changed))
+
+
+MEMBER = use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",))
+OFFSET = use("OffsetCommit", 1, 4)
+
+
+def report(move: Move, *records: RecordUse, of: View | None = None, read: datetime | None = NOW) -> Report:
+    """Assess a cluster with a broker whose log is covered."""
+    evidence = Evidence(
+        brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, view=of, records=records, records_read=read
+    )
+    return assess(evidence, move, NOW, WEEK)
+
+
+def verdicts(found: Report, check: str) -> dict[str, Verdict]:
+    """Return the verdicts of one check by subject."""
+    return {row.subject: row.verdict for row in found.rows if row.check == check}
+
+
+def down(version: str) -> DowngradeTo:
+    """Name a downgrade."""
+    return DowngradeTo(captured()[".".join(version.split(".")[:2])], version)
+
+
+# ---------------------------------------------------------------- levels
+
+
+def test_brokers_of_a_release_that_supports_all_levels_start():
+    """So the move is safe, as far as levels and records go."""
+    assert report(down("4.1.1"), OFFSET, of=view()).verdict is Verdict.OK
+
+
+def test_a_level_that_the_release_does_not_support_blocks():
+    """The row says what the controller would answer to lowering it."""
+    found = report(down("3.9.2"), of=view())
+    levels = verdicts(found, "feature-levels")
+    assert levels["group.version=1"] is Verdict.BLOCK
+    advice = {row.subject: row.do for row in found.rows}
+    assert advice["group.version=1"] == (
+        "Before, run 'featuregate downgrade --feature group.version=0', which loses nothing."
+    )
+    assert advice["metadata.version=4.0-IV3"].startswith("There is no way: the controller refuses")
+    assert "might delete metadata" in advice["metadata.version=4.0-IV3"]
+
+
+def test_a_level_below_what_a_newer_release_supports_blocks_the_upgrade():
+    """Kafka 4 starts with 3.3-IV3 at the earliest."""
+    old = view("3.9", metadata_version=4, group_version=0, transaction_version=0)
+    found = report(ToRelease(captured()["4.2"]), of=old)
+    (row,) = [row for row in found.rows if row.verdict is Verdict.BLOCK]
+    assert row.subject == "metadata.version=3.3-IV0"
+    assert "featuregate upgrade --feature metadata.version=7" in row.do
+
+
+@pytest.mark.parametrize(
+    ("move", "verdict"),
+    [
+        (Finalize("transaction.version", 2), Verdict.OK),
+        (Finalize("transaction.version", 1), Verdict.OK),
+        (Finalize("transaction.version", 9), Verdict.BLOCK),
+        (Finalize("eligible.leader.replicas.version", 1), Verdict.OK),
+        (Deprecate("group.version", 0), Verdict.OK),
+        (Deprecate("group.version", 1), Verdict.BLOCK),
+        (Deprecate("share.version", 0), Verdict.BLOCK),
+    ],
+)
+def test_a_level_is_judged_by_the_rules_of_the_controller(move: Move, verdict: Verdict):
+    """Request logs are not asked for: brokers serve the same at all levels."""
+    assert report(move, of=view()).verdict is verdict
+
+
+def test_a_level_that_needs_another_one_names_it():
+    """`--finalize` says what is not finalized yet (KIP-1022)."""
+    found = report(Finalize("eligible.leader.replicas.version", 1), of=view("4.0", metadata_version=20))
+    (row,) = [row for row in found.rows if row.verdict is Verdict.BLOCK]
+    assert "depends on metadata.version level" in row.why
+
+
+def test_a_broker_that_does_not_answer_is_unknown():
+    """Nobody knows what it supports."""
+    found = report(Finalize("transaction.version", 2), of=view(missing=True))
+    assert found.verdict is Verdict.UNKNOWN
+    assert verdicts(found, "brokers") == {"broker 2 (b2:9092)": Verdict.UNKNOWN}
+
+
+@pytest.mark.parametrize("move", [Finalize("transaction.version", 2), Deprecate("group.version", 0), down("4.1")])
+def test_levels_that_were_read_long_ago_are_stale(move: Move):
+    """They may be others now."""
+    assert report(move, of=view(seen=NOW - 2 * WEEK)).verdict is Verdict.STALE
+
+
+def test_levels_are_rows_of_each_broker():
+    """Also of one that did not answer, and of features that are not finalized."""
+    rows = list(level_rows(view(missing=True), NOW))
+    assert (NOW, "c", 7, "group.version", 1, "1", None, 0, 1) in rows
+    assert (NOW, "c", 7, "share.version", 0, "2", "no answer", None, None) in rows
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_members_of_a_protocol_that_the_level_takes_away_block():
+    """By the name of their group; other groups are left out."""
+    move = Finalize("group.version", 0)
+    found = report(move, MEMBER, use("ConsumerGroupMetadata", 3, group="empty"), of=view())
+    assert verdicts(found, "protocols") == {"group 'payments'": Verdict.BLOCK}
+    assert report(move, OFFSET, use("GroupMetadata", 2, 3), of=view()).verdict is Verdict.OK
+    gone = use("ConsumerGroupMemberMetadata", 5, None)
+    assert report(move, gone, of=view()).verdict is Verdict.OK
+    assert report(move, of=view(), read=None).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("version", "record", "verdict"),
+    [
+        ("3.9.2", OFFSET, Verdict.OK),  # as KIP-915 wants it
+        ("3.9.2", MEMBER, Verdict.BLOCK),  # is skipped: the member is gone
+        ("3.9.2", use("ConsumerGroupMetadata", 3), Verdict.WARN),  # an empty group
+        ("3.9.2", use("ConsumerGroupMemberMetadata", 5, None), Verdict.OK),
+        ("3.4.0", OFFSET, Verdict.BLOCK),  # stops the partition
+        ("3.4.1", OFFSET, Verdict.OK),
+        ("3.4.0", use("ConsumerGroupMemberMetadata", 5, None), Verdict.BLOCK),  # a tombstone of an unknown type
+        ("3.4.0", use("OffsetCommit", 1, 4, current=False), Verdict.UNKNOWN),  # may be in the log still
+        ("4.0.0", use("OffsetCommit", 1, 4, tagged_fields=("topic_id",)), Verdict.WARN),
+        ("4.1.0", use("OffsetCommit", 1, 4, tagged_fields=("topic_id",)), Verdict.OK),
+        ("4.1.0", use("NoName", 99, reason="unknown-type"), Verdict.WARN),
+        ("4.1.0", use("OffsetCommit", 1, 4, reason="unreadable"), Verdict.UNKNOWN),
+        ("3.4.0", use("TransactionLog", 0, 1, topic=STATES, group=None, transactional_id="app"), Verdict.BLOCK),
+    ],
+)
+def test_records_are_held_against_what_the_release_reads(version: str, record: RecordUse, verdict: Verdict):
+    """Of the patch that is named: 3.4.1 reads more than 3.4.0."""
+    found = report(down(version), record)
+    assert set(verdicts(found, "coordinator-records").values()) == {verdict}
+
+
+def test_the_row_names_the_group_its_clients_and_the_number_of_records():
+    """And when they were seen, so that it does not age with the records themselves."""
+    found = report(down("3.9.2"), MEMBER)
+    (row,) = [row for row in found.rows if row.check == "coordinator-records"]
+    assert (row.subject, row.client_id, row.count, row.last_seen) == ("group 'payments'", "pay-1", 3, NOW)
+    assert "record type 5 is unknown" in row.why
+
+
+@pytest.mark.parametrize(("read", "verdict"), [(None, Verdict.UNKNOWN), (NOW - 2 * WEEK, Verdict.STALE)])
+def test_records_that_were_not_read_lately_say_nothing(read: datetime | None, verdict: Verdict):
+    """No evidence is not ok."""
+    found = report(down("4.1.1"), of=view(), read=read)
+    assert set(verdicts(found, "coordinator-records").values()) == {verdict}
+
+
+def test_a_cluster_without_groups_is_ok():
+    """Its topics were read, and are empty or not there."""
+    assert set(verdicts(report(down("4.1.1")), "coordinator-records").values()) == {Verdict.OK}
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "verdicts_"),
+    [
+        ("v2", "2.4.1", {Verdict.BLOCK}),
+        ("unknown", "2.4.1", {Verdict.BLOCK}),
+        ("legacy", "2.4.1", set()),
+        ("v2", "2.8.2", set()),
+    ],
+)
+def test_a_model_that_needs_generations_blocks_where_brokers_do_not_check_them(
+    model: str, version: str, verdicts_: set[Verdict]
+):
+    """Brokers before 2.5 accept a zombie's offsets, and say nothing (KIP-447)."""
+    found = report(down(version), use("OffsetCommit", 1, 3, model=model))
+    assert set(verdicts(found, "models").values()) == verdicts_
