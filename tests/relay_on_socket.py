@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import featuregate as fg
+    from featuregate_relay.access.authentication import Access
 
 BOUND = 30.0
 
 
 @contextmanager
-def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate) -> Iterator[str]:
+def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate, access: Access | None = None) -> Iterator[str]:
     """Serve the app on a free port, and give its URL."""
     listener = bind("127.0.0.1", 0)
     clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
-    app = make_app(clusters)
+    app = make_app(clusters, access=access)
     server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_config=None, http=LimitedProtocol))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
     thread.start()

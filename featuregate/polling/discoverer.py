@@ -258,6 +258,13 @@ class Discoverer:
         """The merged truth of now; ``None`` before the first answer. One reference read."""
         return self._store.view
 
+    def view_and_age(self) -> tuple[View | None, float]:
+        """Return the view and the seconds since the brokers answered, both of the same poll, for servers of views.
+
+        :meth:`health` has an age, too; a poll that ends between that call and the look at :attr:`view` has another.
+        """
+        return self._updater.view_and_age()
+
     @property
     def latched(self) -> Mapping[str, int]:
         """The highest finalized level ever seen of each feature of this cluster. Never falls."""

@@ -39,6 +39,7 @@ class ViewUpdater:
         self.store = store
         self.state = state
         self.clock = clock
+        self._shown: tuple[View, float] | None = None
 
     def apply(self, fetched: BrokerAnswers | MergedView) -> View:
         """Take in what a source returned, and return the view that comes of it.
@@ -60,8 +61,15 @@ class ViewUpdater:
         with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self.store.view, view, answered_at)
             events = self.store.commit(view)
+            if self.store.view is not None:
+                self._shown = self.store.view, answered_at
         self.store.notify(*events)
         return view
+
+    def view_and_age(self) -> tuple[View | None, float]:
+        """Return the view and the seconds since the brokers answered, of one poll: other polls may end meanwhile."""
+        shown = self._shown
+        return (None, 0.0) if shown is None else (shown[0], max(0.0, self.clock() - shown[1]))
 
     def fail(self, error: Exception, *, seconds: float = 0.0) -> PollFailed:
         """Note that a source returned nothing; ``seconds`` is how long that took."""

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
 from featuregate_relay import ofrep
+from featuregate_relay.access.authentication import Authentication, client_of
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.event_stream import EventStream, OpenStreams, changes, event
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from featuregate_relay.access.authentication import Access
     from featuregate_relay.states import ClusterState
 
 __all__ = ["Cluster", "make_app"]
@@ -30,7 +33,9 @@ __all__ = ["Cluster", "make_app"]
 _WATCH_SECONDS: Final = 1.0
 
 
-def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = FLOOR_SECONDS) -> Starlette:
+def make_app(
+    clusters: Mapping[str, Cluster], *, access: Access | None = None, floor_seconds: float = FLOOR_SECONDS
+) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
 
     ================================== ======================================================================
@@ -50,6 +55,7 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = FLOOR_SE
 
     A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
+    ``access`` says who may read what; without it, everybody may read everything.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
@@ -66,8 +72,13 @@ def make_app(clusters: Mapping[str, Cluster], *, floor_seconds: float = FLOOR_SE
     ]
     if len(served) == 1:  # a client that names no cluster can mean this one only
         (only,) = served.values()
-        paths += ofrep.routes("", lambda _request: only)
-    app = Starlette(routes=paths, exception_handlers={Refused: refusal}, lifespan=relay.lifespan)
+        paths += ofrep.routes("", lambda request: relay.readable(request, only.name))
+    app = Starlette(
+        routes=paths,
+        exception_handlers={Refused: refusal},
+        lifespan=relay.lifespan,
+        middleware=[] if access is None else [Middleware(Authentication, access)],
+    )
     app.state.stop_waiting = relay.stop_waiting
     return app
 
@@ -93,7 +104,7 @@ class _Relay:
 
     async def _watch(self) -> None:
         while True:
-            self._health()
+            _health(self._clusters)
             await asyncio.sleep(_WATCH_SECONDS)
 
     def stop_waiting(self) -> None:
@@ -102,14 +113,24 @@ class _Relay:
 
     def cluster_of(self, request: Request) -> ServedCluster:
         """Return the cluster of the path; raises `Refused`."""
-        name = request.path_params["name"]
+        return self.readable(request, request.path_params["name"])
+
+    def readable(self, request: Request, name: str) -> ServedCluster:
+        """Return a cluster. A client that may not read it does not learn whether there is one; raises `Refused`."""
+        client = client_of(request)
+        if not client.may_read(name):
+            raise Refused(403, f"{client.name} may not read cluster {name!r}")
         cluster = self._clusters.get(name)
         if cluster is None:
-            raise Refused(404, f"this relay has no cluster {name!r}: it has {', '.join(self._clusters)}")
+            raise Refused(404, f"this relay has no cluster {name!r}: it has {', '.join(self._readable(request))}")
         return cluster
 
-    async def list_clusters(self, _request: Request) -> Response:
-        return JSONResponse({"clusters": self._health()})
+    def _readable(self, request: Request) -> dict[str, ServedCluster]:
+        client = client_of(request)
+        return {name: cluster for name, cluster in self._clusters.items() if client.may_read(name)}
+
+    async def list_clusters(self, request: Request) -> Response:
+        return JSONResponse({"clusters": _health(self._readable(request))})
 
     async def view(self, request: Request) -> Response:
         return await self._views.answer(request, self.cluster_of(request))
@@ -117,7 +138,8 @@ class _Relay:
     async def events(self, request: Request) -> Response:
         """Stream the changes of a cluster. A client that comes back says which revision it has."""
         cluster = self.cluster_of(request)
-        if problem := self._streams.problem(None):
+        client = client_of(request)
+        if problem := self._streams.problem(client.name):
             raise Refused(503, problem, retry_after=1)
 
         def tell(state: ClusterState, seen: str | None) -> bytes:
@@ -130,7 +152,7 @@ class _Relay:
 
         seen = request.headers.get("Last-Event-ID")
         events = changes(cluster.next_state, cluster.state, seen, tell, alive)
-        return EventStream(events, self._streams, None)
+        return EventStream(events, self._streams, client.name)
 
     async def check(self, request: Request) -> Response:
         cluster = self.cluster_of(request)
@@ -151,13 +173,14 @@ class _Relay:
         text = request.query_params.get("max-age", "inf")
         if "max-age" in request.query_params and not text.isdecimal():
             raise Refused(400, f"max-age must be a whole number of seconds, not {text!r}")
-        health = self._health()
+        health = _health(self._clusters)
         ages = [each["age_seconds"] for each in health.values()]
         state = "waiting for brokers" if None in ages else "too old" if max(ages) > float(text) else "ready"
-        status = {"status": state, "clusters": health}
+        shown = {name: health[name] for name in self._readable(request)}
+        status = {"status": state, "clusters": shown}
         return JSONResponse(status, status_code=200 if state == "ready" else 503)
 
-    async def metrics(self, _request: Request) -> Response:
+    async def metrics(self, request: Request) -> Response:
         numbers = {
             name: ClusterNumbers(
                 cluster.features.health(),
@@ -166,9 +189,10 @@ class _Relay:
                 cluster.next_view.waiting,
                 cluster.next_state.waiting,
             )
-            for name, cluster in self._clusters.items()
+            for name, cluster in self._readable(request).items()
         }
         return Response(exposition(numbers), headers={"Content-Type": CONTENT_TYPE})
 
-    def _health(self) -> dict[str, dict[str, Any]]:
-        return {name: cluster.health() for name, cluster in self._clusters.items()}
+
+def _health(clusters: Mapping[str, ServedCluster]) -> dict[str, dict[str, Any]]:
+    return {name: cluster.health() for name, cluster in clusters.items()}

@@ -31,7 +31,7 @@ class ServedCluster:
         self.features = cluster.features
         self.gates = cluster.gates
         self.state = current_state(cluster.features, cluster.gates)
-        self.next_view = NextChange(lambda: cluster.features.view)
+        self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
         self._status = ""
         self._since = ""

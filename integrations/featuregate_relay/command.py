@@ -20,7 +20,7 @@ from featuregate.cli.plugin import (
     positive_seconds,
     print_message,
 )
-from featuregate_relay.addresses import Address
+from featuregate_relay.config.addresses import Address
 from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
     from socket import socket
 
     from featuregate.requirements import Requirement
-    from featuregate_relay.config import RelayConfig
+    from featuregate_relay.config.relay import RelayConfig
 
 __all__ = ["HELP", "add_options", "run"]
 
 _OF_THE_FILE: Final = ("bootstrap_server", "bootstrap_controller", "command_config", "name", "gates", "latches")
 """Options that a file has for each cluster."""
+
+_EXPOSED: Final = (
+    "{!r} is not a loopback address, and the relay asks nobody who they are: name clients in the file of --config,"
+    " listen on 127.0.0.1 behind a proxy that authenticates, or give --allow-anonymous"
+)
 
 HELP: Final = CommandHelp(
     "serve the views of clusters by HTTP, to processes that do not ask the brokers themselves",
@@ -42,8 +47,8 @@ Poll the brokers of a cluster and serve the merged view by HTTP: Discoverer(sour
 Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and so is the level of each feature, as
 level.FEATURE. /readyz answers 200 as soon as there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
-A TOML file (--config) names several clusters. The relay asks nobody who they are yet, so it listens on loopback
-addresses only.""",
+A TOML file (--config) names several clusters, and clients with their API keys, tokens or certificates. A relay that
+asks nobody who they are listens on loopback addresses only, unless --allow-anonymous is given.""",
     (
         "serve --bootstrap-server localhost:9092",
         "serve --bootstrap-server localhost:9092 --name orders --listen 127.0.0.1:9080 --interval 15",
@@ -61,6 +66,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_cluster_options(parser, default=argparse.SUPPRESS)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file that names the clusters")
     parser.add_argument("--check-config", action="store_true", help="print each mistake of the configuration, and end")
+    parser.add_argument(
+        "--allow-anonymous", action="store_true", help="serve clients without credentials, on any address"
+    )
     parser.add_argument("--name", metavar="NAME", help="the cluster's name in paths (default)")
     parser.add_argument("--listen", type=_address, metavar="HOST:PORT", help="an address (127.0.0.1:8080)")
     add_gates(parser, "serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable")
@@ -72,12 +80,17 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     gates = gate_requirements(args)
     try:
-        from featuregate_relay import config, server  # noqa: PLC0415 - uvicorn only where something is served
+        from featuregate_relay import server  # noqa: PLC0415 - uvicorn only where something is served
+        from featuregate_relay.config import relay as config  # noqa: PLC0415 - pydantic, too
     except ModuleNotFoundError as error:
         raise CommandError(f"{error.name} is missing: pip install 'featuregate[relay]'", FAILED) from error
     try:
         relay = config.read_config(_only_file(args)) if args.config else _from_options(args, gates)
-        _check_exposure(args.listen or relay.listen)
+        listen = args.listen or relay.listen
+        if not (listen.loopback or relay.authenticates or args.allow_anonymous):
+            raise CommandError(_EXPOSED.format(listen.host))
+        tls = relay.tls_context(anonymous=args.allow_anonymous)
+        access = relay.access(anonymous=args.allow_anonymous)
         discoverers = relay.discoverers()
     except config.ConfigMistakes as error:
         for line in error.lines:
@@ -90,11 +103,11 @@ def run(args: argparse.Namespace) -> int:
         name: server.Cluster(features, tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()))
         for name, features in discoverers.items()
     }
-    listener = _bound(server.bind, args.listen or relay.listen)
+    listener = _bound(server.bind, listen)
     where = Address(*listener.getsockname()[:2])
     path = f"/{next(iter(clusters))}/view" if len(clusters) == 1 else ""
-    print_message(f"serving {_clusters(relay)} at http://{where}/v1/clusters{path}")
-    server.serve(clusters, listener)
+    print_message(f"serving {_clusters(relay)} at {'https' if tls else 'http'}://{where}/v1/clusters{path}")
+    server.serve(clusters, listener, access=access, tls=tls)
     return OK
 
 
@@ -109,7 +122,7 @@ def _only_file(args: argparse.Namespace) -> Path:
 
 def _from_options(args: argparse.Namespace, gates: Mapping[str, Requirement]) -> RelayConfig:
     """Return the configuration of a relay with one cluster."""
-    from featuregate_relay.config import checked  # noqa: PLC0415 - see run
+    from featuregate_relay.config.relay import checked  # noqa: PLC0415 - see run
 
     if hidden := next((name for name in gates if name.startswith(LEVEL)), None):
         raise CommandError(f"argument --gate: {hidden!r} would hide the level of a feature: choose another name")
@@ -135,14 +148,6 @@ def _address(text: str) -> Address:
         return Address.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _check_exposure(listen: Address) -> None:
-    if not listen.loopback:
-        raise CommandError(
-            f"{listen.host!r} is not a loopback address, and the relay asks nobody who they are yet: listen on"
-            " 127.0.0.1, and let a proxy on this machine authenticate clients"
-        )
 
 
 def _bound(bind: Callable[[str, int], socket], listen: Address) -> socket:

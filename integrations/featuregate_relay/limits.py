@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from featuregate_relay.access.peers import names_of
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -48,6 +50,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._receiving: asyncio.TimerHandle | None = None
         self._sending: asyncio.TimerHandle | None = None
         self._old_at = self.loop.time() + AGE_SECONDS * (1 - _AGE_JITTER * random.random())  # noqa: S311 - jitter
+        self._peer_names: tuple[str, ...] = ()
         self._head_bytes = 0
         self._body_bytes = 0
         self._in_head = True
@@ -58,6 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         """Begin the time of the first request: a socket may stay silent."""
         super().connection_made(transport)
+        self._peer_names = names_of(transport.get_extra_info("peercert") or {})
         self._begin_receiving()
 
     def data_received(self, data: bytes) -> None:
@@ -72,6 +76,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin the time of a request, also of one that came with the one before."""
         super().on_message_begin()
+        self.scope["state"]["peer_names"] = self._peer_names  # uvicorn has no TLS extension of ASGI
         self._begin_receiving()
         self._in_head, self._body_bytes = True, 0
 

@@ -22,15 +22,16 @@ class Refused(Exception):
         self.problem = problem
         self.retry_after = retry_after
 
-    def response(self) -> Response:
+    def response(self, *, ofrep: bool) -> Response:
         """Return the response; a 401 says which credentials are understood."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:  # noqa: PLR2004 - Unauthorized
             headers["WWW-Authenticate"] = "Bearer"
-        return JSONResponse({"error": self.problem}, status_code=self.status, headers=headers)
+        body = {"errorCode": "GENERAL", "errorDetails": self.problem} if ofrep else {"error": self.problem}
+        return JSONResponse(body, status_code=self.status, headers=headers)
 
 
-async def refusal(_request: Request, refused: Exception) -> Response:
-    """Return the response to a refused request, as an exception handler of Starlette."""
+async def refusal(request: Request, refused: Exception) -> Response:
+    """Return the response to a refused request, as an exception handler of Starlette. OFREP has a body of its own."""
     assert isinstance(refused, Refused)
-    return refused.response()
+    return refused.response(ofrep="/ofrep/v1/" in request.scope["path"])

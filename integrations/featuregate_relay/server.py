@@ -13,7 +13,10 @@ from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
+
+    from featuregate_relay.access.authentication import Access
 
 __all__ = ["Cluster", "bind", "serve"]
 
@@ -49,13 +52,19 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(clusters: Mapping[str, Cluster], listener: socket.socket) -> None:
+def serve(
+    clusters: Mapping[str, Cluster],
+    listener: socket.socket,
+    *,
+    access: Access | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> None:
     """Poll clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
 
     Each discoverer polls in a thread of its own, so that no handshake with a broker delays a response. They are closed
     at the end; the listener is, too.
     """
-    app = make_app(clusters)
+    app = make_app(clusters, access=access)
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,
@@ -64,6 +73,7 @@ def serve(clusters: Mapping[str, Cluster], listener: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
     # uvicorn drains at a signal, and raises the signal again when that is done.

@@ -107,11 +107,9 @@ class ViewPath:
             await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
 
     def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
-        # The age is read first. A poll that ends in between makes the view younger than its age says, never older.
-        health, view = cluster.features.health(), cluster.features.view
-        age = health["age_seconds"] or 0.0
+        view, age = cluster.features.view_and_age()
         if view is None:
-            return None, age, f"no broker has answered yet: {health['last_error']}"
+            return None, age, f"no broker has answered yet: {cluster.features.health()['last_error']}"
         body = self._bodies.get(cluster.name)
         if body is None or body.view is not view:
             body = self._bodies[cluster.name] = ViewBody(view, before=body)

@@ -209,3 +209,30 @@ def test_the_answers_of_another_cluster_may_be_older() -> None:
         features.refresh(BOUND)
         source.view, source.age = replace(NEW, cluster_id="another"), 30.0
         assert features.refresh(BOUND).cluster_id == "another"
+
+
+def test_a_view_has_the_age_of_its_own_poll() -> None:
+    """While a poll writes what it found, the health is younger than the view: a server must not send both."""
+    now = [0.0]
+    seen: list[tuple[fg.View | None, float]] = []
+    ages: list[float | None] = []
+
+    class Looking:
+        def load(self, _cluster_id: str) -> None:
+            seen.append(features.view_and_age())
+            ages.append(features.health()["age_seconds"])
+
+        def save(self, state):
+            return state
+
+    newer = replace(NEW, epoch=NEW.epoch + 1, seen_at=NEW.seen_at + 60)
+    source = Views(NEW)
+    features = fg.Discoverer(source=source, interval=HOUR, clock=lambda: now[0], latch_store=Looking())
+    with features:
+        features.refresh(BOUND)
+        now[0], source._views = 60.0, [newer]
+        features.refresh(BOUND)
+    assert seen[0] == (None, 0.0)
+    assert seen[-1] == (NEW, 60.0)
+    assert ages[-1] == 0.0
+    assert features.view_and_age() == (newer, 0.0)

@@ -13,8 +13,8 @@ from waiting import eventually
 
 import featuregate as fg
 from featuregate.testing import FakeCluster
-from featuregate_relay.addresses import Address
-from featuregate_relay.config import ConfigMistakes, read_config
+from featuregate_relay.config.addresses import Address
+from featuregate_relay.config.relay import ConfigMistakes, read_config
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -66,6 +66,9 @@ class Participant:
     def view(self) -> View | None:
         return self.store.view
 
+    def view_and_age(self):
+        return self.updater.view_and_age()
+
     def health(self):
         return self.updater.health()
 
@@ -107,6 +110,9 @@ class World:
             """The discoverer of a replica, which a restart replaces."""
 
             view = property(lambda _: world.replicas[index].view)
+
+            def view_and_age(self):
+                return world.replicas[index].view_and_age()
 
             def health(self):
                 return world.replicas[index].health()

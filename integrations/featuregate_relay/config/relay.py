@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from pathlib import Path  # noqa: TC003 - pydantic reads annotations
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
 from featuregate.config.properties import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, served_in
-from featuregate_relay.addresses import Address
+from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
+from featuregate_relay.config.addresses import Address
+from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
 from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
-    from pydantic_core import ErrorDetails
+    from featuregate_relay.access.authentication import Access
 
 __all__ = ["ClusterConfig", "ConfigMistakes", "RelayConfig", "checked", "read_config"]
-
-_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
 class ConfigMistakes(FeatureGateError):
@@ -40,13 +32,6 @@ class ConfigMistakes(FeatureGateError):
     def __init__(self, lines: list[str]) -> None:
         super().__init__("; ".join(lines))
         self.lines = lines
-
-
-def _path(text: object, info: ValidationInfo) -> Path:
-    """Return a path, which is relative to the folder of the file that names it."""
-    if not isinstance(text, str):
-        raise ValueError("must be the path of a file")  # noqa: TRY004 - pydantic reports ValueErrors
-    return Path((info.context or {}).get("folder", "."), text)
 
 
 def _requirement(text: object) -> Requirement:
@@ -83,35 +68,17 @@ def _flag_names(gates: dict[str, Requirement]) -> dict[str, Requirement]:
     return gates
 
 
-FilePath = Annotated[Path, PlainValidator(_path)]
-"""A path in a configuration."""
-Name = Annotated[str, Field(pattern=_NAME)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Gates = Annotated[dict[str, Annotated[Requirement, PlainValidator(_requirement)]], AfterValidator(_flag_names)]
 
 
-class _Table(BaseModel):
-    """A table of the file. Keys are spelled with hyphens, as options are; a key that is not known is a mistake."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        alias_generator=lambda name: name.replace("_", "-"),
-        populate_by_name=True,
-        arbitrary_types_allowed=True,
-        hide_input_in_errors=True,  # it may be a password
-    )
-
-
-class ClusterConfig(_Table):
+class ClusterConfig(Table):
     """A cluster to poll, as ``[clusters.NAME]``."""
 
     command_config: FilePath | None = None
     """A ``.properties`` file, as for Kafka's own tools."""
-    properties: Annotated[dict[str, str | int | float], BeforeValidator(_flat)] = {}
+    properties: Annotated[dict[str, str | int | float], BeforeValidator(_flat)] = Field(default_factory=dict)
     """More of them, which win."""
-    gates: _Gates = {}
+    gates: _Gates = Field(default_factory=dict)
     interval: Seconds = 60.0
     timeout: Seconds | None = None
     broker_list: Literal["cluster", "bootstrap"] = "cluster"
@@ -132,11 +99,40 @@ class ClusterConfig(_Table):
         )
 
 
-class RelayConfig(_Table):
+class RelayConfig(Table):
     """The whole file."""
 
     listen: Annotated[Address, PlainValidator(_address)] = Address("127.0.0.1", 8080)
     clusters: Annotated[dict[Name, ClusterConfig], Field(min_length=1)]
+    clients: dict[Name, ClientTable] = Field(default_factory=dict)
+    tokens: TokensTable | None = None
+    tls: TlsTable | None = None
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether anybody is asked who they are."""
+        return bool(self.clients) or self.tokens is not None
+
+    def access(self, *, anonymous: bool) -> Access:
+        """Return who may read what. A relay that asks nobody serves everybody."""
+        return make_access(self.clients, self.tokens, anonymous=anonymous or not self.authenticates)
+
+    def tls_context(self, *, anonymous: bool) -> ssl.SSLContext | None:
+        """Return the context of the listener.
+
+        Raises
+        ------
+        ConfigMistakes
+            A file of certificates or keys cannot be used.
+        """
+        if self.tls is None:
+            return None
+        # A client may show a key instead of a certificate, where keys or tokens are known.
+        others = self.tokens is not None or any(client.api_keys for client in self.clients.values())
+        try:
+            return self.tls.context(required=not anonymous and not others)
+        except OSError as error:  # of the file, or of its content
+            raise ConfigMistakes([f"tls: the certificate, the key or client-ca cannot be used: {error}"]) from None
 
     def discoverers(self) -> dict[str, Discoverer]:
         """Return a discoverer for each cluster.
@@ -177,19 +173,9 @@ def read_config(path: Path) -> RelayConfig:
 def checked(tables: Mapping[str, Any], folder: Path) -> RelayConfig:
     """Return the configuration that these tables are; raises `ConfigMistakes`."""
     try:
-        return RelayConfig.model_validate(tables, context={"folder": folder})
+        config = RelayConfig.model_validate(tables, context={"folder": folder})
     except ValidationError as error:
-        raise ConfigMistakes([_line(each) for each in error.errors()]) from None
-
-
-def _line(mistake: ErrorDetails) -> str:
-    """Return a mistake in one line. Its input is left out."""
-    place = ".".join(str(part) for part in mistake["loc"] if part != "[key]")
-    text = mistake["msg"].removeprefix("Value error, ")
-    said = {
-        "extra_forbidden": "there is no such key",
-        "missing": "is missing",
-        "string_pattern_mismatch": "must be made of letters, digits, '.', '_' and '-'",
-        "too_short": "must not be empty",
-    }.get(mistake["type"], text[:1].lower() + text[1:])
-    return f"{place}: {said}"
+        raise ConfigMistakes([line_of(each) for each in error.errors()]) from None
+    if lines := problems(config.clients, config.tokens, config.tls, config.clusters):
+        raise ConfigMistakes(lines)
+    return config

@@ -1,0 +1,1 @@
+"""Who sends a request, and what the relay serves to each client."""

@@ -1,0 +1,129 @@
+"""Middleware that finds out who sends a request, before any handler sees it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from featuregate_relay.access.api_keys import ApiKeys
+from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, Client
+from featuregate_relay.access.rates import Rates
+from featuregate_relay.access.tokens import InvalidToken
+from featuregate_relay.refusals import Refused, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from featuregate_relay.access.tokens import Tokens
+
+__all__ = ["DEFAULT_RATE", "Access", "Authentication", "client_of"]
+
+_OPEN_PATHS: Final = {"/healthz", "/readyz"}
+"""Probes have no credentials."""
+_DOTS_OF_A_TOKEN: Final = 2
+DEFAULT_RATE: Final = 1000.0
+"""Requests of a client in a second."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """The clients of a relay, by what they show."""
+
+    api_keys: ApiKeys = field(default_factory=lambda: ApiKeys({}))
+    certificates: Mapping[str, Client] = field(default_factory=dict)
+    """By the names of certificates."""
+    tokens: Tokens | None = None
+    subjects: Mapping[str, Client] = field(default_factory=dict)
+    """By the subjects of tokens."""
+    any_subject: frozenset[str] | None = frozenset()
+    """The clusters that each valid token may read; None: all."""
+    anonymous: bool = False
+    """Whether a request without credentials may read everything."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Requests in a second, by the name of the client."""
+
+    async def client(self, headers: Headers, peer_names: tuple[str, ...]) -> Client:
+        """Return who sends a request with these headers over a connection of this peer.
+
+        Credentials that are wrong are refused, whatever else the request shows.
+
+        Raises
+        ------
+        Refused
+            401: there are no credentials, or wrong ones.
+        """
+        scheme, _, bearer = headers.get("Authorization", "").partition(" ")
+        key = headers.get("X-API-Key") or (bearer.strip() if scheme.lower() == "bearer" else None)
+        if key is None:
+            return self._without_key(peer_names)
+        if self.tokens is not None and key.count(".") == _DOTS_OF_A_TOKEN:
+            return await self._of_token(self.tokens, key)
+        client = self.api_keys.client(key)
+        if client is None:
+            raise Refused(401, "this API key is not known")
+        return client
+
+    def _without_key(self, peer_names: tuple[str, ...]) -> Client:
+        for name in peer_names:
+            if name in self.certificates:
+                return self.certificates[name]
+        if self.anonymous:
+            return ANYONE
+        raise Refused(401, "this relay needs an API key, a token or a client certificate that it knows")
+
+    async def _of_token(self, tokens: Tokens, text: str) -> Client:
+        try:
+            claims = await tokens.claims(text)
+        except InvalidToken as error:
+            raise Refused(401, f"the token is not valid: {error}") from None
+        subject = str(claims["sub"])
+        return self.subjects.get(subject) or Client(f"subject {subject}", self.any_subject)
+
+
+class Authentication:
+    """Refuses requests without credentials, and too many of a client; handlers learn the client by `client_of`."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+        self._rates = Rates(time.monotonic)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            client = await self._client(scope)
+        except Refused as refused:
+            response = await refusal(Request(scope), refused)
+            await response(scope, receive, send)
+            return
+        scope.setdefault("state", {})["client"] = client
+        await self._app(scope, receive, send)
+
+    async def _client(self, scope: Scope) -> Client:
+        peer_names = scope.get("state", {}).get("peer_names", ())
+        try:
+            client = await self._access.client(Headers(scope=scope), peer_names)
+        except Refused:
+            if scope["path"] in _OPEN_PATHS:
+                return NOT_KNOWN
+            raise
+        if client.name is not None:
+            seconds = self._rates.seconds_to_wait(client.name, self._access.rates.get(client.name, DEFAULT_RATE))
+            if seconds:
+                raise Refused(429, f"{client.name} sends too many requests", retry_after=seconds)
+        return client
+
+
+def client_of(request: Request) -> Client:
+    """Return who sent the request."""
+    found: Client = request.scope.get("state", {}).get("client", ANYONE)
+    return found

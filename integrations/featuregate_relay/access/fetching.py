@@ -1,0 +1,61 @@
+"""Small JSON documents by HTTP, with bounds: over TLS, without redirects, in limited time and size."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import requests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FetchError", "fetch_json", "is_trusted_url"]
+
+_SECONDS: Final = 5.0
+_MOST_BYTES: Final = 256 * 1024
+_OK: Final = 200
+
+
+class FetchError(Exception):
+    """A document cannot be fetched."""
+
+
+def is_trusted_url(url: str) -> bool:
+    """Return whether nobody on the way can change what this URL answers: HTTPS, or a loopback address."""
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        return bool(parts.hostname)
+    try:
+        return parts.scheme == "http" and ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return False
+
+
+def fetch_json(url: str, ca: Path | None) -> dict[str, Any]:
+    """Return a JSON object. Blocks for seconds at the most; raises `FetchError`."""
+    if not is_trusted_url(url):
+        raise FetchError("its address is not https")
+    deadline = time.monotonic() + _SECONDS
+    content = bytearray()
+    try:
+        with requests.get(
+            url, timeout=_SECONDS, allow_redirects=False, stream=True, verify=str(ca) if ca else True
+        ) as response:
+            if response.status_code != _OK:
+                raise FetchError(f"it answered {response.status_code}")
+            for piece in response.iter_content(8192):
+                content += piece
+                if len(content) > _MOST_BYTES or time.monotonic() > deadline:
+                    raise FetchError("its answer is too large or too slow")
+        found = json.loads(content)
+    except requests.RequestException as error:
+        raise FetchError(f"{type(error).__name__}") from None
+    except (ValueError, RecursionError):
+        raise FetchError("its answer is no JSON") from None
+    if not isinstance(found, dict):
+        raise FetchError("its answer is no JSON object")
+    return found

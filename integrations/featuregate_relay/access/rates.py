@@ -1,0 +1,36 @@
+"""Requests that a client may send in a second. Pure; the clock is passed in."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Rates"]
+
+_BURST_SECONDS: Final = 2.0
+"""A client that was silent may send the requests of so many seconds at once."""
+_MOST_CLIENTS: Final = 10_000
+"""Subjects of tokens are clients, too. The client that was silent for longest is forgotten: it has no debt."""
+
+
+class Rates:
+    """Limits the requests of each client by the generic cell rate algorithm (ITU-T I.371): one number for each."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._paid_until: LRUCache[str, float] = LRUCache(_MOST_CLIENTS)
+
+    def seconds_to_wait(self, client: str, rate: float) -> int:
+        """Count a request, and return 0; or the seconds after which the client should come back."""
+        now = self._clock()
+        paid_until = max(self._paid_until.get(client, now), now) + 1 / rate
+        early = paid_until - now - _BURST_SECONDS
+        if early > 0:
+            return math.ceil(early)
+        self._paid_until[client] = paid_until
+        return 0

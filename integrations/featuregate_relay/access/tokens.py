@@ -1,0 +1,132 @@
+"""Tokens of an OpenID Connect provider: JWTs, checked with the keys that the provider publishes.
+
+Everything that needs no key is checked first, and keys are fetched at most once in half a minute, whatever tokens say:
+a refused token costs the provider nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import jwt
+
+from featuregate_relay.access.fetching import FetchError, fetch_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+__all__ = ["InvalidToken", "Tokens"]
+
+_LEEWAY_SECONDS: Final = 30
+_COOLDOWN_SECONDS: Final = 30.0
+"""Between two fetches, also failed ones."""
+_LIFESPAN_SECONDS: Final = 600.0
+"""After which keys are fetched again, so that a key that was withdrawn is noticed."""
+_LONGEST_LIFESPAN_SECONDS: Final = 86_400.0
+"""For which keys are used while the issuer is down."""
+_LONGEST: Final = 8192
+_REQUIRED: Final = ["exp", "iss", "aud", "sub"]
+
+logger = logging.getLogger("featuregate")
+
+
+class InvalidToken(Exception):
+    """A token that is refused. The text says why."""
+
+
+class Tokens:
+    """Checks tokens of one issuer.
+
+    Parameters
+    ----------
+    algorithms
+        The asymmetric algorithms that are accepted, whatever a token or a key says.
+    ca
+        A file of certificates that the issuer's is checked with; by default those of the system.
+    clock
+        Seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        audience: str,
+        algorithms: Sequence[str],
+        *,
+        ca: Path | None = None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._issuer = issuer
+        self._algorithms = tuple(algorithms)
+        self._expected: dict[str, Any] = {"issuer": issuer, "audience": audience, "leeway": _LEEWAY_SECONDS}
+        self._ca = ca
+        self._clock = clock
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._asked_at = float("-inf")
+        self._fetched_at = float("-inf")
+        self._fetching = asyncio.Lock()
+
+    async def claims(self, token: str) -> dict[str, Any]:
+        """Return the claims of a valid token.
+
+        Raises
+        ------
+        InvalidToken
+            The token is malformed, expired, of another issuer, for another audience, or not signed by the issuer.
+        """
+        try:
+            key_id = self._check_without_key(token)
+            key = await self._key(key_id)
+            return jwt.decode(token, key, algorithms=self._algorithms, options={"require": _REQUIRED}, **self._expected)
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise InvalidToken(str(error)) from None
+
+    def _check_without_key(self, token: str) -> str | None:
+        """Check all but the signature, and return the id of the key."""
+        if len(token) > _LONGEST:
+            raise InvalidToken(f"it has more than {_LONGEST} characters")
+        header = jwt.get_unverified_header(token)
+        if header.get("alg") not in self._algorithms:
+            raise InvalidToken("its algorithm is not accepted")
+        options: Any = {"verify_signature": False, "require": _REQUIRED}
+        options |= {f"verify_{claim}": True for claim in ("exp", "nbf", "iat", "aud", "iss", "sub")}
+        jwt.decode(token, options=options, algorithms=self._algorithms, **self._expected)
+        key_id = header.get("kid")
+        return key_id if isinstance(key_id, str) else None
+
+    async def _key(self, key_id: str | None) -> jwt.PyJWK:
+        known = self._keys.get(key_id)
+        if known is not None and (self._fetching.locked() or self._clock() - self._fetched_at < _LIFESPAN_SECONDS):
+            return known
+        async with self._fetching:  # one fetch, however many tokens wait for it
+            now = self._clock()
+            wanted = key_id not in self._keys or now - self._fetched_at >= _LIFESPAN_SECONDS
+            if wanted and now - self._asked_at >= _COOLDOWN_SECONDS:
+                self._asked_at = now
+                await self._fetch(now)
+            if now - self._fetched_at >= _LONGEST_LIFESPAN_SECONDS:
+                self._keys = {}
+        key = self._keys.get(key_id)
+        if key is None:
+            raise InvalidToken("the issuer has no such key")
+        return key
+
+    async def _fetch(self, now: float) -> None:
+        """Fetch the keys. Where that fails, the last ones stay: an issuer that is down locks nobody out."""
+        try:
+            self._keys = await asyncio.to_thread(self._published)
+            self._fetched_at = now
+        except (FetchError, jwt.PyJWTError, ValueError) as error:
+            logger.warning("the keys of %s cannot be fetched: %s", self._issuer, error)
+
+    def _published(self) -> dict[str | None, jwt.PyJWK]:
+        found = fetch_json(self._issuer.rstrip("/") + "/.well-known/openid-configuration", self._ca)
+        if found.get("issuer") != self._issuer:
+            raise FetchError("its configuration names another issuer")
+        published = fetch_json(str(found.get("jwks_uri")), self._ca)
+        keys = jwt.PyJWKSet.from_dict(published).keys
+        by_id: dict[str | None, jwt.PyJWK] = {key.key_id: key for key in keys}
+        return by_id | {None: keys[0]} if len(keys) == 1 else by_id

@@ -1,0 +1,1 @@
+"""The configuration of a relay, from a TOML file or from options."""

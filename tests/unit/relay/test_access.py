@@ -1,0 +1,258 @@
+"""Who may read what: API keys, certificates, rights for each cluster, and requests in a second."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+import trustme
+from event_source import listening
+from relay_on_socket import serving
+from waiting import eventually
+
+import featuregate as fg
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate_relay.access.api_keys import ApiKeys
+from featuregate_relay.access.authentication import Access
+from featuregate_relay.access.clients import Client
+from featuregate_relay.access.peers import names_of
+from featuregate_relay.access.rates import Rates
+from featuregate_relay.config.relay import ConfigMistakes, read_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BOUND = 60.0
+VIEW = release_view("4.2")
+KEY = "a-long-and-random-key"
+OFREP = "/v1/clusters/orders/ofrep/v1/evaluate/flags"
+
+
+def digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+ACCESS = Access(
+    api_keys=ApiKeys(
+        {digest(KEY): Client("payments", frozenset({"orders"})), digest("admin"): Client("admin", None)},
+    ),
+    rates={"payments": 1000.0},
+)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A relay of two clusters that asks for API keys."""
+    features = {"orders": StaticFeatures(VIEW), "stock": StaticFeatures(VIEW)}
+    with serving(features, access=ACCESS) as url:
+        yield url
+
+
+def get(url: str, key: str | None = None) -> requests.Response:
+    return requests.get(url, headers={} if key is None else {"X-API-Key": key}, timeout=BOUND)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/clusters", "/v1/clusters/orders/view", "/v1/clusters/orders/events", "/metrics", "/nothing"]
+)
+def test_nothing_is_served_without_credentials(url: str, path: str) -> None:
+    """Not even whether there is such a path. Nor with wrong ones."""
+    for wrong in (None, "wrong", "", KEY[:-1], "\xe9"):
+        answer = get(url + path, wrong and wrong.encode("latin-1"))
+        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert list(answer.json()) == ["error"]
+    basic = requests.get(url + path, auth=("payments", KEY), timeout=BOUND)
+    assert basic.status_code == 401
+
+
+def test_a_key_opens_what_its_client_may_read(url: str) -> None:
+    """As X-API-Key, and as a bearer token, which Prometheus and HttpSource can send."""
+    assert get(f"{url}/v1/clusters/orders/view", KEY).status_code == 200
+    bearer = {"Authorization": f"Bearer {KEY}"}
+    assert requests.get(f"{url}/v1/clusters/orders/view", headers=bearer, timeout=BOUND).status_code == 200
+    with listening(f"{url}/v1/clusters/orders/events", **{"X-API-Key": KEY}) as events:
+        assert next(events).kind == "view"
+    for source in (fg.HttpSource(url, cluster="orders", api_key=KEY), fg.HttpSource(url, cluster="orders", token=KEY)):
+        with fg.Discoverer(source=source, interval=3600.0) as features:
+            assert features.refresh(BOUND) == VIEW
+
+
+def test_a_client_learns_nothing_of_other_clusters(url: str) -> None:
+    """Not even whether there is one of this name."""
+    for name in ("stock", "other"):
+        answer = get(f"{url}/v1/clusters/{name}/view", KEY)
+        assert (answer.status_code, answer.json()) == (403, {"error": f"payments may not read cluster '{name}'"})
+    assert list(get(f"{url}/v1/clusters", KEY).json()["clusters"]) == ["orders"]
+    assert "stock" not in get(f"{url}/metrics", KEY).text
+    assert list(get(f"{url}/v1/clusters", "admin").json()["clusters"]) == ["orders", "stock"]
+    assert get(f"{url}/v1/clusters/other/view", "admin").status_code == 404
+
+
+def test_flags_are_refused_in_the_words_of_their_protocol(url: str) -> None:
+    """OFREP has errorCode and errorDetails."""
+    answer = requests.post(url + OFREP, json={}, timeout=BOUND)
+    assert (answer.status_code, answer.json()["errorCode"]) == (401, "GENERAL")
+    forbidden = requests.post(
+        url + OFREP.replace("orders", "stock"), json={}, headers={"X-API-Key": KEY}, timeout=BOUND
+    )
+    assert forbidden.status_code == 403
+    assert "may not read" in forbidden.json()["errorDetails"]
+    assert requests.post(url + OFREP, json={}, headers={"X-API-Key": KEY}, timeout=BOUND).status_code == 200
+
+
+def test_probes_need_no_credentials_and_see_no_cluster(url: str) -> None:
+    """Readiness is one word for them; errors of brokers are for those who may read the cluster."""
+    assert get(f"{url}/healthz").status_code == 200
+    ready = get(f"{url}/readyz")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "clusters": {}})
+    assert list(get(f"{url}/readyz", KEY).json()["clusters"]) == ["orders"]
+
+
+def test_too_many_requests_of_a_client_are_refused() -> None:
+    """With the seconds after which it should come back. Others are served."""
+    access = Access(api_keys=ACCESS.api_keys, rates={"payments": 0.5})
+    with serving({"orders": StaticFeatures(VIEW)}, access=access) as url:
+        assert get(f"{url}/v1/clusters", KEY).status_code == 200
+        answers = [get(f"{url}/v1/clusters", KEY) for _ in range(3)]
+        refused = next(answer for answer in answers if answer.status_code == 429)
+        assert 1 <= int(refused.headers["Retry-After"]) <= 6
+        assert refused.json() == {"error": "payments sends too many requests"}
+        assert get(f"{url}/v1/clusters", "admin").status_code == 200
+
+
+def test_a_rate_is_kept_and_refused_requests_cost_nothing() -> None:
+    """A client that was silent may send two seconds' requests at once."""
+    now = [0.0]
+    rates = Rates(lambda: now[0])
+    assert [rates.seconds_to_wait("a", 2.0) for _ in range(6)] == [0, 0, 0, 0, 1, 1]
+    assert rates.seconds_to_wait("b", 2.0) == 0
+    now[0] = 0.5
+    assert [rates.seconds_to_wait("a", 2.0) for _ in range(2)] == [0, 1]
+
+
+def test_names_of_a_certificate_are_its_alternative_names() -> None:
+    """The common name counts only where there is none."""
+    subject = ((("organizationName", "x"),), (("commonName", "cn"),))
+    assert names_of({"subject": subject}) == ("cn",)
+    alternative = (("DNS", "a.example"), ("IP Address", "10.0.0.1"), ("URI", "spiffe://x/a"))
+    assert names_of({"subject": subject, "subjectAltName": alternative}) == ("a.example", "spiffe://x/a")
+    assert names_of({}) == ()
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "relay.toml"
+    file.write_text("[clusters.orders]\nproperties.bootstrap.servers = 'a:1'\n" + text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[clients.a]\nclusters = []", "clients.a.clusters: "),
+        ("[clients.a]\nclusters = ['stock']", "clients.a.clusters: there is no cluster 'stock'"),
+        ("[clients.a]\nclusters = ['*']\napi-keys = ['secret']", "clients.a.api-keys.0: "),
+        ("[clients.a]\nclusters = ['*']\nsubjects = ['b']", "tokens: is missing"),
+        ("[clients.a]\nclusters = ['*']\ncertificates = ['b']", "tls.client-ca: is missing"),
+        ("[tls]\ncertificate = 'a'\nkey = 'b'\nclient-ca = 'c'", "clients: is missing"),
+        ("[tokens]\nissuer = 'http://idp.example'\naudience = 'a'", "tokens.issuer: must begin with https://"),
+        (
+            "[tokens]\nissuer = 'https://idp.example'\naudience = 'a'\nalgorithms = ['HS256']",
+            "tokens.algorithms.0: ",
+        ),
+        (
+            "[tokens]\nissuer = 'https://idp.example'\naudience = 'a'\nalgorithms = ['none']",
+            "tokens.algorithms.0: ",
+        ),
+    ],
+)
+def test_tables_that_would_open_too_much_or_nothing_are_refused(tmp_path: Path, text: str, line: str) -> None:
+    """With their place, and without what they hold."""
+    with pytest.raises(ConfigMistakes) as caught:
+        read_config(written(tmp_path, text))
+    assert [found for found in caught.value.lines if found.startswith(line)]
+    assert "secret" not in str(caught.value)
+
+
+def test_a_key_belongs_to_one_client(tmp_path: Path) -> None:
+    """Else one of the two would have the rights of the other."""
+    tables = "".join(f"[clients.{name}]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\n" for name in "ab")
+    with pytest.raises(ConfigMistakes, match=r"clients\.b\.api-keys: one is also of client a"):
+        read_config(written(tmp_path, tables))
+
+
+def test_certificates_that_cannot_be_used_are_a_mistake(tmp_path: Path) -> None:
+    """Before the socket is bound."""
+    config = read_config(written(tmp_path, "[tls]\ncertificate = 'none.pem'\nkey = 'none.key'\n"))
+    with pytest.raises(ConfigMistakes, match=r"tls: .*No such file"):
+        config.tls_context(anonymous=False)
+
+
+def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
+    """On an address that is not a loopback address; a certificate of a name that is not known opens nothing."""
+    authority, others = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    relay = authority.issue_cert("127.0.0.1")
+    relay.cert_chain_pems[0].write_to_path(tmp_path / "relay.pem")
+    relay.private_key_pem.write_to_path(tmp_path / "relay.key")
+    for name, issuer in (("app.example", authority), ("other.example", authority), ("forged", others)):
+        issued = issuer.issue_cert("app.example" if name == "forged" else name)
+        issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+    with FakeCluster(1) as brokers:
+        file = tmp_path / "relay.toml"
+        file.write_text(f"""
+            listen = "0.0.0.0:0"
+            [clusters.orders]
+            properties.bootstrap.servers = "{brokers.bootstrap}"
+            [clients.app]
+            clusters = ["orders"]
+            certificates = ["app.example"]
+            api-keys = ["{digest(KEY)}"]
+            [tls]
+            certificate = "relay.pem"
+            key = "relay.key"
+            client-ca = "ca.pem"
+        """)
+        command = [sys.executable, "-m", "featuregate", "serve", "--config", str(file)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                first = process.stderr.readline()
+                assert "https://0.0.0.0:" in first
+                url = "https://127.0.0.1:" + first.split(":")[-1].partition("/")[0]
+                ca = str(tmp_path / "ca.pem")
+                eventually(lambda: requests.get(f"{url}/readyz", verify=ca, timeout=BOUND).status_code == 200)
+
+                def status(cert: str | None, **headers: str) -> int:
+                    shown = None if cert is None else str(tmp_path / f"{cert}.pem")
+                    path = f"{url}/v1/clusters/orders/view"
+                    return requests.get(path, verify=ca, cert=shown, headers=headers, timeout=BOUND).status_code
+
+                assert status("app.example") == 200
+                assert status("other.example") == 401
+                assert status(None) == 401
+                assert status(None, **{"X-API-Key": KEY}) == 200
+                assert status("app.example", **{"X-API-Key": "wrong"}) == 401
+                with pytest.raises((requests.ConnectionError, ssl.SSLError)):
+                    status("forged")
+                source = fg.HttpSource(url, cluster="orders", verify=ca, cert=str(tmp_path / "app.example.pem"))
+                with fg.Discoverer(source=source, interval=3600.0) as features:
+                    assert features.gate("groups", "group.version>=1").wait(BOUND)
+                process.terminate()
+                assert process.wait(BOUND) == 0
+            finally:
+                process.kill()
+
+
+def test_a_relay_that_asks_nobody_listens_elsewhere_only_where_that_is_wanted() -> None:
+    """By the name of the option."""
+    arguments = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", "a:1", "--listen", "0.0.0.0:0"]
+    for extra, code in ((["--check-config"], 64), (["--check-config", "--allow-anonymous"], 0)):
+        done = subprocess.run([*arguments, *extra], check=False, capture_output=True, text=True, timeout=BOUND)
+        assert done.returncode == code
+        assert ("--allow-anonymous" in done.stderr) == bool(code)
