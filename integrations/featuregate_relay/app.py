@@ -68,11 +68,11 @@ def make_app(
         Route("/healthz", relay.live),
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
-        *ofrep.routes("/v1/clusters/{name}", relay.cluster_of),
+        *ofrep.routes("/v1/clusters/{name}", relay.cluster_of, floor_seconds=floor_seconds),
     ]
     if len(served) == 1:  # a client that names no cluster can mean this one only
         (only,) = served.values()
-        paths += ofrep.routes("", lambda request: relay.readable(request, only.name))
+        paths += ofrep.routes("", lambda request: relay.readable(request, only.name), floor_seconds=floor_seconds)
     app = Starlette(
         routes=paths,
         exception_handlers={Refused: refusal},

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from featuregate_relay.entity_tags import entity_tag, matches
+from featuregate_relay.flag_tags import FlagTag, cluster_of, content_of, latch_of
 from featuregate_relay.flags import Flag, gate_flag, level_flags
+from featuregate_relay.refusals import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,13 +27,14 @@ _MOST_BYTES: Final = 64 * 1024
 """Of a request. Nothing in it changes the answer."""
 
 
-def routes(base: str, cluster_of: Callable[[Request], ServedCluster]) -> list[Route]:
+def routes(base: str, find: Callable[[Request], ServedCluster], *, floor_seconds: float) -> list[Route]:
     """Return the paths that evaluate the gates and the levels of a cluster.
 
     A provider appends the paths of the protocol to its base URL, so that each cluster has its own: no provider can
-    name a cluster in another way, and the keys of flags are the same in all clusters.
+    name a cluster in another way, and the keys of flags are the same in all clusters. Flags that are older than those
+    of the client are never sent: the request waits ``floor_seconds`` for newer ones.
     """
-    flags = _Flags(cluster_of)
+    flags = _Flags(find, floor_seconds)
     prefix = f"{base}/ofrep/v1/evaluate/flags"
     return [
         Route(prefix, flags.evaluate_all, methods=["POST"]),
@@ -47,14 +51,25 @@ class _BadRequest(Exception):
         self.body = {"errorCode": code, "errorDetails": details}
 
 
+class _Found(NamedTuple):
+    """All flags of a cluster, for one client."""
+
+    flags: tuple[Flag, ...]
+    tag: FlagTag
+    freshness: dict[str, Any]
+
+
 class _Flags:
     """The handlers, and which cluster they look at."""
 
-    def __init__(self, cluster_of: Callable[[Request], ServedCluster]) -> None:
-        self._cluster_of = cluster_of
+    def __init__(self, find: Callable[[Request], ServedCluster], floor_seconds: float) -> None:
+        self._find = find
+        self._floor_seconds = floor_seconds
+        self._since: dict[str, FlagTag] = {}
+        """For each cluster the flags without those that a client knows to be latched, since they changed."""
 
     async def evaluate_one(self, request: Request) -> Response:
-        key, cluster = request.path_params["key"], self._cluster_of(request)
+        key, cluster = request.path_params["key"], self._find(request)
         try:
             await _check_context(request)
         except _BadRequest as bad:
@@ -68,19 +83,66 @@ class _Flags:
         return JSONResponse({"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": details}, status_code=404)
 
     async def evaluate_all(self, request: Request) -> Response:
-        cluster = self._cluster_of(request)
+        cluster = self._find(request)
         try:
             await _check_context(request)
         except _BadRequest as bad:
             return JSONResponse(bad.body, status_code=bad.status)
-        freshness = _freshness(cluster)
-        flags = [flag.to_dict() for flag in _flags(cluster)]
-        # The age grows all the time, and is no reason to send the flags again.
-        tag = entity_tag(json.dumps([flags, freshness["stale"]]).encode())
-        headers = {"ETag": tag, "Cache-Control": "no-cache"}
-        if matches(request.headers.get("If-None-Match"), tag):
+        if_none_match = request.headers.get("If-None-Match", "")
+        seen = FlagTag.read(if_none_match)
+        found = await self._not_below(cluster, seen)
+        headers = {"ETag": str(found.tag), "Cache-Control": "no-cache"}
+        known = {(tag.cluster, tag.content) for tag in seen}
+        if (found.tag.cluster, found.tag.content) in known or if_none_match.strip() == "*":
             return Response(status_code=304, headers=headers)
-        return JSONResponse({"flags": flags, "metadata": freshness}, headers=headers)
+        flags = [flag.to_dict() for flag in found.flags]
+        return JSONResponse({"flags": flags, "metadata": found.freshness}, headers=headers)
+
+    async def _not_below(self, cluster: ServedCluster, seen: tuple[FlagTag, ...]) -> _Found:
+        """Return all flags, once they are not older than those that the client has seen at another replica."""
+        view = cluster.features.view
+        found = self._all(cluster, seen)
+        if _problem(found, seen) and self._floor_seconds > 0:
+            await cluster.next_view.after(view, self._floor_seconds)
+            found = self._all(cluster, seen)
+        if found is None or _problem(found, seen):
+            raise Refused(503, f"{cluster.name}: {_problem(found, seen)}", retry_after=1)
+        return found
+
+    def _all(self, cluster: ServedCluster, seen: tuple[FlagTag, ...]) -> _Found | None:
+        view, freshness = cluster.features.view, _freshness(cluster)
+        if view is None:
+            return None
+        flags = tuple(_flags(cluster))
+        now = FlagTag(
+            content=content_of(flags, stale=freshness["stale"]),
+            cluster=cluster_of(view.cluster_id),
+            epoch=view.epoch,
+            since=int(datetime.now(UTC).timestamp()),
+        )
+        since = self._since.get(cluster.name)
+        if since is None or (since.cluster, since.content) != (now.cluster, now.content):
+            since = self._since[cluster.name] = now
+        latches = {gate.name: latch_of(view.cluster_id, gate) for gate in cluster.gates if gate.policy == "sticky"}
+        held = frozenset().union(*(tag.latched for tag in seen))
+        flags = tuple(_held(flag) if latches.get(flag.key) in held else flag for flag in flags)
+        latched = frozenset(latches[flag.key] for flag in flags if flag.key in latches and flag.value)
+        content = content_of(flags, stale=freshness["stale"])
+        return _Found(flags, replace(since, content=content, latched=latched), freshness)
+
+
+def _problem(found: _Found | None, seen: tuple[FlagTag, ...]) -> str | None:
+    if found is None:
+        return "no broker has answered yet"
+    below = any(found.tag.is_below(tag) for tag in seen)
+    return "this relay is behind: the client has seen flags of a higher epoch" if below else None
+
+
+def _held(flag: Flag) -> Flag:
+    """Keep a gate open that the client has seen open: a latch is a set that only grows."""
+    if flag.value:
+        return flag
+    return Flag(key=flag.key, value=True, variant="open", why=f"held open: another relay has latched it; {flag.why}")
 
 
 def _flags(cluster: ServedCluster) -> Iterable[Flag]:

@@ -1,0 +1,89 @@
+"""The entity tag of all flags, which carries the floor of a client from one replica to the next. Pure.
+
+Replicas share no state, and OFREP has no place for a floor. But a client sends back the entity tag of the flags that it
+has, to whichever replica it meets. So the tag says what the client has seen: which gates are latched, and from which
+epoch on the flags are as they are. A client can only change the answers that it gets itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from featuregate import Gate
+    from featuregate_relay.flags import Flag
+
+__all__ = ["FlagTag", "cluster_of", "content_of", "latch_of"]
+
+FLOOR_SECONDS: Final = 600.0
+"""For which flags that changed are a floor: a replica is behind for an interval between polls, and a cluster that was
+restored to a lower epoch is behind for ever."""
+_DIGITS: Final = 12
+_TAG: Final = re.compile(r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)(?:-\w+)?"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagTag:
+    """What the flags of a cluster are, and since when."""
+
+    content: str
+    """The same for the same flags at each replica."""
+    cluster: str
+    epoch: int
+    """The first one, as far as the relay knows, at which the flags were like this."""
+    since: int
+    """Seconds since the Unix epoch, by the clock of the relay."""
+    latched: frozenset[str] = field(default=frozenset())
+    """The gates that are open, each by :func:`latch_of`."""
+
+    def __str__(self) -> str:
+        latched = "".join(sorted(self.latched))
+        return f'"{self.content}.{self.cluster}.{self.epoch}.{self.since}.{latched}"'
+
+    @classmethod
+    def read(cls, if_none_match: str | None) -> tuple[FlagTag, ...]:
+        """Return the tags in ``If-None-Match``; what is no such tag is skipped."""
+        return tuple(
+            cls(
+                content=content,
+                cluster=cluster,
+                epoch=int(epoch),
+                since=int(since),
+                latched=frozenset(re.findall(f".{{{_DIGITS}}}", latched)),
+            )
+            for content, cluster, epoch, since, latched in _TAG.findall(if_none_match or "")
+        )
+
+    def is_below(self, seen: FlagTag) -> bool:
+        """Say whether these flags are older than those that a client has seen."""
+        return (
+            self.cluster == seen.cluster
+            and self.content != seen.content
+            and self.epoch < seen.epoch
+            and abs(self.since - seen.since) < FLOOR_SECONDS
+        )
+
+
+def latch_of(cluster_id: str | None, gate: Gate) -> str:
+    """Return what stands for a gate that is latched: a latch belongs to a cluster, a name and a requirement."""
+    return _digest([cluster_id, gate.name, str(gate.requirement)], _DIGITS)
+
+
+def cluster_of(cluster_id: str | None) -> str:
+    """Return what stands for a cluster."""
+    return _digest(cluster_id, _DIGITS)
+
+
+def content_of(flags: Iterable[Flag], *, stale: bool) -> str:
+    """Return what stands for flags: their values, and not why, which each replica says in its own words."""
+    return _digest([stale, *([flag.key, flag.value, flag.variant] for flag in flags)], 32)
+
+
+def _digest(said: object, digits: int) -> str:
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:digits]

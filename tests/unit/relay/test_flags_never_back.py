@@ -1,0 +1,245 @@
+"""No replica takes a client of flags back: over random schedules of replicas, polls, restarts and requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.flag_tags import FLOOR_SECONDS, FlagTag, cluster_of, content_of, latch_of
+from featuregate_relay.flags import Flag
+
+if TYPE_CHECKING:
+    from starlette.types import Message
+
+    import featuregate as fg
+
+REPLICAS = 2
+PATH = "/ofrep/v1/evaluate/flags"
+GATES = {"groups": "group.version>=2", "produce": "Produce>=13"}
+LEVEL = "level.group.version"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def values(self) -> dict[str, object]:
+        return {flag["key"]: flag["value"] for flag in self.body["flags"]}
+
+
+class Replica:
+    """A relay with the gates of all replicas, without a latch store."""
+
+    def __init__(self, view: fg.View | None = None) -> None:
+        self.features = StaticFeatures(view)
+        gates = tuple(self.features.gate(name, requirement) for name, requirement in GATES.items())
+        self.app = make_app({"default": Cluster(self.features, gates)}, floor_seconds=0)
+
+    def ask(self, etag: str | None) -> Answer:
+        """Ask for all flags."""
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b'{"context": {}}', "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [] if etag is None else [(b"if-none-match", etag.encode())]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": PATH,
+            "raw_path": PATH.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": headers,
+        }
+        asyncio.run(self.app(scope, receive, send))
+        body = b"".join(message.get("body", b"") for message in sent[1:])
+        found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return Answer(sent[0]["status"], found, json.loads(body) if body else None)
+
+
+class State(NamedTuple):
+    epoch: int
+    level: int
+    release: str
+
+
+@dataclass
+class World:
+    """A cluster, replicas behind a balancer, and one client that keeps the entity tag of its flags."""
+
+    keeps_tag: bool = True
+    closed: list[str] = field(default_factory=list)
+    falls: list[tuple[State, State]] = field(default_factory=list)
+    answered: int = 0
+
+    def __post_init__(self) -> None:
+        self.history = [State(epoch=1, level=1, release="3.9")]
+        self.replicas = [Replica() for _ in range(REPLICAS)]
+        self.polled: list[State | None] = [None] * REPLICAS
+        self.etag: str | None = None
+        self.values: dict[str, object] = {}
+        self.got: State | None = None
+
+    def upgrade(self) -> None:
+        state = self.history[-1]
+        self.history.append(State(state.epoch + 1, state.level + 1, "4.2"))
+
+    def downgrade(self) -> None:
+        state = self.history[-1]
+        self.history.append(state._replace(epoch=state.epoch + 1, level=max(state.level - 1, 0)))
+
+    def poll(self, replica: int, behind: int) -> None:
+        """See the levels of some epochs ago, and the software of now."""
+        state = self.history[max(0, len(self.history) - 1 - behind)]
+        seen = self.polled[replica]
+        if seen is not None and seen.epoch > state.epoch:
+            state = seen  # a store keeps the levels of the higher epoch
+        self.polled[replica] = state
+        levels = {"group.version": state.level}
+        view = release_view(self.history[-1].release, finalized=levels, epoch=state.epoch)
+        self.replicas[replica].features.show(view)
+
+    def restart(self, replica: int) -> None:
+        self.replicas[replica], self.polled[replica] = Replica(), None
+
+    def ask(self, replica: int) -> None:
+        """Let the balancer pick a replica."""
+        answer = self.replicas[replica].ask(self.etag)
+        if answer.status == 503:
+            return
+        self.answered += 1
+        if self.keeps_tag:
+            self.etag = answer.headers["etag"]
+        if answer.status == 200:
+            self.closed += [gate for gate in GATES if self.values.get(gate) and not answer.values[gate]]
+            if self.got is not None and answer.values.get(LEVEL) != self.values.get(LEVEL):
+                now = self.polled[replica]
+                assert now is not None
+                if now.epoch < self.got.epoch:
+                    self.falls.append((self.got, now))
+            self.values, self.got = answer.values, self.polled[replica]
+
+
+def steps() -> st.SearchStrategy[tuple]:
+    replicas = st.integers(0, REPLICAS - 1)
+    polls, asks = st.tuples(st.just("poll"), replicas, st.integers(0, 2)), st.tuples(st.just("ask"), replicas)
+    moves = st.tuples(st.sampled_from(["upgrade", "downgrade"]))
+    return st.one_of(polls, asks, polls, asks, moves, st.tuples(st.just("restart"), replicas))
+
+
+SCHEDULES = st.lists(steps(), min_size=8, max_size=40)
+
+
+def run(schedule: list[tuple], *, keeps_tag: bool = True) -> World:
+    world = World(keeps_tag=keeps_tag)
+    for step, *arguments in schedule:
+        getattr(world, step)(*arguments)
+    return world
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SCHEDULES)
+def test_invariant_10_no_replica_closes_a_gate_of_a_client_or_takes_its_levels_back(schedule: list[tuple]) -> None:
+    """Whichever replica it meets, however far behind or newly started."""
+    world = run(schedule)
+    assert world.closed == []
+    assert world.falls == []
+
+
+@pytest.mark.parametrize("seen", ["closed", "falls"])
+def test_a_client_that_sends_no_tag_is_taken_back(seen: str) -> None:
+    """The property above would notice, and OFREP has no other place for a floor."""
+    quick = settings(max_examples=1000, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+    find(SCHEDULES, lambda schedule: getattr(run(schedule, keeps_tag=False), seen), settings=quick)
+
+
+def test_a_replica_learns_from_the_client_what_another_one_has_latched() -> None:
+    """And tells the client why; the answer to other clients stays as it was."""
+    upgraded = release_view("4.2", finalized={"group.version": 2}, epoch=5)
+    downgraded = release_view("4.2", finalized={"group.version": 1}, epoch=6)
+    tag = Replica(upgraded).ask(None).headers["etag"]
+    late = Replica(downgraded)
+    assert late.ask(None).values["groups"] is False
+    held = late.ask(tag)
+    assert (held.values["groups"], held.values[LEVEL]) == (True, 1)
+    (flag,) = [flag for flag in held.body["flags"] if flag["key"] == "groups"]
+    assert flag["variant"] == "open"
+    assert "another relay has latched it" in flag["metadata"]["why"]
+    assert late.ask(held.headers["etag"]).status == 304
+    assert late.ask(None).values["groups"] is False
+
+
+def test_replicas_with_the_same_flags_have_each_others_tags() -> None:
+    """Epochs, times and words differ."""
+    one, other = Replica(release_view("4.2", epoch=5)), Replica(release_view("4.2", epoch=900))
+    assert one.ask(other.ask(None).headers["etag"]).status == 304
+    assert other.ask(one.ask(None).headers["etag"]).status == 304
+
+
+def test_a_replica_that_is_behind_or_has_no_view_says_so() -> None:
+    """And when to come back."""
+    newer = Replica(release_view("4.2", finalized={"group.version": 1}, epoch=9)).ask(None).headers["etag"]
+    behind = Replica(release_view("4.2", finalized={"group.version": 0}, epoch=8)).ask(newer)
+    assert (behind.status, behind.headers["retry-after"]) == (503, "1")
+    assert "behind" in behind.body["error"]
+    assert Replica().ask(None).status == 503
+
+
+def test_a_latch_of_one_cluster_is_none_of_another() -> None:
+    """Nor of a gate with another requirement."""
+    tag = Replica(release_view("4.2", cluster_id="one", epoch=5, finalized={"group.version": 2})).ask(None)
+    other = Replica(release_view("4.2", cluster_id="two", epoch=1, finalized={"group.version": 1}))
+    answer = other.ask(tag.headers["etag"])
+    assert (answer.status, answer.values["groups"]) == (200, False)
+    features = StaticFeatures()
+    gates = [features.gate("a", "group.version>=1"), features.gate("b", "group.version>=1")]
+    assert len({latch_of(cluster, gate) for cluster in ("one", None) for gate in gates}) == 4
+
+
+@given(
+    st.builds(
+        FlagTag,
+        content=st.sampled_from(
+            [content_of([], stale=True), content_of([Flag(key="a", value=1, variant="1", why="")], stale=False)]
+        ),
+        cluster=st.sampled_from([cluster_of("one"), cluster_of(None)]),
+        epoch=st.integers(-1, 2**63),
+        since=st.integers(0, 10**11),
+        latched=st.frozensets(st.text("0123456789abcdef", min_size=12, max_size=12)),
+    )
+)
+def test_a_tag_is_read_as_it_was_written(tag: FlagTag) -> None:
+    """Weak, in a list, and after a proxy has marked it as compressed."""
+    marked = f'{str(tag)[:-1]}-gzip"'
+    assert FlagTag.read(f'"x", W/{tag}, {marked}') == (tag, tag)
+
+
+@pytest.mark.parametrize("header", [None, "", "*", '"x"', '"' + "a" * 32 + '.x.1.1."', '"' + "a" * 100_000])
+def test_another_tag_says_nothing(header: str | None) -> None:
+    """A client may send anything."""
+    assert FlagTag.read(header) == ()
+
+
+def test_a_cluster_that_was_restored_is_not_behind_for_ever() -> None:
+    """Its epoch is lower than what browsers keep in their caches."""
+    seen = FlagTag(content="a" * 32, cluster="b" * 12, epoch=900, since=1000)
+    now = FlagTag(content="c" * 32, cluster="b" * 12, epoch=3, since=1000 + int(FLOOR_SECONDS) - 1)
+    assert now.is_below(seen)
+    assert not FlagTag(content="c" * 32, cluster="b" * 12, epoch=3, since=1000 + int(FLOOR_SECONDS)).is_below(seen)
