@@ -198,7 +198,7 @@ def test_a_replica_that_is_behind_or_has_no_view_says_so() -> None:
     newer = Replica(release_view("4.2", finalized={"group.version": 1}, epoch=9)).ask(None).headers["etag"]
     behind = Replica(release_view("4.2", finalized={"group.version": 0}, epoch=8)).ask(newer)
     assert (behind.status, behind.headers["retry-after"]) == (503, "1")
-    assert "behind" in behind.body["error"]
+    assert "behind" in behind.body["errorDetails"]
     assert Replica().ask(None).status == 503
 
 
