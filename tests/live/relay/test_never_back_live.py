@@ -85,7 +85,7 @@ def balancing(*relays: Relay) -> Iterator[str]:
     turns = itertools.cycle(relays)
 
     class Balancer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the name is that of http.server
+        def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             connection = HTTPConnection("127.0.0.1", next(turns).port, timeout=5)
             try:
@@ -115,7 +115,7 @@ def balancing(*relays: Relay) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(said)
 
-        do_HEAD = do_POST = do_GET
+        do_HEAD = do_POST = do_GET  # noqa: N815 - the names are those of http.server
 
         def log_message(self, *_: object) -> None:
             """Print nothing."""
