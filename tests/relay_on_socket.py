@@ -13,7 +13,7 @@ from featuregate_relay.limits import LimitedProtocol
 from featuregate_relay.server import bind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import featuregate as fg
     from featuregate_relay.access.authentication import Access
@@ -22,11 +22,13 @@ BOUND = 30.0
 
 
 @contextmanager
-def serving(discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate, access: Access | None = None) -> Iterator[str]:
+def serving(
+    discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate, access: Access | None = None, origins: Sequence[str] = ()
+) -> Iterator[str]:
     """Serve the app on a free port, and give its URL."""
     listener = bind("127.0.0.1", 0)
     clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
-    app = make_app(clusters, access=access)
+    app = make_app(clusters, access=access, origins=origins)
     server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_config=None, http=LimitedProtocol))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
     thread.start()

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
+from featuregate.sources.relay_connection import AGE_HEADER
 from featuregate_relay import ofrep
 from featuregate_relay.access.authentication import Authentication, client_of
 from featuregate_relay.clusters import Cluster, ServedCluster
-from featuregate_relay.event_stream import EventStream, OpenStreams, changes, event
+from featuregate_relay.event_stream import OpenStreams, event, open_stream
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.refusals import Refused, refusal
 from featuregate_relay.views import FLOOR_SECONDS, ViewPath
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -31,10 +34,19 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "make_app"]
 
 _WATCH_SECONDS: Final = 1.0
+_CORS: Final[dict[str, Any]] = {
+    "allow_methods": ["GET", "POST"],
+    "allow_headers": ["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-API-Key"],
+    "expose_headers": ["ETag", "Retry-After", AGE_HEADER],  # else scripts see none of them
+}
 
 
 def make_app(
-    clusters: Mapping[str, Cluster], *, access: Access | None = None, floor_seconds: float = FLOOR_SECONDS
+    clusters: Mapping[str, Cluster],
+    *,
+    access: Access | None = None,
+    origins: Sequence[str] = (),
+    floor_seconds: float = FLOOR_SECONDS,
 ) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
 
@@ -56,6 +68,7 @@ def make_app(
     A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
     ``access`` says who may read what; without it, everybody may read everything.
+    ``origins`` are those of the pages whose scripts may read the responses.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
@@ -68,16 +81,20 @@ def make_app(
         Route("/healthz", relay.live),
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
-        *ofrep.routes("/v1/clusters/{name}", relay.cluster_of, floor_seconds=floor_seconds),
+        *ofrep.routes("/v1/clusters/{name}", relay.cluster_of, relay.streams, floor_seconds=floor_seconds),
     ]
     if len(served) == 1:  # a client that names no cluster can mean this one only
         (only,) = served.values()
-        paths += ofrep.routes("", lambda request: relay.readable(request, only.name), floor_seconds=floor_seconds)
+        find = partial(relay.readable, name=only.name)
+        paths += ofrep.routes("", find, relay.streams, floor_seconds=floor_seconds)
     app = Starlette(
         routes=paths,
         exception_handlers={Refused: refusal},
         lifespan=relay.lifespan,
-        middleware=[] if access is None else [Middleware(Authentication, access)],
+        middleware=[
+            *([Middleware(CORSMiddleware, allow_origins=origins, **_CORS)] if origins else []),
+            *([] if access is None else [Middleware(Authentication, access)]),
+        ],
     )
     app.state.stop_waiting = relay.stop_waiting
     return app
@@ -89,7 +106,7 @@ class _Relay:
     def __init__(self, clusters: Mapping[str, ServedCluster], floor_seconds: float) -> None:
         self._clusters = clusters
         self._views = ViewPath(floor_seconds)
-        self._streams = OpenStreams()
+        self.streams = OpenStreams()
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -138,21 +155,12 @@ class _Relay:
     async def events(self, request: Request) -> Response:
         """Stream the changes of a cluster. A client that comes back says which revision it has."""
         cluster = self.cluster_of(request)
-        client = client_of(request)
-        if problem := self._streams.problem(client.name):
-            raise Refused(503, problem, retry_after=1)
 
         def tell(state: ClusterState, seen: str | None) -> bytes:
             kind = "view" if state.revision != seen else "health"
             return event(kind, {"cluster": cluster.name, **state.to_dict()}, ident=state.revision)
 
-        def alive() -> dict[str, Any]:
-            health = cluster.features.health()
-            return {"status": health["status"], "age_seconds": health["age_seconds"]}
-
-        seen = request.headers.get("Last-Event-ID")
-        events = changes(cluster.next_state, cluster.state, seen, tell, alive)
-        return EventStream(events, self._streams, client.name)
+        return open_stream(request, self.streams, cluster, tell)
 
     async def check(self, request: Request) -> Response:
         cluster = self.cluster_of(request)

@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
+from featuregate_relay.access.authentication import client_of
+from featuregate_relay.refusals import Refused
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
+    from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
     from featuregate_relay.waiting import NextChange
 
-__all__ = ["MOST_STREAMS", "EventStream", "OpenStreams", "changes", "event"]
+__all__ = ["EventStream", "OpenStreams", "event", "open_stream"]
 
 MOST_STREAMS: Final = 10_000
 """Streams that are open at a time."""
@@ -31,6 +36,7 @@ _AGE_SECONDS: Final = 300.0
 _JITTER: Final = 0.2
 _SPREAD_SECONDS: Final = 0.2
 """Over which the events of all streams are spread when a cluster changes."""
+_RETRY_SECONDS: Final = 5
 _RETRY_MILLISECONDS: Final = (1000, 5000)
 """When a client whose stream has ended comes back, at random."""
 
@@ -48,9 +54,14 @@ class OpenStreams:
         """The number of open streams."""
         return self._open.total()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether another client may open a stream."""
+        return self.total < self._most
+
     def problem(self, client: str | None) -> str | None:
         """Say why this client gets no further stream. A client without a name counts for the total only."""
-        if self.total >= self._most:
+        if not self.has_room:
             return f"{self._most} streams are open, which is as many as this relay serves"
         if client is not None and self._open[client] >= self._most_of_a_client:
             return f"{client} has {self._most_of_a_client} open streams, which is as many as a client may have"
@@ -94,7 +105,7 @@ def event(kind: str, data: object, *, ident: str | None = None) -> bytes:
     return f"{known}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-async def changes(
+async def _changes(
     change: NextChange,
     current: Callable[[], ClusterState | None],
     seen: str | None,
@@ -126,3 +137,28 @@ async def changes(
         elif not change.stopped:
             # Scripts in browsers do not see comments, so that the heartbeat is an event, too.
             yield b": heartbeat\n" + event("heartbeat", alive())
+
+
+def open_stream(
+    request: Request,
+    streams: OpenStreams,
+    cluster: ServedCluster,
+    tell: Callable[[ClusterState, str | None], bytes],
+) -> EventStream:
+    """Return the stream of a cluster that this request opens.
+
+    Raises
+    ------
+    Refused
+        There are too many, of this client (429) or of all (503).
+    """
+    client = client_of(request).name
+    if problem := streams.problem(client):
+        raise Refused(429 if streams.has_room else 503, problem, retry_after=_RETRY_SECONDS)
+
+    def alive() -> dict[str, Any]:
+        health = cluster.features.health()
+        return {"status": health["status"], "age_seconds": health["age_seconds"]}
+
+    seen = request.headers.get("Last-Event-ID")
+    return EventStream(_changes(cluster.next_state, cluster.state, seen, tell, alive), streams, client)

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from featuregate import Gate
     from featuregate_relay.flags import Flag
 
-__all__ = ["FlagTag", "cluster_of", "content_of", "latch_of"]
+__all__ = ["FlagTag", "cluster_of", "content_of", "latch_of", "stream_of"]
 
 FLOOR_SECONDS: Final = 600.0
 """For which flags that changed are a floor: a replica is behind for an interval between polls, and a cluster that was
 restored to a lower epoch is behind for ever."""
 _DIGITS: Final = 12
-_TAG: Final = re.compile(r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)(?:-\w+)?"')
+_NO_STREAM: Final = "0" * _DIGITS
+_TAG: Final = re.compile(
+    r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)\.([0-9a-f]{12})(?:-\w+)?"'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +44,12 @@ class FlagTag:
     """Seconds since the Unix epoch, by the clock of the relay."""
     latched: frozenset[str] = field(default=frozenset())
     """The gates that are open, each by :func:`latch_of`."""
+    stream: str = _NO_STREAM
+    """What stands for the URL of the stream, by :func:`stream_of`: it changes with its ticket."""
 
     def __str__(self) -> str:
         latched = "".join(sorted(self.latched))
-        return f'"{self.content}.{self.cluster}.{self.epoch}.{self.since}.{latched}"'
+        return f'"{self.content}.{self.cluster}.{self.epoch}.{self.since}.{latched}.{self.stream}"'
 
     @classmethod
     def read(cls, if_none_match: str | None) -> tuple[FlagTag, ...]:
@@ -56,9 +61,14 @@ class FlagTag:
                 epoch=int(epoch),
                 since=int(since),
                 latched=frozenset(re.findall(f".{{{_DIGITS}}}", latched)),
+                stream=stream,
             )
-            for content, cluster, epoch, since, latched in _TAG.findall(if_none_match or "")
+            for content, cluster, epoch, since, latched, stream in _TAG.findall(if_none_match or "")
         )
+
+    def is_same(self, seen: FlagTag) -> bool:
+        """Say whether a client with that tag has these flags, and the stream that goes with them."""
+        return (self.cluster, self.content, self.stream) == (seen.cluster, seen.content, seen.stream)
 
     def is_below(self, seen: FlagTag) -> bool:
         """Say whether these flags are older than those that a client has seen."""
@@ -78,6 +88,11 @@ def latch_of(cluster_id: str | None, gate: Gate) -> str:
 def cluster_of(cluster_id: str | None) -> str:
     """Return what stands for a cluster."""
     return _digest(cluster_id, _DIGITS)
+
+
+def stream_of(url: str) -> str:
+    """Return what stands for the URL of a stream. With the tag of an old ticket, a client would come back for ever."""
+    return _digest(url, _DIGITS)
 
 
 def content_of(flags: Iterable[Flag], *, stale: bool) -> str:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from featuregate_relay.flag_tags import FlagTag, cluster_of, content_of, latch_of
+from featuregate_relay.access.authentication import STREAM_OF_FLAGS, ticket_for
+from featuregate_relay.event_stream import OpenStreams, event, open_stream
+from featuregate_relay.flag_tags import FlagTag, cluster_of, content_of, latch_of, stream_of
 from featuregate_relay.flags import Flag, gate_flag, level_flags
 from featuregate_relay.refusals import Refused
 
@@ -20,25 +22,30 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.states import ClusterState
 
 __all__ = ["routes"]
 
+_FLAGS: Final = "/ofrep/v1/evaluate/flags"
 _MOST_BYTES: Final = 64 * 1024
 """Of a request. Nothing in it changes the answer."""
 
 
-def routes(base: str, find: Callable[[Request], ServedCluster], *, floor_seconds: float) -> list[Route]:
-    """Return the paths that evaluate the gates and the levels of a cluster.
+def routes(
+    base: str, find: Callable[[Request], ServedCluster], streams: OpenStreams, *, floor_seconds: float
+) -> list[Route]:
+    """Return the paths that evaluate the gates and the levels of a cluster, and the stream that tells of changes.
 
     A provider appends the paths of the protocol to its base URL, so that each cluster has its own: no provider can
     name a cluster in another way, and the keys of flags are the same in all clusters. Flags that are older than those
     of the client are never sent: the request waits ``floor_seconds`` for newer ones.
     """
-    flags = _Flags(find, floor_seconds)
-    prefix = f"{base}/ofrep/v1/evaluate/flags"
+    flags = _Flags(find, streams, floor_seconds)
+    prefix = base + _FLAGS
     return [
         Route(prefix, flags.evaluate_all, methods=["POST"]),
         Route(prefix + "/{key:path}", flags.evaluate_one, methods=["POST"]),
+        Route(base + STREAM_OF_FLAGS, flags.events),
     ]
 
 
@@ -62,8 +69,9 @@ class _Found(NamedTuple):
 class _Flags:
     """The handlers, and which cluster they look at."""
 
-    def __init__(self, find: Callable[[Request], ServedCluster], floor_seconds: float) -> None:
+    def __init__(self, find: Callable[[Request], ServedCluster], streams: OpenStreams, floor_seconds: float) -> None:
         self._find = find
+        self._streams = streams
         self._floor_seconds = floor_seconds
         self._since: dict[str, FlagTag] = {}
         """For each cluster the flags without those that a client knows to be latched, since they changed."""
@@ -91,12 +99,19 @@ class _Flags:
         if_none_match = request.headers.get("If-None-Match", "")
         seen = FlagTag.read(if_none_match)
         found = await self._not_below(cluster, seen)
-        headers = {"ETag": str(found.tag), "Cache-Control": "no-cache"}
-        known = {(tag.cluster, tag.content) for tag in seen}
-        if (found.tag.cluster, found.tag.content) in known or if_none_match.strip() == "*":
+        stream = _stream_beside(request, cluster)
+        tag = replace(found.tag, stream=stream_of(stream))
+        headers = {"ETag": str(tag), "Cache-Control": "no-cache"}
+        if any(tag.is_same(known) for known in seen) or if_none_match.strip() == "*":
             return Response(status_code=304, headers=headers)
         flags = [flag.to_dict() for flag in found.flags]
-        return JSONResponse({"flags": flags, "metadata": found.freshness}, headers=headers)
+        streams = [{"type": "sse", "endpoint": {"requestUri": stream}}]
+        return JSONResponse({"flags": flags, "metadata": found.freshness, "eventStreams": streams}, headers=headers)
+
+    async def events(self, request: Request) -> Response:
+        """Tell a client to fetch all flags: on each connect, since it may have missed a change, and on each change."""
+        cluster = self._find(request)
+        return open_stream(request, self._streams, cluster, lambda state, _seen: _refetch(state))
 
     async def _not_below(self, cluster: ServedCluster, seen: tuple[FlagTag, ...]) -> _Found:
         """Return all flags, once they are not older than those that the client has seen at another replica."""
@@ -129,6 +144,17 @@ class _Flags:
         latched = frozenset(latches[flag.key] for flag in flags if flag.key in latches and flag.value)
         content = content_of(flags, stale=freshness["stale"])
         return _Found(flags, replace(since, content=content, latched=latched), freshness)
+
+
+def _refetch(state: ClusterState) -> bytes:
+    return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
+
+
+def _stream_beside(request: Request, cluster: ServedCluster) -> str:
+    """Return the path of the stream beside the path of the flags. Clients add the origin of their base URL."""
+    path = request.url.path.removesuffix(_FLAGS) + STREAM_OF_FLAGS
+    ticket = ticket_for(request, cluster.name)
+    return path if ticket is None else f"{path}?ticket={ticket}"
 
 
 def _problem(found: _Found | None, seen: tuple[FlagTag, ...]) -> str | None:

@@ -14,7 +14,7 @@ from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from featuregate_relay.access.authentication import Access
 
@@ -58,13 +58,14 @@ def serve(
     *,
     access: Access | None = None,
     tls: ssl.SSLContext | None = None,
+    origins: Sequence[str] = (),
 ) -> None:
     """Poll clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
 
     Each discoverer polls in a thread of its own, so that no handshake with a broker delays a response. They are closed
     at the end; the listener is, too.
     """
-    app = make_app(clusters, access=access)
+    app = make_app(clusters, access=access, origins=origins)
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
@@ -12,6 +14,7 @@ from starlette.requests import Request
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, Client
 from featuregate_relay.access.rates import Rates
+from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.access.tokens import InvalidToken
 from featuregate_relay.refusals import Refused, refusal
 
@@ -22,13 +25,20 @@ if TYPE_CHECKING:
 
     from featuregate_relay.access.tokens import Tokens
 
-__all__ = ["DEFAULT_RATE", "Access", "Authentication", "client_of"]
+__all__ = ["DEFAULT_RATE", "STREAM_OF_FLAGS", "Access", "Authentication", "client_of", "ticket_for", "wall"]
 
 _OPEN_PATHS: Final = {"/healthz", "/readyz"}
 """Probes have no credentials."""
+STREAM_OF_FLAGS: Final = "/ofrep/v1/events"
+"""What the path of a stream ends with that a ticket opens."""
 _DOTS_OF_A_TOKEN: Final = 2
 DEFAULT_RATE: Final = 1000.0
 """Requests of a client in a second."""
+
+
+def wall() -> float:
+    """Seconds since the Unix epoch: tickets are for replicas, too, which share no other clock."""
+    return datetime.now(UTC).timestamp()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +53,8 @@ class Access:
     """By the subjects of tokens."""
     any_subject: frozenset[str] | None = frozenset()
     """The clusters that each valid token may read; None: all."""
+    tickets: Tickets = field(default_factory=lambda: Tickets(secrets.token_bytes(32), wall))
+    """For streams that browsers open."""
     anonymous: bool = False
     """Whether a request without credentials may read everything."""
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -67,6 +79,13 @@ class Access:
         client = self.api_keys.client(key)
         if client is None:
             raise Refused(401, "this API key is not known")
+        return client
+
+    def of_ticket(self, ticket: str) -> Client:
+        """Return who opens a stream with this ticket; raises `Refused`."""
+        client = self.tickets.client(ticket)
+        if client is None:
+            raise Refused(401, "the ticket of the stream is not valid, or has ended: fetch all flags for another")
         return client
 
     def _without_key(self, peer_names: tuple[str, ...]) -> Client:
@@ -105,13 +124,16 @@ class Authentication:
             response = await refusal(Request(scope), refused)
             await response(scope, receive, send)
             return
-        scope.setdefault("state", {})["client"] = client
+        scope.setdefault("state", {}).update(client=client, tickets=self._access.tickets)
         await self._app(scope, receive, send)
 
     async def _client(self, scope: Scope) -> Client:
         peer_names = scope.get("state", {}).get("peer_names", ())
         try:
-            client = await self._access.client(Headers(scope=scope), peer_names)
+            if scope["path"].endswith(STREAM_OF_FLAGS) and (ticket := Request(scope).query_params.get("ticket")):
+                client = self._access.of_ticket(ticket)
+            else:
+                client = await self._access.client(Headers(scope=scope), peer_names)
         except Refused:
             if scope["path"] in _OPEN_PATHS:
                 return NOT_KNOWN
@@ -127,3 +149,12 @@ def client_of(request: Request) -> Client:
     """Return who sent the request."""
     found: Client = request.scope.get("state", {}).get("client", ANYONE)
     return found
+
+
+def ticket_for(request: Request, cluster: str) -> str | None:
+    """Return a ticket for a stream of this cluster; None where the relay asks nobody who they are."""
+    client = client_of(request)
+    if client.name is None:
+        return None
+    tickets: Tickets = request.scope["state"]["tickets"]
+    return tickets.ticket(client, cluster)

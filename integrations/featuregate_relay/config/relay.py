@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - pydantic reads annotations
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
@@ -12,6 +13,8 @@ from featuregate.config.properties import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, served_in
+from featuregate_relay.access.authentication import wall
+from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from featuregate_relay.access.authentication import Access
 
 __all__ = ["ClusterConfig", "ConfigMistakes", "RelayConfig", "checked", "read_config"]
+
+
+_SECRET_BYTES: Final = 32
 
 
 class ConfigMistakes(FeatureGateError):
@@ -107,6 +113,10 @@ class RelayConfig(Table):
     clients: dict[Name, ClientTable] = Field(default_factory=dict)
     tokens: TokensTable | None = None
     tls: TlsTable | None = None
+    ticket_secret: FilePath | None = None
+    """A file with a secret that replicas share, so that each knows the tickets of the others."""
+    allow_origins: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Origins of the pages whose scripts may read the responses; ``*`` for all."""
 
     @property
     def authenticates(self) -> bool:
@@ -114,8 +124,23 @@ class RelayConfig(Table):
         return bool(self.clients) or self.tokens is not None
 
     def access(self, *, anonymous: bool) -> Access:
-        """Return who may read what. A relay that asks nobody serves everybody."""
-        return make_access(self.clients, self.tokens, anonymous=anonymous or not self.authenticates)
+        """Return who may read what. A relay that asks nobody serves everybody.
+
+        Raises
+        ------
+        ConfigMistakes
+            The file of the secret cannot be used.
+        """
+        access = make_access(self.clients, self.tokens, anonymous=anonymous or not self.authenticates)
+        if self.ticket_secret is None:
+            return access
+        try:
+            secret = self.ticket_secret.read_bytes().strip()
+        except OSError as error:
+            raise ConfigMistakes([f"ticket-secret: cannot be read: {error.strerror}"]) from None
+        if len(secret) < _SECRET_BYTES:
+            raise ConfigMistakes([f"ticket-secret: the file must have {_SECRET_BYTES} bytes or more"])
+        return replace(access, tickets=Tickets(secret, wall))
 
     def tls_context(self, *, anonymous: bool) -> ssl.SSLContext | None:
         """Return the context of the listener.

@@ -142,7 +142,14 @@ def test_a_relay_with_too_many_streams_says_when_to_come_back(monkeypatch: pytes
     monkeypatch.setattr("featuregate_relay.event_stream.OpenStreams.problem", lambda *_: "enough")
     with serving({"default": StaticFeatures(VIEW)}) as url:
         answer = requests.get(url + PATH, timeout=BOUND)
-    assert (answer.status_code, answer.json(), "Retry-After" in answer.headers) == (503, {"error": "enough"}, True)
+    assert (answer.status_code, answer.json(), answer.headers["Retry-After"]) == (429, {"error": "enough"}, "5")
+
+
+def test_a_relay_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """503: it is not the fault of this client."""
+    monkeypatch.setattr("featuregate_relay.event_stream.OpenStreams.has_room", False)
+    with serving({"default": StaticFeatures(VIEW)}) as url:
+        assert requests.get(url + PATH, timeout=BOUND).status_code == 503
 
 
 def test_a_revision_names_what_the_brokers_say() -> None:
