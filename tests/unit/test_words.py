@@ -24,6 +24,7 @@ PACKAGES = {
     "featuregate_confluent": ROOT / "integrations/featuregate_confluent",
     "featuregate_fleet": ROOT / "integrations/featuregate_fleet",
     "featuregate_librdkafka": ROOT / "integrations/featuregate_librdkafka",
+    "featuregate_metrics": ROOT / "integrations/featuregate_metrics",
     "featuregate_openfeature": ROOT / "integrations/featuregate_openfeature",
     "featuregate_relay": ROOT / "integrations/featuregate_relay",
     "featuregate_spark": ROOT / "integrations/featuregate_spark",

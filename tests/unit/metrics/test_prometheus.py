@@ -1,0 +1,58 @@
+"""What Prometheus reads of a discoverer."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+import featuregate as fg
+from featuregate.errors import DiscoveryError
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate_metrics.prometheus import FeatureCollector
+
+BOUND = 60.0
+
+
+def scrape(features: fg.Discoverer) -> tuple[CollectorRegistry, FeatureCollector]:
+    registry, collector = CollectorRegistry(), FeatureCollector(features, cluster="orders")
+    registry.register(collector)
+    return registry, collector
+
+
+def test_before_the_first_view_there_is_no_age() -> None:
+    """Zero would be the best of all ages."""
+    registry, _ = scrape(StaticFeatures())
+    labels = {"cluster": "orders"}
+    assert registry.get_sample_value("featuregate_up", labels) == 0
+    assert registry.get_sample_value("featuregate_view_age_seconds", labels) is None
+    assert registry.get_sample_value("featuregate_polls_total", labels) == 0
+
+
+def test_gates_brokers_and_changes_are_numbers() -> None:
+    """Labels name the cluster, gates and kinds of changes; a check is counted nowhere."""
+    features = StaticFeatures(release_view("3.9", "3.9", epoch=5))
+    gate = features.gate("groups", fg.presets.kip848)
+    registry, _ = scrape(features)
+    features.show(release_view("4.2", "4.2", epoch=9))
+    assert gate.open
+    labels = {"cluster": "orders"}
+    assert registry.get_sample_value("featuregate_up", labels) == 1
+    assert registry.get_sample_value("featuregate_epoch", labels) == 9
+    assert registry.get_sample_value("featuregate_brokers_known", labels) == 2
+    assert registry.get_sample_value("featuregate_brokers_answered", labels) == 2
+    assert registry.get_sample_value("featuregate_gate_open", labels | {"gate": "groups"}) == 1
+    assert registry.get_sample_value("featuregate_changes_total", labels | {"kind": "broker changed"}) == 2
+    assert registry.get_sample_value("featuregate_gate_moves_total", labels | {"gate": "groups", "to": "open"}) == 1
+    assert b"# HELP featuregate_gate_open 1 if the gate is open." in generate_latest(registry)
+
+
+def test_failed_polls_are_counted() -> None:
+    """Beside all that have ended."""
+    with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600) as features:
+        registry, _ = scrape(features)
+        features.refresh(BOUND)
+        brokers.broker(1).stop()
+        with pytest.raises(DiscoveryError):
+            features.refresh(BOUND)
+        assert registry.get_sample_value("featuregate_failed_polls_total", {"cluster": "orders"}) >= 1
+        assert registry.get_sample_value("featuregate_polls_total", {"cluster": "orders"}) >= 2
