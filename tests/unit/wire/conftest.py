@@ -19,6 +19,19 @@ from featuregate.wire.cluster import (
     MetadataResponse,
     Node,
 )
+from featuregate.wire.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResult,
+    ConfigEntry,
+    ConfigSynonym,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from featuregate.wire.message import Message
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -41,6 +54,8 @@ REQUESTS = (
     MetadataRequest,
     DescribeClusterRequest,
     UpdateFeaturesRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
     SaslHandshakeRequest,
     SaslAuthenticateRequest,
 )
@@ -81,6 +96,11 @@ def nodes(*, fenced: bool) -> st.SearchStrategy[tuple[Node, ...]]:
         is_fenced=st.booleans() if fenced else st.just(False),  # noqa: FBT003 - a value
     )
     return st.lists(node, max_size=5).map(tuple)
+
+
+def several(cls: type[Any], **fields: Any) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Generate up to three structures of a message."""
+    return st.lists(st.builds(cls, **fields), max_size=3).map(tuple)
 
 
 def build(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
@@ -172,6 +192,59 @@ BUILDERS: dict[type[Message], Callable[[int], st.SearchStrategy[Message]]] = {
             else {}
         ),
         **tags(UpdateFeaturesResponse, version),
+    ),
+    DescribeConfigsRequest: lambda version: st.builds(
+        DescribeConfigsRequest,
+        resources=several(
+            DescribeConfigsResource,
+            resource_type=int8,
+            resource_name=text,
+            configuration_keys=st.none() | st.lists(text, max_size=3).map(tuple),
+        ),
+        include_synonyms=st.booleans(),
+        **since(3, version, include_documentation=st.booleans()),
+        **tags(DescribeConfigsRequest, version),
+    ),
+    DescribeConfigsResponse: lambda version: st.builds(
+        DescribeConfigsResponse,
+        throttle_time_ms=millis,
+        results=several(
+            DescribeConfigsResult,
+            error_code=errors,
+            error_message=maybe_text,
+            resource_type=int8,
+            resource_name=text,
+            configs=several(
+                ConfigEntry,
+                name=text,
+                value=maybe_text,
+                read_only=st.booleans(),
+                config_source=int8,
+                is_sensitive=st.booleans(),
+                synonyms=several(ConfigSynonym, name=text, value=maybe_text, source=int8),
+                **since(3, version, config_type=int8, documentation=maybe_text),
+            ),
+        ),
+        **tags(DescribeConfigsResponse, version),
+    ),
+    IncrementalAlterConfigsRequest: lambda version: st.builds(
+        IncrementalAlterConfigsRequest,
+        resources=several(
+            AlterConfigsResource,
+            resource_type=int8,
+            resource_name=text,
+            configs=several(AlterableConfig, name=text, config_operation=int8, value=maybe_text),
+        ),
+        validate_only=st.booleans(),
+        **tags(IncrementalAlterConfigsRequest, version),
+    ),
+    IncrementalAlterConfigsResponse: lambda version: st.builds(
+        IncrementalAlterConfigsResponse,
+        throttle_time_ms=millis,
+        responses=several(
+            AlterConfigsResult, error_code=errors, error_message=maybe_text, resource_type=int8, resource_name=text
+        ),
+        **tags(IncrementalAlterConfigsResponse, version),
     ),
     SaslHandshakeRequest: lambda _: st.builds(SaslHandshakeRequest, mechanism=text),
     SaslHandshakeResponse: lambda _: st.builds(

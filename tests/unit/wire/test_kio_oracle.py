@@ -37,6 +37,14 @@ RENAMED = {
 """Names of featuregate, and those of kio and Kafka, where they differ."""
 
 
+STRUCTURES = {
+    "ConfigEntry": "DescribeConfigsResourceResult",
+    "ConfigSynonym": "DescribeConfigsSynonym",
+    "AlterConfigsResult": "AlterConfigsResourceResponse",
+}
+"""Structures of featuregate, and their names in kio and Kafka, where they differ."""
+
+
 def kio_class(message: type[Message], version: int) -> Any:
     """Find the entity that kio generated for a message."""
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", message.NAME).lower()
@@ -51,8 +59,9 @@ def known_to_kio(message: Any) -> Any:
         known["unknown_tags"] = {}
     if hasattr(message, "error_code"):
         known["error_code"] = message.error_code % 100
-    if hasattr(message, "results"):
-        known["results"] = tuple(map(known_to_kio, message.results))
+    for name in ("results", "responses"):
+        if hasattr(message, name):
+            known[name] = tuple(map(known_to_kio, getattr(message, name)))
     return dataclasses.replace(message, **known)
 
 
@@ -81,7 +90,12 @@ def to_kio(message: Message, version: int) -> Any:
             module.UpdatableFeatureResult(
                 feature=result.feature, error_code=ErrorCode(result.error_code), error_message=result.error_message
             )
+            if message.NAME == "UpdateFeatures"
+            else to_kio_structure(module, result)
             for result in results
+        ),
+        **dict.fromkeys(
+            ("resources", "responses"), lambda structures: tuple(to_kio_structure(module, one) for one in structures)
         ),
         "error_code": ErrorCode,
         **dict.fromkeys(
@@ -99,6 +113,17 @@ def to_kio_node(module: Any, api: str, version: int, node: Any) -> Any:
         return module.MetadataResponseBroker(node_id=node.node_id, **fields)
     fenced = {"is_fenced": node.is_fenced} if version >= 2 else {}
     return module.DescribeClusterBroker(broker_id=node.node_id, **fields, **fenced)
+
+
+def to_kio_structure(module: Any, structure: Any) -> Any:
+    """Convert a structure whose fields have the names that they have in kio, and those within it."""
+    entity = getattr(module, STRUCTURES.get(type(structure).__name__, type(structure).__name__))
+    fields = {f.name: getattr(structure, f.name) for f in dataclasses.fields(entity)}
+    if "error_code" in fields:
+        fields["error_code"] = ErrorCode(fields["error_code"])
+    for name in fields.keys() & {"configs", "synonyms"}:
+        fields[name] = tuple(to_kio_structure(module, one) for one in fields[name])
+    return entity(**fields)
 
 
 def to_kio_update(module: Any, version: int, update: Any) -> Any:
