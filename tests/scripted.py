@@ -1,4 +1,4 @@
-"""A cluster on the loopback interface whose answers to UpdateFeatures the test decides, request by request."""
+"""A cluster on the loopback interface whose answers to what changes it the test decides, request by request."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from featuregate.testing.fakes.listener import HOST, Listener, LoopThread, Trans
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from featuregate.wire.frames import read_request_header, write_response
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
 
     from featuregate.testing.fakes.session import ServerSession
 
-APIS = {request.API_KEY: request for request in (ApiVersionsRequest, DescribeClusterRequest, UpdateFeaturesRequest)}
+APIS = {
+    request.API_KEY: request
+    for request in (
+        ApiVersionsRequest,
+        DescribeClusterRequest,
+        UpdateFeaturesRequest,
+        DescribeConfigsRequest,
+        IncrementalAlterConfigsRequest,
+    )
+}
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
 HANG_UP = "hang up"
 SILENCE = "silence"

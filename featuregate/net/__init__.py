@@ -3,6 +3,7 @@
 - `featuregate.net.probe` sends ApiVersions to every node of a cluster;
 - `featuregate.net.cluster_metadata` fetches the list of these nodes;
 - `featuregate.net.controller` sends a request to the active controller;
+- `featuregate.net.node_connection` connects to one node, which then takes requests;
 - `featuregate.net.sasl` authenticates a connection;
 - `featuregate.net.connection` is one connection: open, negotiate, request, close;
 - `featuregate.net.dial`, `featuregate.net.carrier` and `featuregate.net.tls` are its parts.

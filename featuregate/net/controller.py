@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
-from featuregate.net.cluster_metadata import (
-    BrokerList,
-    address_of,
-    authenticate,
-    check_role,
-    expected_node,
-    fetch_broker_list,
-)
-from featuregate.net.connection import Connection
+from featuregate.net.cluster_metadata import BrokerList, fetch_broker_list
+from featuregate.net.node_connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,14 +88,11 @@ async def ask_controller(
 
 async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int], Request[R]], deadline: float) -> R:
     node = _controller(broker_list)
-    address = address_of(node)
-    with await Connection.open(address, settings, expected_node(broker_list, node)) as connection:
-        check_role(address, settings, await connection.negotiate())
-        await authenticate(connection, settings)
+    with await connect(settings, broker_list, node) as connection:
         seconds = min(_left(deadline), _REQUEST_TIMEOUT)
         if seconds <= 0:
             problem = f"the {settings.total_timeout:g} s in total have passed"
-            raise TimedOut(address, "looking for the controller", problem)
+            raise TimedOut(connection.address, "looking for the controller", problem)
         request = make(max(1, int(1000 * seconds)))
         try:
             return await connection.request(request, within=seconds)

@@ -1,0 +1,165 @@
+"""The level of one logger of each broker: read it, and change it while the broker runs (KIP-412).
+
+Each request goes to the broker itself: no other one knows its loggers. To read needs DESCRIBE_CONFIGS on the cluster,
+to change ALTER_CONFIGS on the cluster. Brokers have it from 2.4 on. A level is back to that of the broker's
+configuration after a restart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.blocking import run_blocking
+from featuregate.errors import FeatureGateError
+from featuregate.kafka_errors import NONE, broker_error
+from featuregate.printable import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from featuregate.net.probe import BrokerList
+    from featuregate.wire.cluster import Node
+
+__all__ = ["LEVELS", "REQUEST_LOGGER", "BrokerLogLevel", "LogLevels"]
+
+REQUEST_LOGGER: Final = "kafka.request.logger"
+"""Logs requests: all of them at DEBUG, from 3.9.1 on the deprecated ones at INFO (KAFKA-18272)."""
+LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+"""The levels that a broker accepts, from the least to the most (``LogLevelConfig.java``)."""
+
+_INVALID_CONFIG: Final = 40
+_UNKNOWN_SERVER_ERROR: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLogLevel:
+    """The level of the logger of one broker, or why it is not known: either ``level`` or ``failure`` is None."""
+
+    broker: int
+    """The node id."""
+    level: str | None
+    failure: FeatureGateError | None = None
+
+
+class LogLevels:
+    """The levels of one logger on each broker of a cluster. It holds no connection.
+
+    Parameters
+    ----------
+    config
+        What :class:`featuregate.Discoverer` takes, for brokers (``bootstrap.servers``).
+    logger
+        The name of the logger.
+    timeout
+        Seconds to get the list of brokers.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any] | str | Path, *, logger: str = REQUEST_LOGGER, timeout: float = 30.0
+    ) -> None:
+        from featuregate.config import Settings  # noqa: PLC0415 - see featuregate.admin.client
+
+        self._settings = Settings.parse(config, total_timeout=timeout)
+        self._logger = logger
+        self._brokers: BrokerList | None = None
+
+    def __repr__(self) -> str:
+        return f"<LogLevels of {self._logger} on {', '.join(map(str, self._settings.bootstrap))}>"
+
+    def read(self) -> Iterator[BrokerLogLevel]:
+        """Ask one broker after another, in the order of their ids.
+
+        Raises
+        ------
+        DiscoveryError
+            No broker gave the list of brokers.
+        """
+        for node in self._nodes():
+            yield self._result(node, lambda node=node: self._read(node))
+
+    def change(self, levels: Mapping[int, str]) -> Iterator[BrokerLogLevel]:
+        """Give brokers new levels, one broker after another: ``levels`` maps node ids to levels.
+
+        A broker that is not listed any more is left out. Raises as :meth:`read`.
+        """
+        for node in self._nodes():
+            if node.node_id in levels:
+                yield self._result(node, lambda node=node: self._change(node, levels[node.node_id]))
+
+    # ------------------------------------------------------------------ how
+
+    def _nodes(self) -> tuple[Node, ...]:
+        """Fetch the list of brokers anew: one may have restarted at another address."""
+        self._brokers = run_blocking(self._fetch)
+        return self._brokers.nodes
+
+    async def _fetch(self) -> BrokerList:
+        import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+
+        from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
+
+        deadline = asyncio.get_running_loop().time() + self._settings.total_timeout
+        return (await fetch_broker_list(self._settings, self._brokers, deadline)).broker_list
+
+    def _result(self, node: Node, work: Any) -> BrokerLogLevel:
+        try:
+            return BrokerLogLevel(broker=node.node_id, level=run_blocking(work))
+        except FeatureGateError as failure:
+            return BrokerLogLevel(broker=node.node_id, level=None, failure=failure)
+
+    async def _read(self, node: Node) -> str:
+        from featuregate.wire.configs import (  # noqa: PLC0415 - see featuregate.admin.client
+            BROKER_LOGGER,
+            DescribeConfigsRequest,
+            DescribeConfigsResource,
+        )
+
+        resource = DescribeConfigsResource(
+            resource_type=BROKER_LOGGER, resource_name=str(node.node_id), configuration_keys=(self._logger,)
+        )
+        response = await self._ask(node, DescribeConfigsRequest(resources=(resource,)))
+        for result in response.results:
+            _check(result.error_code, result.error_message)
+            for config in result.configs:
+                if config.name == self._logger and config.value in LEVELS:
+                    return str(config.value)
+        raise broker_error(_INVALID_CONFIG, f"the broker names no level of {self._logger}")
+
+    async def _change(self, node: Node, level: str) -> str:
+        from featuregate.wire.configs import (  # noqa: PLC0415 - see featuregate.admin.client
+            BROKER_LOGGER,
+            AlterableConfig,
+            AlterConfigsResource,
+            IncrementalAlterConfigsRequest,
+        )
+
+        resource = AlterConfigsResource(
+            resource_type=BROKER_LOGGER,
+            resource_name=str(node.node_id),
+            configs=(AlterableConfig(name=self._logger, value=level),),
+        )
+        response = await self._ask(node, IncrementalAlterConfigsRequest(resources=(resource,)))
+        if not response.responses:
+            raise broker_error(_UNKNOWN_SERVER_ERROR, "the broker did not say whether the level was changed")
+        for result in response.responses:
+            _check(result.error_code, result.error_message)
+        return level
+
+    async def _ask(self, node: Node, request: Any) -> Any:
+        from featuregate.net.node_connection import connect  # noqa: PLC0415 - see featuregate.admin.client
+
+        assert self._brokers is not None, "nodes come from the list"
+        with await connect(self._settings, self._brokers, node) as connection:
+            return await connection.request(request)
+
+
+def _check(code: int, message: str | None) -> None:
+    if code != NONE:
+        raise broker_error(code, shown(message or ""))
