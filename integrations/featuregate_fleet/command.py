@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandHelp
-from featuregate_fleet.commands import collect, readiness, replay
+from featuregate_fleet.commands import collect, readiness, replay, request_logging
 from featuregate_fleet.commands import run as reading
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ can move to another release. Needs the extra 'fleet', and Java 17 or newer.
 'run' reads log files into tables: DIR/<broker id>/ holds the files of one broker. 'readiness' reads the tables. Without
 evidence its verdict is unknown, never ok.""",
     (
+        "fleet logging on --bootstrap-server localhost:9092 --for 1h",
         "fleet collect --log /var/log/kafka/kafka-request.log --broker 1 --logs logs",
         "fleet run --once --logs logs --tables tables --cluster orders",
         "fleet run --once --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
@@ -38,6 +39,7 @@ evidence its verdict is unknown, never ok.""",
 )
 
 _ACTIONS: Final = {
+    "logging": (request_logging, "turn the request logs of brokers on and off"),
     "collect": (collect, "cut a live log into files for 'run'"),
     "run": (reading, "read log files into tables"),
     "replay": (replay, "parse again what is in quarantine"),

@@ -5,20 +5,16 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.cli.plugin import OK, UNKNOWN, CommandError, positive_seconds, print_message
+from featuregate_fleet.commands.stop_signals import stop_signals
 from featuregate_fleet.commands.tables_options import alone
 from featuregate_fleet.evidence.paths import broker_of
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["DESCRIPTION", "add_options", "run"]
 
@@ -59,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         with alone(folder / ".lock", f"another process collects into {folder}: end it first"), closing(segmenter):
             if not args.log.is_file():
                 print_message(f"{args.log}: there is no such file yet")
-            with _stop_signals() as stop:
+            with stop_signals() as stop:
                 while True:
                     for name in segmenter.collect():
                         print(folder / name, flush=True)
@@ -67,16 +63,3 @@ def run(args: argparse.Namespace) -> int:
                         return OK
     except OSError as error:
         raise CommandError(f"the log cannot be collected: {error}", UNKNOWN) from error
-
-
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """Set an event by SIGTERM or Ctrl-C, in place of ending in the middle of a file."""
-    stop = threading.Event()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

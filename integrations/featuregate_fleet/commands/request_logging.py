@@ -1,0 +1,138 @@
+"""``featuregate fleet logging``: turn the request logs of brokers on and off, and say at which level they are."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Final
+
+from featuregate.admin.log_levels import LEVELS, LogLevels
+from featuregate.cli.plugin import (
+    OK,
+    UNKNOWN,
+    CommandError,
+    add_cluster_options,
+    configuration,
+    print_message,
+    printable,
+    silence_log,
+)
+from featuregate.errors import BrokerError
+from featuregate_fleet.commands.stop_signals import stop_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from featuregate.admin.log_levels import BrokerLogLevel
+
+__all__ = ["DESCRIPTION", "add_options", "run"]
+
+DESCRIPTION: Final = """\
+Set the level of the logger kafka.request.logger on each broker, one after another, while it runs. At debug a broker
+logs every request, about 1.3 kB each: 110 GB a day for 1,000 requests a second. At info brokers from 3.9.1 on log
+deprecated requests alone, which can block a move, but never show that it is safe. 'off' sets the level of Kafka's own
+configuration, WARN. A restarted broker has the level of its configuration again. 'status' needs DESCRIBE_CONFIGS on the
+cluster, 'on' and 'off' ALTER_CONFIGS, too. Brokers have it from 2.4 on.\
+"""
+
+_OFF: Final = "WARN"
+_COSTS: Final = {
+    "DEBUG": "Each broker writes about 1.3 kB for each request now: 110 GB a day for 1,000 requests a second.",
+    "INFO": "Brokers from 3.9.1 on log deprecated requests now, and older ones none.",
+}
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONGEST: Final = 30 * 86400
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``logging``."""
+    parser.add_argument("state", choices=("on", "off", "status"), help="what to do with the request logs")
+    parser.add_argument("--level", choices=("info", "debug"), help="which requests are logged (default: debug)")
+    parser.add_argument(
+        "--for",
+        metavar="TIME",
+        type=_seconds,
+        dest="seconds",
+        help="wait so long, such as 90s, 30m or 1h, and take it back then, or at SIGTERM or Ctrl-C",
+    )
+    add_cluster_options(parser, default=argparse.SUPPRESS)
+
+
+def _seconds(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,7})([smhd])", text)
+    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
+    if not 0 < seconds <= _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time up to 30 days: write 90s, 30m, 1h or 2d")
+    return seconds
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read or change the level of each broker."""
+    if args.state != "on" and (args.level or args.seconds):
+        raise CommandError(f"fleet logging {args.state} takes neither --level nor --for: they are for 'on'")
+    if args.bootstrap_controller or args.broker_list == "bootstrap":
+        raise CommandError("fleet logging needs the ids of the brokers: give --bootstrap-server and no --broker-list")
+    silence_log()
+    levels = LogLevels(configuration(args))
+    failed: list[int] = []
+    match args.state:
+        case "on":
+            _turn_on(levels, (args.level or "debug").upper(), args.seconds, failed)
+        case "off":
+            verbose = [broker for broker, level in _answered(levels.read(), failed) if _more(level, _OFF)]
+            _change(levels, dict.fromkeys(verbose, _OFF), failed)
+        case _:
+            for broker, level in _answered(levels.read(), failed):
+                print(f"broker {broker}: {level}", flush=True)
+    if failed:
+        raise CommandError(f"brokers that failed: {', '.join(map(str, sorted(set(failed))))}", UNKNOWN)
+    return OK
+
+
+def _turn_on(levels: LogLevels, level: str, seconds: int | None, failed: list[int]) -> None:
+    """Turn the log on where it is off, and with ``seconds`` take back then what was changed."""
+    before = dict(_answered(levels.read(), failed))
+    for broker in sorted(broker for broker, at in before.items() if not _more(level, at)):
+        print(f"broker {broker}: {before[broker]} already", flush=True)
+    wanted = {broker: level for broker, at in before.items() if _more(level, at)}
+    if seconds is None:
+        _change(levels, wanted, failed)
+        print_message(_COSTS[level])
+        return
+    changed: list[int] = []
+    with stop_signals() as stop:
+        try:
+            for broker, at in _answered(levels.change(wanted), failed):
+                changed.append(broker)
+                print(f"broker {broker}: {at}", flush=True)
+                if stop.is_set():
+                    return
+            print_message(f"{_COSTS[level]} It ends in {seconds} s, or at Ctrl-C.")
+            stop.wait(seconds)
+        finally:  # a broker whose answer was lost may have changed its level, too
+            _change(levels, {broker: before[broker] for broker in wanted if broker in {*changed, *failed}}, failed)
+
+
+def _change(levels: LogLevels, wanted: dict[int, str], failed: list[int]) -> None:
+    for broker, level in _answered(levels.change(wanted), failed) if wanted else ():
+        print(f"broker {broker}: {level}", flush=True)
+
+
+def _answered(results: Iterable[BrokerLogLevel], failed: list[int]) -> Iterator[tuple[int, str]]:
+    """Yield each broker with its level; print a line for each that failed, and add it to ``failed``."""
+    for one in results:
+        if one.level is not None:
+            yield one.broker, one.level
+            continue
+        failed.append(one.broker)
+        denied = isinstance(one.failure, BrokerError) and one.failure.code == _CLUSTER_AUTHORIZATION_FAILED
+        advice = " (reading needs DESCRIBE_CONFIGS on the cluster, changing ALTER_CONFIGS)" if denied else ""
+        print_message(printable(f"broker {one.broker}: {one.failure}{advice}"))
+
+
+def _more(level: str, than: str) -> bool:
+    """Return whether a logger logs more at one level than at another."""
+    return LEVELS.index(level) > LEVELS.index(than)
