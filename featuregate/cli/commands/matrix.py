@@ -7,50 +7,32 @@ import sys
 from dataclasses import dataclass
 from itertools import count, product
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.catalog import api_name, level_name
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.output import printable, supports_colour
-from featuregate.cli.tables import aligned, runs
+from featuregate.cli.tables import aligned
+from featuregate.view.matrix import ABSENT, compare
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
+    from featuregate.view.matrix import Group, Row
 
-__all__ = ["Column", "Matrix", "Row", "build", "run", "to_json", "to_text"]
+__all__ = ["Column", "Matrix", "build", "run", "to_json", "to_text"]
 
-Kind = Literal["finalized", "supported", "api"]
-TITLES: Final[dict[Kind, str]] = {
+TITLES: Final = {
     "finalized": "FINALIZED LEVEL",
     "supported": "SUPPORTED LEVELS",
     "api": "API VERSIONS",
 }
-ABSENT: Final = "-"
 DIFFERS: Final = " *"
 MAX_HEADING: Final = 24
 """Characters; longer headings become a letter, explained below the table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One feature or API: the value of the cluster, and that of each broker."""
-
-    kind: Kind
-    name: str
-    cluster: tuple[int, ...] | None
-    """A finalized level, or the ends of a range; None if there is no common value, or it is unknown."""
-    values: tuple[tuple[int, ...] | None, ...]
-    """The value of each broker that answered, in the order of the view."""
-
-    @property
-    def differs(self) -> bool:
-        """Whether brokers have different values."""
-        return len(set(self.values)) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +71,8 @@ def run(args: argparse.Namespace) -> int:
 
 def build(view: View, *, all_apis: bool) -> Matrix:
     """Return the rows of every feature and of the APIs in which brokers differ, or of ``all_apis``."""
-    answering = [broker for broker in view.brokers if broker.answered]
-    apis = tuple(_apis(view, answering))
-    shown = apis if all_apis else tuple(row for row in apis if row.differs)
-    rows = (*_finalized(view, answering), *_supported(view, answering), *shown)
-    return Matrix(view=view, rows=rows, columns=_columns(answering, rows), hidden=len(apis) - len(shown))
+    found = compare(view, all_apis=all_apis)
+    return Matrix(view=view, rows=found.rows, columns=_columns(found.groups), hidden=found.hidden)
 
 
 def to_text(matrix: Matrix) -> list[str]:
@@ -163,44 +142,13 @@ def paint(matrix: Matrix) -> bool:
     return True
 
 
-def _finalized(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
-    for name in sorted({name for broker in answering for name in broker.finalized} | set(view.finalized)):
-        level = view.level(name)
-        yield Row(
-            kind="finalized",
-            name=name,
-            cluster=None if level is None else (level,),
-            values=tuple((broker.finalized.get(name, 0),) if broker.epoch >= 0 else None for broker in answering),
-        )
-
-
-def _supported(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
-    for name in sorted({name for broker in answering for name in broker.supported}):
-        values = tuple(broker.supported.get(name) for broker in answering)
-        yield Row(kind="supported", name=name, cluster=view.feature(name), values=values)
-
-
-def _apis(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
-    for key in sorted({key for broker in answering for key in broker.api_ranges}):
-        shared = view.api(key)
-        yield Row(
-            kind="api",
-            name=api_name(key),
-            cluster=None if shared is None else (shared.min, shared.max),
-            values=tuple(broker.api_ranges.get(key) for broker in answering),
-        )
-
-
-def _columns(answering: Sequence[BrokerAnswer], rows: Sequence[Row]) -> tuple[Column, ...]:
-    """Group brokers with the same values, so that a thousand brokers fit a terminal."""
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for index in range(len(answering)):
-        alike.setdefault(tuple(row.values[index] for row in rows), []).append(index)
+def _columns(groups: Iterable[Group]) -> tuple[Column, ...]:
+    """Name groups of brokers, so that a thousand brokers fit a terminal."""
     columns = []
-    for letter, indexes in zip(_letters(), alike.values(), strict=False):
-        members = _members([answering[index] for index in indexes])
-        name = members if len(members) <= MAX_HEADING else f"{letter} ({len(indexes)})"
-        columns.append(Column(name=name, members=members, index=indexes[0]))
+    for letter, group in zip(_letters(), groups, strict=False):
+        members = printable(group.members)
+        name = members if len(members) <= MAX_HEADING else f"{letter} ({len(group.brokers)})"
+        columns.append(Column(name=name, members=members, index=group.index))
     return tuple(columns)
 
 
@@ -208,12 +156,6 @@ def _letters() -> Iterator[str]:
     """Yield A to Z, then AA and so on."""
     for length in count(1):
         yield from map("".join, product(ascii_uppercase, repeat=length))
-
-
-def _members(brokers: Sequence[BrokerAnswer]) -> str:
-    numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
-    addresses = [printable(broker.address) for broker in brokers if broker.node_id is None]
-    return ",".join([numbers, *addresses] if numbers else addresses)
 
 
 def _sections(matrix: Matrix) -> Iterator[tuple[str, list[Row]]]:
@@ -229,14 +171,7 @@ def _heading(title: str, matrix: Matrix) -> list[str]:
 def _cells(row: Row, matrix: Matrix) -> list[str]:
     name = printable(row.name) + (DIFFERS if row.differs else "")
     values = (row.values[column.index] for column in matrix.columns)
-    return [name, _cell(row, row.cluster), *(_cell(row, value) for value in values)]
-
-
-def _cell(row: Row, value: tuple[int, ...] | None) -> str:
-    if value is None or (row.kind == "finalized" and value == (0,)):
-        return ABSENT
-    names = [str(number) if row.kind == "api" else level_name(row.name, number) for number in value]
-    return names[0] if len(set(names)) == 1 else "..".join(names)
+    return [name, row.text(row.cluster), *(row.text(value) for value in values)]
 
 
 def _json_value(row: Row, value: tuple[int, ...] | None) -> int | list[int] | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.cli.tables import runs
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
+from featuregate.view.matrix import runs
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:

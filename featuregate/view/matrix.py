@@ -1,0 +1,134 @@
+"""What each broker of a view answered, side by side: rows of features and APIs, and groups of equal brokers. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from featuregate.catalog import api_name, level_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.cluster_view import View
+
+__all__ = ["ABSENT", "Group", "Matrix", "Row", "compare", "members", "runs"]
+
+Kind = Literal["finalized", "supported", "api"]
+Value = tuple[int, ...]
+"""A finalized level, or the ends of a range."""
+ABSENT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One feature or API: the value of the cluster, and that of each broker."""
+
+    kind: Kind
+    name: str
+    cluster: Value | None
+    """None if there is no common value, or it is unknown."""
+    values: tuple[Value | None, ...]
+    """The value of each broker that answered, in the order of the view."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether brokers have different values."""
+        return len(set(self.values)) > 1
+
+    def text(self, value: Value | None) -> str:
+        """Return a value of this row for people, with the names of levels."""
+        if value is None or (self.kind == "finalized" and value == (0,)):
+            return ABSENT
+        names = [str(number) if self.kind == "api" else level_name(self.name, number) for number in value]
+        return names[0] if len(set(names)) == 1 else "..".join(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Brokers with the same value in every row."""
+
+    brokers: tuple[BrokerAnswer, ...]
+    index: int
+    """The index of the first of them in `Row.values`."""
+
+    @property
+    def members(self) -> str:
+        """All their ids, or addresses where ids are not known: ``1-3,7``."""
+        return members(self.brokers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The rows and groups of a view."""
+
+    rows: tuple[Row, ...]
+    groups: tuple[Group, ...]
+    hidden: int
+    """The number of APIs without a row, because all brokers agree on them."""
+
+
+def compare(view: View, *, all_apis: bool) -> Matrix:
+    """Return the rows of every feature and of the APIs in which brokers differ, or of ``all_apis``."""
+    answering = view.answering
+    apis = tuple(_apis(view, answering))
+    kept = apis if all_apis else tuple(row for row in apis if row.differs)
+    rows = (*_finalized(view, answering), *_supported(view, answering), *kept)
+    return Matrix(rows=rows, groups=_groups(answering, rows), hidden=len(apis) - len(kept))
+
+
+def members(brokers: Sequence[BrokerAnswer]) -> str:
+    """Return the ids of brokers in short form, then the addresses of those without an id, as brokers say them."""
+    numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
+    addresses = [broker.address for broker in brokers if broker.node_id is None]
+    return ",".join([numbers, *addresses] if numbers else addresses)
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Return the short form of a list of integers: 1, 2, 3 and 7 are ``1-3,7``."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found)
+
+
+def _finalized(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+    for name in sorted({name for broker in answering for name in broker.finalized} | set(view.finalized)):
+        level = view.level(name)
+        yield Row(
+            kind="finalized",
+            name=name,
+            cluster=None if level is None else (level,),
+            values=tuple((broker.finalized.get(name, 0),) if broker.epoch >= 0 else None for broker in answering),
+        )
+
+
+def _supported(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+    for name in sorted({name for broker in answering for name in broker.supported}):
+        values = tuple(broker.supported.get(name) for broker in answering)
+        yield Row(kind="supported", name=name, cluster=view.feature(name), values=values)
+
+
+def _apis(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+    for key in sorted({key for broker in answering for key in broker.api_ranges}):
+        shared = view.api(key)
+        yield Row(
+            kind="api",
+            name=api_name(key),
+            cluster=None if shared is None else (shared.min, shared.max),
+            values=tuple(broker.api_ranges.get(key) for broker in answering),
+        )
+
+
+def _groups(answering: Sequence[BrokerAnswer], rows: Sequence[Row]) -> tuple[Group, ...]:
+    """Group brokers with the same values, so that a thousand brokers fit a terminal and a page."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for index in range(len(answering)):
+        alike.setdefault(tuple(row.values[index] for row in rows), []).append(index)
+    return tuple(
+        Group(brokers=tuple(answering[index] for index in indexes), index=indexes[0]) for indexes in alike.values()
+    )
