@@ -20,6 +20,7 @@ from featuregate_relay.access.authentication import Authentication, client_of
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.event_stream import OpenStreams, event, open_stream
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
+from featuregate_relay.page import paths as page
 from featuregate_relay.refusals import Refused, refusal
 from featuregate_relay.views import FLOOR_SECONDS, ViewPath
 
@@ -63,6 +64,8 @@ def make_app(
     /readyz                            503 until each cluster has a view, then 200, also while brokers are away
     /readyz?max-age=                   503 also while the answers of a cluster are older than so many seconds
     /metrics                           numbers of each cluster, broker and gate, for Prometheus
+    /                                  a page for people: all clusters, or the only one
+    /clusters/{name}                   the page of a cluster
     ================================== ======================================================================
 
     A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
@@ -82,6 +85,7 @@ def make_app(
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
         *ofrep.routes("/v1/clusters/{name}", relay.cluster_of, relay.streams, floor_seconds=floor_seconds),
+        *page.routes(relay.cluster_of, relay.readable_clusters),
     ]
     if len(served) == 1:  # a client that names no cluster can mean this one only
         (only,) = served.values()
@@ -139,15 +143,17 @@ class _Relay:
             raise Refused(403, f"{client.name} may not read cluster {name!r}")
         cluster = self._clusters.get(name)
         if cluster is None:
-            raise Refused(404, f"this relay has no cluster {name!r}: it has {', '.join(self._readable(request))}")
+            raise Refused(
+                404, f"this relay has no cluster {name!r}: it has {', '.join(self.readable_clusters(request))}"
+            )
         return cluster
 
-    def _readable(self, request: Request) -> dict[str, ServedCluster]:
+    def readable_clusters(self, request: Request) -> dict[str, ServedCluster]:
         client = client_of(request)
         return {name: cluster for name, cluster in self._clusters.items() if client.may_read(name)}
 
     async def list_clusters(self, request: Request) -> Response:
-        return JSONResponse({"clusters": _health(self._readable(request))})
+        return JSONResponse({"clusters": _health(self.readable_clusters(request))})
 
     async def view(self, request: Request) -> Response:
         return await self._views.answer(request, self.cluster_of(request))
@@ -184,7 +190,7 @@ class _Relay:
         health = _health(self._clusters)
         ages = [each["age_seconds"] for each in health.values()]
         state = "waiting for brokers" if None in ages else "too old" if max(ages) > float(text) else "ready"
-        shown = {name: health[name] for name in self._readable(request)}
+        shown = {name: health[name] for name in self.readable_clusters(request)}
         status = {"status": state, "clusters": shown}
         return JSONResponse(status, status_code=200 if state == "ready" else 503)
 
@@ -197,7 +203,7 @@ class _Relay:
                 cluster.next_view.waiting,
                 cluster.next_state.waiting,
             )
-            for name, cluster in self._readable(request).items()
+            for name, cluster in self.readable_clusters(request).items()
         }
         return Response(exposition(numbers), headers={"Content-Type": CONTENT_TYPE})
 

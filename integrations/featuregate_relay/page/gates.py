@@ -1,0 +1,68 @@
+"""The gates of a relay as the page shows them: open or not, and the brokers that a gate waits for. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate.view.matrix import members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featuregate import Decision, Gate, View
+
+__all__ = ["Blocker", "ShownGate", "shown_gate"]
+
+_MOST: Final = 8
+
+
+class Blocker(NamedTuple):
+    """A condition that is not met, and the brokers of which one fact keeps it from that."""
+
+    condition: str
+    brokers: str
+    """Their ids or addresses; empty: the cluster as a whole."""
+    fact: str
+
+
+class ShownGate(NamedTuple):
+    """A gate at one moment."""
+
+    name: str
+    requirement: str
+    policy: str
+    state: str
+    """``open``, ``held``, ``closed`` or ``unknown``."""
+    summary: str
+    blockers: tuple[Blocker, ...]
+    more: int
+    """Further blockers, which are not shown."""
+
+
+def shown_gate(gate: Gate, view: View | None) -> ShownGate:
+    """Return what the page shows of a gate."""
+    decision = gate.decision
+    blockers = tuple(_blockers(decision, view)) if decision.verdict != "open" else ()
+    return ShownGate(
+        name=gate.name,
+        requirement=str(gate.requirement),
+        policy=gate.policy,
+        state="held" if decision.held is not None else decision.verdict,
+        summary=decision.summary,
+        blockers=blockers[:_MOST],
+        more=max(len(blockers) - _MOST, 0),
+    )
+
+
+def _blockers(decision: Decision, view: View | None) -> Iterator[Blocker]:
+    """Yield the reasons that keep a gate closed. Brokers of which the same is true are one."""
+    brokers = {(broker.node_id, broker.address): broker for broker in view.brokers} if view else {}
+    alike: dict[tuple[str, str], list[tuple[int | None, str | None]]] = {}
+    for reason in decision.sorted_reasons:
+        if reason.verdict != "open":
+            broker = brokers.get((reason.node_id, reason.address or ""))
+            fact = reason.text if broker is None else reason.text.removeprefix(f"{broker.name} ")
+            alike.setdefault((reason.condition, fact), []).append((reason.node_id, reason.address))
+    for (condition, fact), keys in alike.items():
+        known = [brokers[node_id, address] for node_id, address in keys if address and (node_id, address) in brokers]
+        yield Blocker(condition, members(known), fact)

@@ -1,0 +1,98 @@
+"""The paths of the page, and the headers that keep a browser from running or loading anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from featuregate_relay.entity_tags import entity_tag, matches
+from featuregate_relay.page.rendering import Renderer
+from featuregate_relay.refusals import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+
+    from featuregate_relay.clusters import ServedCluster
+
+__all__ = ["routes"]
+
+_HEADERS: Final = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def routes(
+    cluster_of: Callable[[Request], ServedCluster], readable: Callable[[Request], Mapping[str, ServedCluster]]
+) -> list[Route]:
+    """Return the paths of the page.
+
+    Parameters
+    ----------
+    cluster_of
+        The cluster that a path names; raises `Refused`.
+    readable
+        The clusters that a client may read.
+    """
+    pages = _Pages(cluster_of, readable)
+    return [
+        Route("/", pages.overview),
+        Route("/clusters/{name}", pages.cluster),
+        Route("/assets/{asset}", pages.asset),
+    ]
+
+
+class _Pages:
+    """The handlers, and the files that the page loads."""
+
+    def __init__(
+        self,
+        cluster_of: Callable[[Request], ServedCluster],
+        readable: Callable[[Request], Mapping[str, ServedCluster]],
+    ) -> None:
+        self._cluster_of = cluster_of
+        self._readable = readable
+        self._renderer = Renderer()
+        folder = Path(__file__).parent / "assets"
+        self._assets = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    async def overview(self, request: Request) -> Response:
+        """Show all clusters; a single one as a whole."""
+        clusters = self._readable(request)
+        if len(clusters) == 1:
+            (only,) = clusters.values()
+            return await self._page(only, root="", alone=True)
+        return HTMLResponse(await asyncio.to_thread(self._renderer.overview, clusters), headers=_HEADERS)
+
+    async def cluster(self, request: Request) -> Response:
+        cluster = self._cluster_of(request)
+        return await self._page(cluster, root="../", alone=len(self._readable(request)) == 1)
+
+    async def _page(self, cluster: ServedCluster, *, root: str, alone: bool) -> Response:
+        # In a thread: the brokers decide how large the page is, and other requests do not wait for it.
+        page = await asyncio.to_thread(self._renderer.cluster, cluster, root=root, alone=alone)
+        return HTMLResponse(page, headers=_HEADERS)
+
+    async def asset(self, request: Request) -> Response:
+        name = request.path_params["asset"]
+        content = self._assets.get(name)
+        if content is None:
+            raise Refused(404, f"the page has no file {name!r}")
+        headers = {**_HEADERS, "ETag": entity_tag(content)}
+        if matches(request.headers.get("If-None-Match"), headers["ETag"]):
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)

@@ -1,0 +1,144 @@
+"""The HTML of the page, from templates that escape and cut all text. No requests, no sockets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from featuregate.printable import shown
+from featuregate.view.matrix import compare
+from featuregate_relay.page.gates import shown_gate
+from featuregate_relay.page.software import lacks, roll_of, software_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from featuregate import View
+    from featuregate.view.matrix import Matrix, Row
+    from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.page.software import Software
+
+__all__ = ["Renderer"]
+
+_MOST_COLUMNS: Final = 12
+_MOST_ROWS: Final = 300
+_MOST_LACKS: Final = 60
+_MOST_SILENT: Final = 30
+_MAX_HEADING: Final = 20
+"""Characters; longer headings of a column become a letter, explained above the table."""
+_TITLES: Final = {"finalized": "Finalized level", "supported": "Supported levels", "api": "API versions"}
+
+_SIGNS: Final = {
+    "ok": ("good", "✓"),
+    "open": ("good", "✓"),
+    "held": ("warn", "!"),
+    "degraded": ("warn", "!"),
+    "stale": ("warn", "◷"),
+    "unknown": ("warn", "?"),
+    "starting": ("warn", "…"),
+    "failing": ("bad", "✕"),
+    "closed": ("bad", "✕"),
+}
+"""The tone and the sign of each state: colour alone does not reach everybody."""
+
+
+class _Column(NamedTuple):
+    """A group of equal brokers as a column."""
+
+    label: str
+    software: Software
+    lacks: list[str]
+
+
+def _plain(value: object) -> object:
+    """Return what a template inserts: any text without control characters, and cut. The template escapes it."""
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=PackageLoader("featuregate_relay.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_plain,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.globals["signs"] = _SIGNS
+
+
+class Renderer:
+    """Makes the pages. What follows from the answers of brokers is made once for each revision of a view."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[str, dict[str, Any]]] = {}
+
+    def overview(self, clusters: Mapping[str, ServedCluster]) -> str:
+        """Return the page of all clusters."""
+        summaries = [self._facts(cluster) for cluster in clusters.values()]
+        return _ENVIRONMENT.get_template("overview.html").render(clusters=summaries, root="", now=datetime.now(UTC))
+
+    def cluster(self, cluster: ServedCluster, *, root: str, alone: bool) -> str:
+        """Return the page of one cluster.
+
+        Parameters
+        ----------
+        root
+            The relative path from this page to that of the relay.
+        alone
+            Whether the client may read no other cluster.
+        """
+        facts = self._facts(cluster)
+        return _ENVIRONMENT.get_template("cluster.html").render(**facts, root=root, alone=alone, now=datetime.now(UTC))
+
+    def _facts(self, cluster: ServedCluster) -> dict[str, Any]:
+        state, health, view = cluster.state(), cluster.health(), cluster.features.view
+        facts: dict[str, Any] = {
+            "name": cluster.name,
+            "health": health,
+            "view": view,
+            "gates": [shown_gate(gate, view) for gate in cluster.gates],
+            "roll": None,
+        }
+        if view is None or state is None:
+            return facts
+        revision, of_view = self._made.get(cluster.name, ("", {}))
+        if revision != state.revision:
+            of_view = _of_view(view)
+            self._made[cluster.name] = (state.revision, of_view)
+        return facts | of_view
+
+
+def _of_view(view: View) -> dict[str, Any]:
+    matrix = compare(view, all_apis=True)
+    software = software_of(matrix)
+    return {
+        "roll": roll_of(view, software),
+        "columns": _columns(software[:_MOST_COLUMNS], matrix),
+        "more_columns": len(software) - _MOST_COLUMNS,
+        "sections": _sections(matrix),
+        "agreed": [row for row in matrix.rows if row.kind == "api" and not row.differs][:_MOST_ROWS],
+        "most_lacks": _MOST_LACKS,
+        "most_silent": _MOST_SILENT,
+    }
+
+
+def _columns(software: Sequence[Software], matrix: Matrix) -> list[_Column]:
+    columns = []
+    for letter, each in zip(ascii_uppercase, software, strict=False):
+        members = each.group.members
+        label = members if len(members) <= _MAX_HEADING else letter
+        columns.append(_Column(label, each, lacks(each, matrix)))
+    return columns
+
+
+def _sections(matrix: Matrix) -> list[tuple[str, list[Row]]]:
+    """Return the rows of each kind; of APIs those in which brokers differ."""
+    return [
+        (title, rows[:_MOST_ROWS])
+        for kind, title in _TITLES.items()
+        if (rows := [row for row in matrix.rows if row.kind == kind and (kind != "api" or row.differs)])
+    ]

@@ -1,0 +1,179 @@
+"""The page of a relay as HTML, without a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import requests
+from bs4 import BeautifulSoup
+from builders import broker, deaf, view
+from relay_on_socket import serving
+
+from featuregate.catalog import captured_releases
+from featuregate.testing import StaticFeatures, release_view
+from featuregate.view.answers import ApiRange, Failure, SupportedRange
+from featuregate.view.matrix import compare
+from featuregate_relay.page.software import lacks, roll_of, software_of
+
+if TYPE_CHECKING:
+    import featuregate as fg
+
+BOUND = 30.0
+
+
+def page_of(features: fg.Discoverer, *gates: fg.Gate, path: str = "/") -> BeautifulSoup:
+    """Return the page of a relay with this one cluster."""
+    with serving({"orders": features}, *gates) as url:
+        response = requests.get(url + path, timeout=BOUND)
+        assert response.status_code == 200
+        return BeautifulSoup(response.text, "html.parser")
+
+
+def text_of(page: BeautifulSoup, selector: str) -> str:
+    return " ".join(" ".join(found.get_text(" ") for found in page.select(selector)).split())
+
+
+def test_the_page_says_which_brokers_of_a_roll_are_done() -> None:
+    """And what the others lack."""
+    page = page_of(StaticFeatures(release_view("3.9", "3.9", "4.2", silent=[2])))
+    roll = text_of(page, "#roll")
+    assert "1 of 3 brokers have release 4.2" in roll
+    assert "1 is left, and 1 does not answer" in roll
+    assert "broker 2 (broker-2:9092) : silent in this test" in roll
+    assert "Fetch 18" in text_of(page, "#lacks-2 li")
+    assert page.select_one("progress")["value"] == "1"
+
+
+def test_equal_brokers_share_a_column() -> None:
+    """A hundred brokers have as many columns as they have releases."""
+    page = page_of(StaticFeatures(release_view(*["3.9"] * 60, *["4.2"] * 40)))
+    assert [head.get_text() for head in page.select("#matrix thead th")] == ["Name", "Cluster", "61-100", "1-60"]
+    assert {len(row.select("td")) for row in page.select("#matrix tbody tr:has(th[scope=row])")} == {3}
+
+
+def test_the_columns_of_many_different_brokers_are_limited() -> None:
+    """The page says how many are left out."""
+    page = page_of(StaticFeatures(view(*(broker(number, txn=number) for number in range(30)))))
+    assert len(page.select("#matrix thead th")) == 14
+    assert "18 more groups of equal brokers are left out" in text_of(page, "#roll")
+
+
+def test_a_gate_names_the_brokers_that_it_waits_for() -> None:
+    """Brokers of which the same is true are named together."""
+    features = StaticFeatures(release_view("3.9", "3.9", "4.2", silent=[2]))
+    gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1")
+    assert text_of(page_of(features, gate), "#gates li li") == (
+        "ConsumerGroupHeartbeat>=1 : broker 1 serves ConsumerGroupHeartbeat 0..0"
+        " ConsumerGroupHeartbeat>=1 : broker 2 did not answer: TimedOut: silent in this test"
+    )
+
+
+def test_an_open_gate_waits_for_no_broker() -> None:
+    """Also one that a latch holds open, which says so."""
+    features = StaticFeatures(release_view("4.2"))
+    gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1")
+    assert text_of(page_of(features, gate), "#gates h3") == "heartbeats: ✓ open"
+    features.show(release_view("3.9"))
+    assert text_of(page_of(features, gate), "#gates h3") == "heartbeats: ! held"
+
+
+def test_a_cluster_that_has_not_answered_has_a_page() -> None:
+    """The page says so, and shows its gates."""
+    features = StaticFeatures()
+    page = page_of(features, features.gate("heartbeats", "ConsumerGroupHeartbeat>=1"))
+    assert "no broker has answered yet" in text_of(page, "#summary")
+    assert "unknown" in text_of(page, "#gates h3")
+
+
+def test_text_from_the_network_is_escaped_and_cut() -> None:
+    """Names of brokers and features, texts of failures, and the cluster id."""
+    evil = '"><script>alert(1)</script>'
+    strange = replace(
+        broker(1),
+        host=evil,
+        supported={evil: SupportedRange(1, 2), "f" * 5000: SupportedRange(1, 1)},
+        finalized={evil + "\x1b[2J\N{RIGHT-TO-LEFT OVERRIDE}": 1},
+        api_ranges={28: ApiRange(0, 3), 30_000: ApiRange(-5, 32_000)},
+    )
+    silent = replace(deaf(2), failure=Failure("TimedOut", evil * 1000))
+    features = StaticFeatures(view(strange, silent, cluster_id=evil))
+    gate = features.gate("g", "TxnOffsetCommit>=4")
+    with serving({"orders": features}, gate) as url:
+        text = requests.get(url, timeout=BOUND).text
+    page = BeautifulSoup(text, "html.parser")
+    assert "<script>alert" not in text
+    assert "\x1b" not in text
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
+    assert evil in text_of(page, "dd")
+    assert max(map(len, page.stripped_strings)) < 500
+
+
+def test_every_broker_may_be_strange_and_the_page_stays_small() -> None:
+    """A hundred brokers with a hundred features of their own each."""
+    strange = [
+        replace(broker(number), supported={f"{number}-{each}-{'x' * 150}": SupportedRange(1, 1) for each in range(100)})
+        for number in range(100)
+    ]
+    with serving({"orders": StaticFeatures(view(*strange))}) as url:
+        assert len(requests.get(url, timeout=BOUND).content) < 2_000_000
+
+
+def test_several_clusters_have_a_page_each() -> None:
+    """The first page has a link to each."""
+    features = StaticFeatures(release_view("3.9", "4.2"))
+    with serving({"orders": features, "payments": StaticFeatures()}) as url:
+        first = BeautifulSoup(requests.get(url, timeout=BOUND).text, "html.parser")
+        assert [link["href"] for link in first.select("h2 a")] == ["clusters/orders", "clusters/payments"]
+        assert "1 have release 4.2" in text_of(first, "li")
+        page = BeautifulSoup(requests.get(f"{url}/clusters/orders", timeout=BOUND).text, "html.parser")
+        assert page.select_one("h1").get_text() == "orders"
+        assert page.select_one("nav a")["href"] == "../"
+        assert requests.get(f"{url}/clusters/other", timeout=BOUND).status_code == 404
+
+
+def test_the_browser_loads_nothing_but_the_files_of_the_page() -> None:
+    """The headers say so, and each link of the page leads to a file."""
+    with serving({"orders": StaticFeatures(release_view("4.2"))}) as url:
+        response = requests.get(f"{url}/clusters/orders", timeout=BOUND)
+        policy = response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Referrer-Policy"] == "no-referrer"
+        page = BeautifulSoup(response.text, "html.parser")
+        assert not page.select("[style], style, script:not([src])")
+        links = [link["href"] for link in page.select("link")] + [script["src"] for script in page.select("script")]
+        for link in links:
+            loaded = requests.get(f"{url}/clusters/{link}", timeout=BOUND)
+            assert loaded.status_code == 200
+            again = requests.get(
+                f"{url}/clusters/{link}", headers={"If-None-Match": loaded.headers["ETag"]}, timeout=BOUND
+            )
+            assert again.status_code == 304
+        assert requests.get(f"{url}/assets/other.css", timeout=BOUND).status_code == 404
+
+
+def test_brokers_of_one_release_are_no_roll() -> None:
+    """They may differ in what is configured."""
+    same = release_view("4.2", "4.2")
+    assert roll_of(same, software_of(compare(same, all_apis=True))) is None
+
+
+def test_software_has_the_newest_release_of_which_it_has_everything() -> None:
+    """A release that is newer than all known ones counts as the newest."""
+    newest = captured_releases()[-1]
+    titles = [each.title for each in software_of(compare(release_view("3.9", newest), all_apis=True))]
+    assert titles == [f"release {newest} or newer", "release 3.9"]
+
+
+def test_brokers_lack_versions_that_only_others_have() -> None:
+    """At both ends of a range, and all of one."""
+    answers = view(broker(1, txn=3), broker(2, txn=None), replace(broker(3), api_ranges={28: ApiRange(2, 5)}))
+    matrix = compare(answers, all_apis=True)
+    assert {each.group.members: lacks(each, matrix) for each in software_of(matrix)} == {
+        "1": ["TxnOffsetCommit 4..5"],
+        "2": ["TxnOffsetCommit 0..5"],
+        "3": ["TxnOffsetCommit 0..1"],
+    }
