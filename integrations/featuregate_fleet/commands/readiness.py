@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,6 +46,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=_STALE_AFTER,
         help="evidence that is older than this is stale (default: 168, a week)",
     )
+    parser.add_argument(
+        "--without-usage-reports",
+        action="store_true",
+        help="miss no reports: no app of the cluster has gates",
+    )
     add_output(parser, "a table, or one JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as one HTML page, too")
     add_tables_options(parser)
@@ -61,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     with local_session() as spark:
         evidence = read_evidence(DeltaTables(spark, folder, args.cluster))
+    evidence = replace(evidence, reports_expected=not args.without_usage_reports)
     stale_after = timedelta(hours=args.stale_after)
     report = assess(evidence, args.move, datetime.now(UTC), stale_after)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from featuregate.cli.plugin import OK, CommandError, add_cluster_options, print_message
 from featuregate_fleet.commands.cluster_evidence import cluster_view, read_cluster
 from featuregate_fleet.commands.tables_options import add_tables_options, counts, one_writer, tables_folder
+from featuregate_fleet.commands.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
 __all__ = ["DESCRIPTION", "add_options", "run"]
@@ -35,6 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="the zone in which brokers log, such as Europe/Berlin, or that of one broker (default: UTC)",
     )
+    add_usage_topic(parser)
     add_tables_options(parser)
     # The list of brokers comes from the cluster: a broker without evidence is unknown.
     add_cluster_options(parser, default=argparse.SUPPRESS)
@@ -69,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
             print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
         if view:
             read_cluster(args, spark, view, tables)
+            read_usage(args, spark, tables, view.cluster_id)
         evidence = read_evidence(tables)
     print(f"{args.cluster}: {counts(evidence)}")
     return OK

@@ -17,10 +17,13 @@ __all__ = [
     "COORDINATOR_TOPICS",
     "EVIDENCE_FILES",
     "FEATURE_LEVELS",
+    "FEATURE_USAGE",
     "KEYS",
     "ORIGIN",
     "PARSED",
     "QUARANTINE",
+    "USAGE_KEYS",
+    "USAGE_TOPICS",
 ]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -144,6 +147,45 @@ FEATURE_LEVELS: Final = pa.schema(
     ]
 )
 """The same for people: a row for each feature and broker."""
+
+FEATURE_USAGE: Final = pa.schema(
+    [
+        ("app", pa.string()),
+        ("instance", pa.string()),  # a process of the app
+        ("software_name", pa.string()),
+        ("software_version", pa.string()),
+        ("cluster_id", pa.string()),  # null where the brokers of the app report none
+        ("closing", pa.bool_()),  # the last report of the process
+        ("gate", pa.string()),  # null where the app has no gates
+        ("requirement", pa.string()),
+        ("policy", pa.string()),  # sticky or live
+        ("state", pa.string()),  # open, closed, unknown, or held: open because of its latch alone
+        ("latched", pa.bool_()),
+        ("levels", pa.string()),  # a JSON object: the finalized level of each feature in the requirement
+        ("epoch", pa.int64()),  # the highest one of these reports
+        ("count", pa.int64()),  # reports
+        ("first_seen", _TIME),  # the timestamp of the first record
+        ("last_seen", _TIME),
+    ]
+)
+"""What one process said of one gate: partial sums of a micro-batch, which readers add up."""
+
+USAGE_KEYS: Final = tuple(
+    name for name in FEATURE_USAGE.names if name not in ("epoch", "count", "first_seen", "last_seen")
+)
+"""The columns of ``feature_usage`` that are not aggregated."""
+
+USAGE_TOPICS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("end", pa.int64()),  # the offset after the last record that was read
+        ("read", pa.int64()),  # records: read = rows + quarantined
+        ("rows", pa.int64()),
+        ("quarantined", pa.int64()),
+    ]
+)
+"""How far the topic of usage reports was read, a row for each partition and micro-batch."""
 
 ORIGIN: Final = pa.schema([("cluster", pa.string()), ("query_id", pa.string()), ("batch_id", pa.int64())])
 

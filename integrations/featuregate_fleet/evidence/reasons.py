@@ -7,8 +7,12 @@ from typing import Final
 __all__ = [
     "CUT",
     "EMPTY",
+    "MALFORMED_REPORT",
+    "NEWER_REPORT",
     "NO_REQUEST",
     "OF_FILES",
+    "OF_REPORTS",
+    "OTHER_CLUSTER",
     "PARSER",
     "RAW_LENGTH",
     "REQUESTS",
@@ -32,6 +36,12 @@ CUT: Final = "cut"
 EMPTY: Final = "empty"
 NO_REQUEST: Final = "no-request"
 """A line of another logger, or garbage."""
+MALFORMED_REPORT: Final = "malformed-report"
+"""A record of the topic of usage reports that is none."""
+NEWER_REPORT: Final = "newer-report"
+"""A usage report with a schema that this release does not read."""
+OTHER_CLUSTER: Final = "other-cluster"
+"""A usage report of an app that uses another cluster."""
 TEXT_FORMAT: Final = "text-format"
 """A request in a text format that this parser does not read, as of brokers before 1.0."""
 TOO_LONG: Final = "too-long"
@@ -49,6 +59,9 @@ WRONG_FIELDS: Final = "wrong-fields"
 
 OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
 """The reasons of files: nobody knows how many requests are missing."""
+
+OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
+"""The reasons of usage reports, which a replay leaves where they are."""
 
 REQUESTS: Final = frozenset({CUT, TEXT_FORMAT, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
 """The reasons of lines that would have been requests: each is evidence that is missing."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["BrokerLog", "Evidence", "RecordUse", "Usage"]
+__all__ = ["AppUsage", "BrokerLog", "Evidence", "GateUse", "RecordUse", "Usage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,44 @@ class RecordUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GateUse:
+    """What the instances of an app said last of one gate."""
+
+    app: str
+    software: str
+    gate: str | None
+    """None: the app reports, and has no gates."""
+    requirement: str | None
+    policy: str | None
+    states: tuple[str, ...]
+    """Those of the instances, which may differ."""
+    latched: bool
+    """Whether any instance is latched."""
+    levels: Mapping[str, int | None]
+    """The finalized level of each feature in the requirement, as the newest report has it."""
+    instances: int
+    closed: bool
+    """Whether all instances said that they end."""
+    count: int
+    """The number of reports."""
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppUsage:
+    """All usage reports of the apps of one cluster."""
+
+    gates: tuple[GateUse, ...] = ()
+    read: int = 0
+    """Records of the topic: ``read = rows + quarantined``."""
+    rows: int = 0
+    quarantined: int = 0
+    of_other_clusters: int = 0
+    """How many of those in quarantine are reports of apps that use another cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """All evidence of one cluster."""
 
@@ -91,6 +129,10 @@ class Evidence:
     records: tuple[RecordUse, ...] = ()
     records_read: datetime | None = None
     """When the records of coordinators were read to their end; None if they never were."""
+    apps: AppUsage | None = None
+    """None: no topic of usage reports was read."""
+    reports_expected: bool = False
+    """Whether there may be apps that have gates, so that their reports are missed."""
     read: int = 0
     """Lines: ``read = rows + sum(quarantined)``."""
     rows: int = 0

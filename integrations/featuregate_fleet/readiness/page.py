@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.readiness.charts import coverage_chart, plain, usage_by_software, usage_chart
-from featuregate_fleet.readiness.rows import Verdict
+from featuregate_fleet.readiness.rows import APP_GATES, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,6 +100,7 @@ def _page(report: Report, cluster: str, limits: _Limits) -> str:
     sections = (
         _cards(report),
         _movers(report, limits.rows),
+        _gates(report, limits.rows),
         _usage(report, limits.charts),
         _coverage(report, limits.brokers),
         _others(report, limits.rows),
@@ -176,6 +177,21 @@ def _usage(report: Report, most: int) -> str:
     )
 
 
+def _gates(report: Report, most: int) -> str:
+    rows = [
+        f"<td>{_strong(row.app)}</td><td>{_verdict(row.verdict)}</td>"
+        f"<td>{_strong(row.subject)}</td><td>{plain(row.why)}</td>"
+        f'<td data-name="Software">{plain(row.software or "")}</td>'
+        f'<td class="time" data-name="Last report">{_time(row.last_seen)}</td>'
+        for row in report.rows
+        if row.check == APP_GATES and row.app
+    ]
+    if not rows:
+        return "<h2>Gates of apps</h2>\n<p>No app reported its gates.</p>"
+    head = ("App", "Verdict", "Gate", "What becomes of it", "Software", "Last report (UTC)")
+    return f"<h2>Gates of apps</h2>\n{_table(head, rows, 'gates', most)}"
+
+
 def _coverage(report: Report, most: int) -> str:
     evidence = report.evidence
     logs = evidence.brokers
@@ -217,7 +233,7 @@ def _others(report: Report, most: int) -> str:
         f'<td class="number" data-name="Requests">{row.count:,}</td>'
         f'<td class="time" data-name="Last seen">{_time(row.last_seen)}</td>'
         for row in report.rows
-        if row.verdict is not Verdict.BLOCK
+        if row.verdict is not Verdict.BLOCK and row.check != APP_GATES
     ]
     if not rows:
         return ""

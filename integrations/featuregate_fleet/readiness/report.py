@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from featuregate_fleet.readiness import checks, level_checks, record_checks
+from featuregate_fleet.readiness import checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.evidence import AppUsage
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
@@ -34,7 +35,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--output json`` prints. Times are ISO 8601 in UTC."""
-        evidence = self.evidence
+        evidence, apps = self.evidence, self.evidence.apps or AppUsage()
         return {
             "verdict": self.verdict,
             "move": {"kind": self.move.KIND, "target": self.move.target},
@@ -53,6 +54,7 @@ class Report:
                 "rows": evidence.rows,
                 "quarantined": sum(evidence.quarantined.values()),
             },
+            "reports": {"read": apps.read, "rows": apps.rows, "quarantined": apps.quarantined},
         }
 
 
@@ -78,6 +80,8 @@ def _findings(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]
         yield from checks.quarantine(evidence)
         yield from checks.coverage(evidence, oldest)
         yield from record_checks.models(evidence, move.apis)
+    yield from gate_checks.app_gates(evidence, move)
+    yield from gate_checks.usage_reports(evidence, move, oldest)
     view = evidence.view
     if view is not None:
         yield from level_checks.brokers(view, oldest)

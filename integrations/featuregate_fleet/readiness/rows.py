@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-__all__ = ["Row", "Verdict", "worst"]
+__all__ = ["APP_GATES", "Row", "Verdict", "worst"]
+
+APP_GATES: Final = "app-gates"
+"""The check of the gates that apps report. The page has a table of its own for it."""
 
 
 class Verdict(enum.StrEnum):
@@ -45,6 +48,8 @@ class Row:
     client_id: str | None = None
     principal: str | None = None
     software: str | None = None
+    app: str | None = None
+    """The name under which it reports its gates."""
     api: str | None = None
     versions: tuple[int, ...] = ()
     """The versions that the finding is about, ascending."""

@@ -55,7 +55,7 @@ def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[
     try:
         admin = java.org.apache.kafka.clients.admin.Admin.create(properties)
     except Py4JJavaError as error:
-        raise ClusterUnread(f"the topics of coordinators cannot be read: {_text(error)}") from error
+        raise ClusterUnread(f"the topics {', '.join(topics)} cannot be read: {_text(error)}") from error
     try:
         return [_ends(java, admin, topic) for topic in topics]
     finally:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
-from featuregate_fleet.evidence.reasons import OF_FILES, PARSER
+from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER
 from featuregate_fleet.evidence.text import LogFile
 from featuregate_fleet.files.pieces import rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
@@ -50,7 +50,8 @@ def replay(spark: SparkSession, tables: DeltaTables) -> int:
 def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     quarantine = tables.read("quarantine")
     of_file = f.col("reason").isin(*OF_FILES)
-    again = of_file | (f.col("whole") & (f.col("parser") < PARSER))
+    of_report = f.col("reason").isin(*OF_REPORTS)
+    again = of_file | (f.col("whole") & (f.col("parser") < PARSER) & ~of_report)
     tried = quarantine.where(again)
     summary = tried.agg(
         f.count("*").alias("count"), f.bit_xor(f.xxhash64("uri", "at", "reason", "parser")).alias("hash")

@@ -27,6 +27,8 @@ _TABLES: Final = {
     "coordinator_topics": columns.COORDINATOR_TOPICS,
     "cluster_views": columns.CLUSTER_VIEWS,
     "feature_levels": columns.FEATURE_LEVELS,
+    "feature_usage": columns.FEATURE_USAGE,
+    "usage_topics": columns.USAGE_TOPICS,
 }
 _CHECKPOINTS: Final = "_checkpoints"
 

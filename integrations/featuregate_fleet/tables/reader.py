@@ -10,8 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
+from featuregate_fleet.tables.usage_reader import read_app_usage
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.delta import DeltaTables
@@ -22,7 +24,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _READ: Final = (
     "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "evidence_files",
-    "quarantine",
+    "feature_usage", "quarantine", "usage_topics",
 )  # fmt: skip
 
 _WHO: Final = (
@@ -60,7 +62,8 @@ def _read(tables: DeltaTables) -> Evidence:
     for row in hours:
         hourly[row["broker"]][_utc(row["hour"])] = row["requests"]
     lines = files.agg(f.sum("read").alias("read"), f.sum("rows").alias("rows")).collect()[0]
-    reasons = tables.read("quarantine").groupBy("broker", "reason").count().collect()
+    lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
+    reasons = lost.groupBy("broker", "reason").count().collect()
     return Evidence(
         usage=tuple(
             Usage(
@@ -84,6 +87,8 @@ def _read(tables: DeltaTables) -> Evidence:
         view=last_view(tables),
         records=record_uses(tables),
         records_read=records_read(tables),
+        apps=read_app_usage(tables),
+        reports_expected=True,
         read=lines["read"] or 0,
         rows=lines["rows"] or 0,
         quarantined={(row["broker"], row["reason"]): row["count"] for row in reasons},

@@ -12,8 +12,8 @@ import pytest
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
-from featuregate_fleet.readiness.moves import ToRelease
+from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, GateUse, Usage
+from featuregate_fleet.readiness.moves import Finalize, ToRelease
 from featuregate_fleet.readiness.page import MOST_BYTES, to_html
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -229,3 +229,29 @@ def test_requests_of_all_magnitudes_are_seen():
     chart = coverage_chart(["1"], {"1": {NOW - timedelta(hours=3): 1, NOW - timedelta(hours=1): 10**6}}, NOW)
     assert "shade1" in chart
     assert "shade4" in chart
+
+
+def test_the_page_has_the_gates_of_each_app():
+    """With the verdict of each, and what becomes of it; the names are those of apps, and escaped."""
+    use = GateUse(
+        app="<orders>",
+        software="featuregate 0.1.0",
+        gate="eos",
+        requirement="transaction.version>=2",
+        policy="sticky",
+        states=("open",),
+        latched=True,
+        levels={"transaction.version": 2},
+        instances=1,
+        closed=False,
+        count=10,
+        first_seen=NOW - WEEK,
+        last_seen=NOW,
+    )
+    evidence = Evidence(apps=AppUsage(gates=(use,), read=10, rows=10))
+    page = to_html(assess(evidence, Finalize("transaction.version", 1), NOW, WEEK), "orders")
+    section = page.partition("<h2>Gates of apps</h2>")[2].partition("<h2>")[0]
+    assert "<strong>&lt;orders&gt;</strong>" in section
+    assert "1 instance is latched on transaction.version&gt;=2, which does not hold after the move" in section
+    assert "block" in section
+    assert "<h2>Gates of apps</h2>\n<p>No app reported its gates.</p>" in to_html(fleet(1), "orders")

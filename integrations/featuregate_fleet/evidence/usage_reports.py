@@ -1,0 +1,98 @@
+"""Usage reports of a topic become rows of the tables. Pure: executors run it within ``mapInArrow``.
+
+Each record is counted once: it is a report, with a row for each gate, or it is in quarantine.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from featuregate.errors import UsageReportError
+from featuregate.usage.report import UsageReport
+from featuregate_fleet.evidence.columns import FEATURE_USAGE, QUARANTINE
+from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, PARSER, RAW_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+__all__ = ["PARSED_REPORTS", "RECORDS", "parse_records"]
+
+RECORDS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("value", pa.binary()),
+    ]
+)
+
+PARSED_REPORTS: Final = pa.schema(
+    [(name, pa.struct(list(schema))) for name, schema in (("feature_usage", FEATURE_USAGE), ("quarantine", QUARANTINE))]
+)
+"""A row of one of two tables in one pass. The other column is null."""
+
+
+def parse_records(batches: Iterable[pa.RecordBatch], *, cluster_id: str | None) -> Iterator[pa.RecordBatch]:
+    """Parse batches of `RECORDS`, the reports of apps that use the cluster with this id; yield `PARSED_REPORTS`."""
+    for batch in batches:
+        rows = [row for record in batch.to_pylist() for row in _parse(record, cluster_id)]
+        yield pa.RecordBatch.from_pylist(rows, PARSED_REPORTS)
+
+
+def _parse(record: Mapping[str, Any], cluster_id: str | None) -> Iterator[dict[str, Any]]:
+    try:
+        report = UsageReport.from_json(record["value"] or b"")
+    except UsageReportError as error:
+        newer = error.where == "report.schema_version" and "newer" in error.problem
+        yield {"quarantine": _quarantined(record, NEWER_REPORT if newer else MALFORMED_REPORT)}
+        return
+    if report.cluster_id is not None and report.cluster_id != cluster_id:
+        yield {"quarantine": _quarantined(record, OTHER_CLUSTER)}
+        return
+    for row in _rows(report, record["timestamp"]):
+        yield {"feature_usage": row}
+
+
+def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
+    """Yield a row for each gate; a report without gates has one, too, because its app reports."""
+    common = {
+        **report.reporter._asdict(),
+        "cluster_id": report.cluster_id,
+        "closing": report.closing,
+        "epoch": report.epoch,
+        "count": 1,
+        "first_seen": seen_at,
+        "last_seen": seen_at,
+    }
+    for gate in report.gates:
+        yield common | {
+            "gate": gate.name,
+            "requirement": gate.requirement,
+            "policy": gate.policy,
+            "state": gate.state,
+            "latched": gate.latched,
+            "levels": json.dumps(dict(sorted(gate.levels.items()))),
+        }
+    if not report.gates:
+        yield common
+
+
+def _quarantined(record: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    text = (record["value"] or b"").decode(errors="replace")
+    place = f"{record['topic']}/{record['partition']}"
+    return {
+        "path": place,
+        "uri": f"kafka:{place}",
+        "broker": None,
+        "time_zone": "UTC",
+        "at": record["offset"],
+        "reason": reason,
+        "raw": text[:RAW_LENGTH],
+        "whole": len(text) <= RAW_LENGTH,
+        "parser": PARSER,
+    }

@@ -1,0 +1,166 @@
+"""The checks of apps and their gates: whom a move takes a level or an API version from (KIP-584's danger). Pure.
+
+A latched gate stays open whatever the cluster does: after a downgrade its app goes on as if the level were there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from featuregate.errors import RequirementError
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import parse
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize
+from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
+from featuregate_fleet.readiness.views import touches, view_after, view_before
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from featuregate.gating.decisions import Decision
+    from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
+    from featuregate_fleet.readiness.moves import Move
+
+__all__ = ["app_gates", "usage_reports"]
+
+_REPORTS: Final = "usage-reports"
+_UNREADABLE: Final = 0.01
+_RELEASE: Final = (
+    "Before the move, run a release of the app without this gate. A restart alone does not help where a latch is kept."
+)
+
+
+def app_gates(evidence: Evidence, move: Move) -> Iterator[Row]:
+    """Check each gate that apps reported: what becomes of it by the move."""
+    for use in evidence.apps.gates if evidence.apps else ():
+        if use.gate is not None and use.requirement is not None:
+            yield _gate_row(evidence, move, use, use.requirement)
+
+
+def _gate_row(evidence: Evidence, move: Move, use: GateUse, text: str) -> Row:
+    try:
+        requirement = parse(text)
+    except RequirementError as error:
+        why = f"This release cannot read its requirement {text}: {error}"
+        return _row(use, Verdict.UNKNOWN, why, "Upgrade featuregate where you run 'featuregate fleet'.")
+    before = view_before(evidence.view, use)
+    now, then = evaluate(before, requirement), evaluate(view_after(before, move), requirement)
+    is_open = not {"open", "held"}.isdisjoint(use.states)
+    if not is_open:
+        said = "It opens with the move" if then.verdict == "open" else "It is closed, and waits"
+        return _row(use, Verdict.OK, f"{said}: {text}.")
+    if then.verdict == "closed":
+        return _lost_row(use, text, now, then)
+    if then.verdict == "unknown" and touches(move, requirement):
+        why = f"Nobody knows whether {text} holds after the move: {then.summary.removeprefix('unknown: ')}."
+        return _row(use, Verdict.UNKNOWN if use.latched else Verdict.WARN, why)
+    return _row(use, Verdict.OK, f"The move takes nothing from it: {text}.")
+
+
+def _lost_row(use: GateUse, text: str, now: Decision, then: Decision) -> Row:
+    """Judge a gate that is open, and whose requirement does not hold after the move."""
+    lacks = then.summary.removeprefix("closed: ")
+    if not use.latched:
+        why = f"It closes with the move, because {text} does not hold any more: {lacks}."
+        return _row(use, Verdict.WARN, why, f"Make sure that {use.app} works without it.")
+    if now.verdict == "closed":
+        why = f"It is latched on {text}, which does not hold already: {lacks}."
+        return _row(use, Verdict.WARN, why, f"Ask those who run {use.app}: the move changes nothing for it.")
+    instances = "1 instance is" if use.instances == 1 else f"{use.instances} instances are"
+    ended = " All of them have ended; one that keeps its latch starts with it." if use.closed else ""
+    why = f"{instances} latched on {text}, which does not hold after the move: {lacks}. The app goes on as if it did."
+    return _row(use, Verdict.BLOCK, why + ended, _RELEASE)
+
+
+def _row(use: GateUse, verdict: Verdict, why: str, do: str = "") -> Row:
+    return Row(
+        check=APP_GATES,
+        verdict=verdict,
+        subject=f"gate {use.gate!r} of app {use.app!r}",
+        why=why,
+        do=do,
+        app=use.app,
+        software=use.software,
+        count=use.count,
+        first_seen=use.first_seen,
+        last_seen=use.last_seen,
+    )
+
+
+# ---------------------------------------------------------------- the reports themselves
+
+
+def usage_reports(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]:
+    """Check that apps report, and go on reporting, where the move asks for what only they know."""
+    if not evidence.reports_expected:
+        return
+    apps = evidence.apps
+    if apps is None or not apps.gates:
+        if _needs_reports(evidence, move):
+            yield _no_reports(apps)
+        return
+    yield from _silent_apps(apps, oldest)
+    if lost := apps.quarantined - apps.of_other_clusters:
+        unknown = lost > _UNREADABLE * apps.read and _needs_reports(evidence, move)
+        yield Row(
+            check=_REPORTS,
+            verdict=Verdict.UNKNOWN if unknown else Verdict.WARN,
+            subject="usage reports",
+            why=f"{lost} of {apps.read} could not be read.",
+            do="Look at the table 'quarantine': who writes them? A newer report needs a newer featuregate here.",
+            count=lost,
+        )
+
+
+def _needs_reports(evidence: Evidence, move: Move) -> bool:
+    """Return whether a move takes levels away. What it takes of APIs is in the request logs, too."""
+    match move:
+        case DowngradeTo() | Deprecate():
+            return True
+        case Finalize(feature, level):
+            current = evidence.view.level(feature) if evidence.view else None
+            return current is None or level < current
+    return False
+
+
+def _no_reports(apps: AppUsage | None) -> Row:
+    said = "No app has reported its gates" if apps else "No topic of usage reports was read"
+    return Row(
+        check=_REPORTS,
+        verdict=Verdict.UNKNOWN,
+        subject="the apps",
+        why=f"{said}, so nobody knows which apps are latched on what the move removes.",
+        do="Let apps report their usage, and run 'featuregate fleet run' with --bootstrap-server; if no app of this "
+        "cluster uses featuregate, say so by --without-usage-reports.",
+    )
+
+
+def _silent_apps(apps: AppUsage, oldest: datetime) -> Iterator[Row]:
+    """Yield a row for each app: whether it still reports."""
+    by_app: dict[str, list[GateUse]] = {}
+    for use in apps.gates:
+        by_app.setdefault(use.app, []).append(use)
+    newest = max(use.last_seen for use in apps.gates)
+    for app, uses in sorted(by_app.items()):
+        last = max(uses, key=lambda use: use.last_seen)
+        silent = (newest - last.last_seen).total_seconds() > _SILENT_SECONDS and not last.closed
+        row = _row(replace(last, gate=None), Verdict.OK, _said(uses, last))
+        stale = last.last_seen < oldest
+        if stale or silent:
+            why = "It does not report any more, and did not say that it ended."
+            row = replace(
+                row, verdict=Verdict.STALE if stale else Verdict.WARN, why=why, do=f"Ask those who run {app}."
+            )
+        yield replace(row, check=_REPORTS, subject=f"app {app!r}")
+
+
+_SILENT_SECONDS: Final = 3600.0
+"""An app reports once a minute. One that has not for an hour, while others have, is down or cannot send."""
+
+
+def _said(uses: list[GateUse], last: GateUse) -> str:
+    gates = sum(use.gate is not None for use in uses)
+    ended = ", and has ended" if last.closed else ""
+    return f"It reports {gates} {'gate' if gates == 1 else 'gates'}{ended}."

@@ -1,0 +1,146 @@
+"""The stream from the topic of usage reports to tables: each record once, each micro-batch once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.columns import FEATURE_USAGE, USAGE_KEYS
+from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, parse_records
+from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
+from featuregate_fleet.tables.delta import BatchId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.stream.internal_topics import TopicEnds
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["drain_usage"]
+
+_TOPICS: Final = "usage_topics"
+_QUERY_ID: Final = "sql.streaming.queryId"
+_IN_A_BATCH: Final = 500_000
+
+
+def drain_usage(
+    spark: SparkSession, config: Mapping[str, str], topic: str, tables: DeltaTables, *, cluster_id: str | None
+) -> bool:
+    """Read all reports that were not read before into the tables; return whether there is such a topic.
+
+    Parameters
+    ----------
+    config
+        Properties of a client, with Java's names or with Spark's.
+    cluster_id
+        The id of the cluster. Reports of apps that use another one are put into quarantine.
+
+    Raises
+    ------
+    ClusterUnread
+        The cluster does not answer, or does not allow to read the topic.
+    TablesBroken
+        The stream failed; the tables have whole micro-batches, and the next run continues.
+    """
+    java = java_properties(config)
+    (found,) = topic_ends(spark, java, [topic])
+    if not found.ends:
+        return False
+    _check_not_replaced(found, tables)
+    try:
+        _drain(spark, java, topic, tables, cluster_id)
+    except PySparkException as error:
+        text = str(error).partition("\n")[0]
+        raise TablesBroken(f"the stream over the topic {topic} failed: {text}") from error
+    return True
+
+
+def _check_not_replaced(found: TopicEnds, tables: DeltaTables) -> None:
+    read = tables.read(_TOPICS).where(f.col("topic") == found.topic)
+    for row in read.groupBy("partition").agg(f.max("end").alias("end")).collect():
+        if row["end"] > found.ends.get(row["partition"], (0, 0))[1]:
+            raise TablesBroken(
+                f"{found.topic}-{row['partition']} was read up to offset {row['end']}, and has no such offset: this is"
+                " another topic of the same name; give it another --cluster"
+            )
+
+
+def _drain(
+    spark: SparkSession, java: Mapping[str, str], topic: str, tables: DeltaTables, cluster_id: str | None
+) -> None:
+    def write(batch: DataFrame, batch_id: int) -> None:
+        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        assert query_id is not None, "Spark names the query of each micro-batch"
+        # A lost checkpoint begins anew. The rows of other queries do not change any more.
+        others = tables.read(_TOPICS).where(f.col("query_id") != query_id)
+        done = others.groupBy("topic", "partition").agg(f.max("end").alias("done"))
+        new = batch.join(f.broadcast(done), ["topic", "partition"], "left").where("done is null or offset >= done")
+        _write(new.select(RECORDS.names).persist(), tables, BatchId(query_id, batch_id), cluster_id)
+
+    records = spark.readStream.format("kafka").options(**_options(java, topic)).load()
+    stream = records.writeStream.foreachBatch(write).trigger(availableNow=True)
+    query = stream.option("checkpointLocation", str(tables.checkpoint(f"usage {topic}"))).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def _options(java: Mapping[str, str], topic: str) -> dict[str, str]:
+    return {
+        **{f"kafka.{name}": text for name, text in java.items()},
+        "kafka.allow.auto.create.topics": "false",
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(_IN_A_BATCH),
+        "failOnDataLoss": "false",  # the retention of the topic deletes reports, and Spark would call them lost
+    }
+
+
+def _write(records: DataFrame, tables: DeltaTables, batch: BatchId, cluster_id: str | None) -> None:
+    parse = partial(parse_records, cluster_id=cluster_id)
+    parsed = records.mapInArrow(parse, from_arrow_schema(PARSED_REPORTS)).persist()
+    try:
+        tables.append("feature_usage", usage_rows(parsed), batch)
+        quarantined = parsed.where("quarantine is not null").select("quarantine.*")
+        tables.append("quarantine", quarantined, batch)
+        tables.append(_TOPICS, _counts(records, quarantined), batch)  # last, because it says that the batch is done
+    finally:
+        parsed.unpersist()
+        records.unpersist()
+
+
+def usage_rows(parsed: DataFrame) -> DataFrame:
+    """Return rows of ``feature_usage``, added up."""
+    usage = parsed.where("feature_usage is not null").select("feature_usage.*")
+    summed = usage.groupBy(*USAGE_KEYS).agg(
+        f.max("epoch").alias("epoch"),
+        f.sum("count").alias("count"),
+        f.min("first_seen").alias("first_seen"),
+        f.max("last_seen").alias("last_seen"),
+    )
+    return summed.select(FEATURE_USAGE.names)
+
+
+def _counts(records: DataFrame, quarantined: DataFrame) -> DataFrame:
+    """Return rows of ``usage_topics``."""
+    read = records.groupBy("topic", "partition").agg(f.count("*").alias("read"), (f.max("offset") + 1).alias("end"))
+    lost = quarantined.groupBy("path").agg(f.count("*").alias("lost"))
+    place = f.concat_ws("/", "topic", "partition")
+    counted = read.join(f.broadcast(lost), place == f.col("path"), "left")
+    quarantined_count = f.coalesce("lost", f.lit(0))
+    return counted.select(
+        "topic",
+        "partition",
+        "end",
+        "read",
+        (f.col("read") - quarantined_count).alias("rows"),
+        quarantined_count.alias("quarantined"),
+    )

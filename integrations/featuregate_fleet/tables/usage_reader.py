@@ -1,0 +1,77 @@
+"""Reads the usage reports of apps into the evidence that checks take."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from featuregate_fleet.readiness.evidence import AppUsage, GateUse
+
+if TYPE_CHECKING:
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["read_app_usage"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SILENT: Final = "interval 10 minutes"
+"""An instance that has been silent for so long, while others of its app report, does not count any more."""
+
+
+def read_app_usage(tables: DeltaTables) -> AppUsage | None:
+    """Return what the apps said last of each gate; None if no topic was ever read."""
+    if tables.version("usage_topics") is None:
+        return None
+    counts = tables.read("usage_topics").agg(*(f.sum(name).alias(name) for name in ("read", "rows"))).collect()[0]
+    lost = tables.read("usage_topics").agg(f.sum("quarantined").alias("quarantined")).collect()[0]["quarantined"]
+    reasons = tables.read("quarantine").where("reason = 'other-cluster'").count()
+    usage = tables.read("feature_usage")
+    newest = Window.partitionBy("app", "instance")
+    newest_of_app = Window.partitionBy("app")
+    last = usage.withColumn("newest", f.max("last_seen").over(newest)).where("last_seen = newest")
+    current = last.withColumn("newest_of_app", f.max("last_seen").over(newest_of_app)).where(
+        f.col("last_seen") >= f.col("newest_of_app") - f.expr(_SILENT)
+    )
+    found = current.groupBy("app", "gate", "requirement", "policy").agg(
+        f.sort_array(f.collect_set(f.concat_ws(" ", "software_name", "software_version"))).alias("software"),
+        f.sort_array(f.collect_set("state")).alias("states"),
+        f.max("latched").alias("latched"),
+        f.max_by("levels", "last_seen").alias("levels"),
+        f.countDistinct("instance").alias("instances"),
+        f.min("closing").alias("closed"),
+        f.sum("count").alias("count"),
+        f.unix_micros(f.min("first_seen")).alias("first_seen"),
+        f.unix_micros(f.max("last_seen")).alias("last_seen"),
+    )
+    return AppUsage(
+        gates=tuple(_gate(row) for row in found.collect()),
+        read=counts["read"] or 0,
+        rows=counts["rows"] or 0,
+        quarantined=lost or 0,
+        of_other_clusters=reasons,
+    )
+
+
+def _gate(row: Any) -> GateUse:
+    return GateUse(
+        app=row["app"],
+        software=", ".join(row["software"]),
+        gate=row["gate"],
+        requirement=row["requirement"],
+        policy=row["policy"],
+        states=tuple(row["states"]),
+        latched=bool(row["latched"]),
+        levels=json.loads(row["levels"]) if row["levels"] else {},
+        instances=row["instances"],
+        closed=row["closed"],
+        count=row["count"],
+        first_seen=_utc(row["first_seen"]),
+        last_seen=_utc(row["last_seen"]),
+    )
+
+
+def _utc(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,97 @@
+"""Two apps that report their gates to a real broker, and the verdicts that name them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import BOUND, eventually
+
+import featuregate as fg
+from featuregate.cli import main
+from featuregate_confluent import UsageTopic
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.stream.usage_topic import drain_usage
+from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.usage_reader import read_app_usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.testing import LocalKafka
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+
+TOPIC = "usage-of-two-apps"
+TV2 = fg.Feature("transaction.version") >= 2
+
+
+def create_topic(kafka: LocalKafka) -> None:
+    """Create the topic with two partitions."""
+    admin = AdminClient(kafka.client_config())
+    for created in admin.create_topics([NewTopic(TOPIC, 2, 1)], operation_timeout=60).values():
+        created.result(60)
+
+
+def report(kafka: LocalKafka, app: str, name: str, requirement: fg.Requirement, **more: Any) -> None:
+    """Run an app with one gate, until its reports are in the topic."""
+    reporter = fg.UsageReporter(UsageTopic(kafka.client_config(), TOPIC), app=app, instance=f"{app}-1")
+    with fg.Discoverer(kafka.bootstrap, usage=reporter) as features:
+        gate = features.gate(name, requirement, **more)
+        assert features.wait(BOUND)
+        eventually(lambda: features.health()["usage"]["sent"], f"a report of {gate.name}")
+
+
+@pytest.mark.usefixtures("jvm")
+def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
+    kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other app waits for another level. What is no report is counted, and a lost checkpoint doubles nothing."""
+    logs, folder = tmp_path / "logs", tmp_path / "tables"
+    logs.mkdir()
+    create_topic(kafka)
+    report(kafka, "billing", "eos", TV2)
+    report(kafka, "audit", "later", fg.Feature("transaction.version") >= 3, policy="live")
+    producer = Producer(kafka.client_config({"log_level": 0}))
+    producer.produce(TOPIC, b"garbage")
+    assert producer.flush(BOUND) == 0
+    place = ["--tables", str(folder), "--cluster", "orders"]
+    cluster = ["--bootstrap-server", kafka.bootstrap, "--usage-topic", TOPIC]
+    assert main(["fleet", "run", "--once", "--logs", str(logs), *place, *cluster]) == 0
+    capsys.readouterr()
+
+    code = main(["fleet", "readiness", *place, "--downgrade-to", "3.9", "--output", "json"])
+    found = json.loads(capsys.readouterr().out)
+    rows = {row["app"]: row for row in found["rows"] if row["check"] == "app-gates"}
+    assert (code, found["verdict"], rows.keys()) == (1, "block", {"billing", "audit"})
+    assert (rows["billing"]["verdict"], rows["audit"]["verdict"]) == ("block", "ok")
+    assert rows["billing"]["subject"] == "gate 'eos' of app 'billing'"
+    assert "1 instance is latched on transaction.version>=2" in rows["billing"]["why"]
+    counted = found["reports"]
+    assert (counted["read"], counted["quarantined"]) == (counted["rows"] + 1, 1)
+
+    shutil.rmtree(folder / "_checkpoints")
+    report(kafka, "late", "live", TV2, policy="live")
+    with local_session() as spark:
+        tables, config = DeltaTables(spark, folder, "orders"), {"bootstrap.servers": kafka.bootstrap}
+        cluster_id = fg.discover(kafka.bootstrap).cluster_id
+        assert not drain_usage(spark, config, "no-such-topic", tables, cluster_id=cluster_id)
+        for _ in range(2):
+            assert drain_usage(spark, config, TOPIC, tables, cluster_id=cluster_id)
+        apps = read_app_usage(tables)
+    assert apps is not None
+    assert {(use.app, use.latched) for use in apps.gates} == {("audit", False), ("billing", True), ("late", False)}
+    assert apps.read == end_of(kafka) == apps.rows + 1
+
+
+def end_of(kafka: LocalKafka) -> int:
+    """Return the number of records in the topic."""
+    consumer = Consumer(kafka.client_config({"group.id": "ends", "log_level": 0}))
+    try:
+        return sum(consumer.get_watermark_offsets(TopicPartition(TOPIC, number), BOUND)[1] for number in range(2))
+    finally:
+        consumer.close()

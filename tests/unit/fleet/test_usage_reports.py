@@ -1,0 +1,244 @@
+"""Usage reports of apps: from records of a topic to rows, and from rows to verdicts that name apps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from featuregate.catalog import captured
+from featuregate.usage.report import ReportedGate, Reporter, UsageReport
+from featuregate.view.answers import ApiRange, BrokerAnswer
+from featuregate.view.merging import merge
+from featuregate_fleet.evidence.usage_reports import RECORDS, parse_records
+from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+WEEK = timedelta(days=7)
+FETCH = 1
+TV2 = "transaction.version>=2"
+LOWER = Finalize("transaction.version", 1)
+HIGHER = Finalize("transaction.version", 3)
+REPORT = UsageReport(
+    reporter=Reporter("orders", "orders-1", "featuregate", "0.1.0"),
+    reported_at=1700000000.0,
+    cluster_id="c",
+    epoch=7,
+    age_seconds=1.0,
+    gates=(
+        ReportedGate(
+            name="eos",
+            requirement=TV2,
+            policy="sticky",
+            state="open",
+            latched=True,
+            levels={"transaction.version": 2},
+        ),
+    ),
+)
+
+
+# ---------------------------------------------------------------- records
+
+
+def parsed(*values: bytes | None) -> list[dict[str, Any]]:
+    """Parse records with these values."""
+    rows = [
+        {"topic": "usage", "partition": 1, "offset": number, "timestamp": NOW, "value": value}
+        for number, value in enumerate(values)
+    ]
+    batches = parse_records([pa.RecordBatch.from_pylist(rows, RECORDS)], cluster_id="c")
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_a_report_is_a_row_for_each_gate():
+    """With the time of the record: the clock of an app may be wrong."""
+    ((row,),) = [[found["feature_usage"] for found in parsed(REPORT.to_json().encode())]]
+    assert (row["app"], row["instance"], row["gate"], row["state"], row["latched"]) == (
+        "orders",
+        "orders-1",
+        "eos",
+        "open",
+        True,
+    )
+    assert (json.loads(row["levels"]), row["epoch"], row["last_seen"]) == ({"transaction.version": 2}, 7, NOW)
+
+
+def test_an_app_without_gates_reports_too():
+    """It is no app that is missed."""
+    (row,) = parsed(replace(REPORT, gates=(), cluster_id=None).to_json().encode())
+    assert (row["feature_usage"]["app"], row["feature_usage"]["gate"]) == ("orders", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "malformed-report"),
+        (b"", "malformed-report"),
+        (b"\xff\x00", "malformed-report"),
+        (b'{"schema_version": 1}', "malformed-report"),
+        (b'{"schema_version": 2}', "newer-report"),
+        (replace(REPORT, cluster_id="other").to_json().encode(), "other-cluster"),
+    ],
+)
+def test_what_is_no_report_is_in_quarantine_with_its_place(value: bytes | None, reason: str):
+    """Nothing is lost, and the records beside it count."""
+    good, bad = parsed(REPORT.to_json().encode(), value)
+    assert good["feature_usage"]
+    assert (bad["feature_usage"], bad["quarantine"]["reason"]) == (None, reason)
+    assert (bad["quarantine"]["path"], bad["quarantine"]["at"]) == ("usage/1", 1)
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def gate(requirement: str = TV2, **changed: Any) -> GateUse:
+    """Return a gate of orders that is open and latched, and whose levels hold."""
+    made = GateUse(
+        app="orders",
+        software="featuregate 0.1.0",
+        gate="eos",
+        requirement=requirement,
+        policy="sticky",
+        states=("open",),
+        latched=True,
+        levels={"transaction.version": 2},
+        instances=2,
+        closed=False,
+        count=10,
+        first_seen=NOW - timedelta(hours=1),
+        last_seen=NOW,
+    )
+    return replace(made, **changed)
+
+
+def rows_of(move: Move, *gates: GateUse, check: str = "app-gates", **evidence: Any) -> list[Row]:
+    """Return the rows of one check, for a cluster that has transaction.version 2 and serves Fetch 4 to 18."""
+    broker = BrokerAnswer(
+        node_id=1,
+        host="b",
+        port=1,
+        api_ranges={FETCH: ApiRange(4, 18)},
+        finalized={"transaction.version": 2},
+        epoch=5,
+        answered_at=NOW.timestamp(),
+    )
+    view = merge([broker], cluster_id="c", seen_at=NOW.timestamp())
+    apps = AppUsage(gates=gates, read=100, rows=100)
+    whole = Evidence(**{"apps": apps, "view": view, "reports_expected": True} | evidence)
+    return [row for row in assess(whole, move, NOW, WEEK).rows if row.check == check]
+
+
+def only(*arguments: Any, **more: Any) -> Row:
+    """Return the single row of a check."""
+    (row,) = rows_of(*arguments, **more)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("move", "use"),
+    [
+        (LOWER, gate()),
+        (DowngradeTo(captured()["3.9"], "3.9"), gate()),
+        (Deprecate("transaction.version", 2), gate()),
+        (DropApi(FETCH, 19), gate("Fetch>=4", levels={})),
+        (DropApi(FETCH, 12), gate("Fetch in 4..11", levels={})),
+        (ToRelease(captured()["3.9"]), gate("Fetch>=18", levels={})),
+    ],
+)
+def test_a_move_that_takes_what_an_app_is_latched_on_blocks_and_names_the_app(move: Move, use: GateUse):
+    """KIP-584's danger: the app would go on as if the level were there. Without the gate the move takes nothing."""
+    row = only(move, use)
+    assert (row.verdict, row.app, row.subject) == (Verdict.BLOCK, "orders", "gate 'eos' of app 'orders'")
+    assert "2 instances are latched on" in row.why
+    assert (
+        only(move, gate("Produce>=0 | metadata.version>=1", levels={"metadata.version": 9})).verdict
+        is not Verdict.BLOCK
+    )
+
+
+@pytest.mark.parametrize(
+    "move", [HIGHER, Finalize("group.version", 0), Deprecate("transaction.version", 1), DropApi(FETCH, 12)]
+)
+def test_a_move_that_takes_nothing_from_a_gate_is_ok(move: Move):
+    """The row says so, for each app."""
+    assert only(move, gate()).verdict is Verdict.OK
+
+
+def test_a_gate_that_is_not_latched_closes_with_the_move():
+    """A live gate follows the cluster, and the app has to work without it."""
+    row = only(LOWER, gate(policy="live", latched=False))
+    assert (row.verdict, "closes with the move" in row.why) == (Verdict.WARN, True)
+
+
+def test_a_gate_that_only_its_latch_holds_is_no_reason_against_the_move():
+    """The level is gone already. The app should be looked at all the same."""
+    row = only(LOWER, gate(states=("held",), levels={"transaction.version": 1}))
+    assert (row.verdict, "does not hold already" in row.why) == (Verdict.WARN, True)
+
+
+def test_gates_that_open_or_wait_are_told():
+    """They are information: nothing breaks."""
+    waiting = gate("transaction.version>=3", states=("closed",), latched=False)
+    assert "opens with the move" in only(HIGHER, waiting).why
+    assert "is closed, and waits" in only(LOWER, waiting).why
+    assert only(HIGHER, waiting).verdict is Verdict.OK
+
+
+def test_what_a_newer_app_requires_is_unknown():
+    """A requirement that does not parse here may be one that the move takes away."""
+    row = only(LOWER, gate("group.version>=1 ^ tomorrow"))
+    assert row.verdict is Verdict.UNKNOWN
+    assert "Upgrade featuregate" in row.do
+
+
+def test_without_the_brokers_answers_a_latch_on_an_api_is_unknown():
+    """Nobody knows what else the brokers serve."""
+    assert only(DropApi(FETCH, 12), gate("Fetch in 4..11", levels={}), view=None).verdict is Verdict.UNKNOWN
+    assert only(LOWER, gate("Fetch in 4..11", levels={}), view=None).verdict is Verdict.OK
+
+
+def test_an_app_that_was_seen_long_ago_is_stale():
+    """It may have been replaced, and nobody knows."""
+    old = gate(first_seen=NOW - 2 * WEEK, last_seen=NOW - 2 * WEEK)
+    assert only(LOWER, old).verdict is Verdict.STALE
+    assert only(LOWER, old, check="usage-reports").verdict is Verdict.STALE
+
+
+def test_an_app_that_stops_reporting_while_others_go_on_is_told():
+    """One that said that it ends is not."""
+    silent = gate(app="silent", last_seen=NOW - timedelta(hours=2))
+    ended = replace(silent, app="ended", closed=True)
+    found = {row.app: row.verdict for row in rows_of(LOWER, gate(), silent, ended, check="usage-reports")}
+    assert found == {"orders": Verdict.OK, "silent": Verdict.WARN, "ended": Verdict.OK}
+
+
+@pytest.mark.parametrize("apps", [None, AppUsage()])
+def test_invariant_11_without_reports_a_move_that_takes_levels_is_unknown(apps: AppUsage | None):
+    """Unless the operator says that no app has gates. What a move takes of APIs is in the request logs, too."""
+    for move in (LOWER, DowngradeTo(captured()["3.9"], "3.9"), Deprecate("transaction.version", 1)):
+        assert only(move, check="usage-reports", apps=apps).verdict is Verdict.UNKNOWN
+        assert rows_of(move, check="usage-reports", apps=apps, reports_expected=False) == []
+    for move in (HIGHER, ToRelease(captured()["4.2"]), DropApi(FETCH, 12)):
+        assert rows_of(move, check="usage-reports", apps=apps) == []
+
+
+def test_reports_that_cannot_be_read_are_counted():
+    """More than one in a hundred say too little of the others. Those of other clusters are no loss."""
+    apps = AppUsage(gates=(gate(),), read=1000, rows=980, quarantined=20)
+
+    def verdict(move: Move, **changed: Any) -> list[Verdict]:
+        found = rows_of(move, check="usage-reports", apps=replace(apps, **changed))
+        return [row.verdict for row in found if row.subject == "usage reports"]
+
+    assert verdict(LOWER) == [Verdict.UNKNOWN]
+    assert verdict(HIGHER) == [Verdict.WARN]
+    assert verdict(LOWER, quarantined=5) == [Verdict.WARN]
+    assert verdict(LOWER, of_other_clusters=20) == []
