@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from importing import ENVIRONMENT
 from kafka import KafkaAdminClient
-from measuring import Sample, Section, announce, at_least, each, progress, take_turns
+from measuring import Row, Sample, Section, announce, at_least, beside, each, progress, take_turns
 
 import featuregate as fg
 from featuregate.testing import LocalKafka
@@ -41,8 +42,14 @@ AS_THE_SCRIPT = [
 """What kafka-run-class.sh of 4.2.0 gives its tools."""
 TO_START_FAST = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true"]
 LOGGING = "rootLogger.level=error\n"
-POLLS = 30
+POLLS = 200
 """So many polls in a row are one measurement: the clock of processor time is coarse."""
+IDLE_SECONDS = 3.0
+LISTENERS: dict[str, dict[str, Any]] = {
+    "PLAINTEXT": {},
+    "SSL": {"security": "SSL"},
+    "SASL_SSL with SCRAM": {"security": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512"},
+}
 
 
 def whole_process(command: Sequence[str | Path]) -> Callable[[], float]:
@@ -116,46 +123,68 @@ def in_process(bootstrap: str, rounds: int) -> dict[str, Sample]:
 
 
 def poll(rounds: int) -> Section:
-    announce(f"  starting three Kafka {KAFKA} nodes")
-    with LocalKafka(KAFKA, nodes=3, security="SSL") as kafka:
-        ways: dict[str, Any] = {"plaintext": kafka.internal_bootstrap, "TLS": kafka.client_config()}
-        took = asyncio.run(polls(ways, rounds))
+    rows: list[Row] = []
+    for listener, security in LISTENERS.items():
+        announce(f"  starting three Kafka {KAFKA} nodes: {listener}")
+        with LocalKafka(KAFKA, nodes=3, **security) as kafka:
+            took = asyncio.run(polls(kafka, listener, rounds))
+        bar = 3.0 if listener in {"PLAINTEXT", "SSL"} else None
+        rows += [
+            each(bar, f"{listener}: processor time of the client", took["client, kept"]),
+            each(None, f"{listener}: the same on new connections", took["client, new"]),
+            beside(f"{listener}: processor time of a broker, kept / new", took["broker, kept"], took["broker, new"]),
+        ]
     return Section(
         name="poll",
-        title="Polling",
-        rows=(
-            each(3.0, "a poll of an unchanged 3-broker cluster, processor time", took["plaintext"]),
-            each(None, "the same with TLS", took["TLS"]),
-        ),
+        title="Polling three brokers",
+        rows=tuple(rows),
         notes=(
             (
                 f"Three real brokers of Kafka {KAFKA}, whose epoch rises all the time. A poll asks one broker who "
-                "belongs to the cluster and each what it can do, on fresh connections; it merges and settles gates."
+                "belongs to the cluster and each what it can do, on the connections that it has kept, or on new ones; "
+                "it merges and settles gates. What a broker uses while nobody polls is not in its times."
             ),
         ),
     )
 
 
-async def polls(ways: dict[str, Any], rounds: int) -> dict[str, Sample]:
-    took: dict[str, list[float]] = {name: [] for name in ways}
+async def polls(kafka: LocalKafka, listener: str, rounds: int) -> dict[str, Sample]:
+    """Measure polls of both kinds in turns: milliseconds for each poll, of the client and of one broker."""
+    took: dict[str, list[float]] = {}
     for number in range(rounds):
-        progress(f"poll: round {number + 1} of {rounds}")
-        for name, config in ways.items():
-            async with polled(config) as features:
-                began = time.process_time()
+        progress(f"poll, {listener}: round {number + 1} of {rounds}")
+        for kind in ("new", "kept"):
+            async with polled(kafka.client_config(), keep_connections=kind == "kept") as features:
+                idle, before = await idle_rate(kafka), used(kafka)
+                began, client = time.perf_counter(), time.process_time()
                 for _ in range(POLLS):
                     await features._poller.poll()  # noqa: SLF001 - the loop of the worker, without its pauses
-                took[name].append((time.process_time() - began) / POLLS * 1e3)
+                client = time.process_time() - client
+                brokers = used(kafka) - before - idle * (time.perf_counter() - began)
+                took.setdefault(f"client, {kind}", []).append(client / POLLS * 1e3)
+                took.setdefault(f"broker, {kind}", []).append(brokers / len(kafka.nodes) / POLLS * 1e3)
                 health = features.health()
                 assert health["status"] == "ok", health
     progress("")
     return {name: Sample(name, "ms", tuple(values)) for name, values in took.items()}
 
 
+def used(kafka: LocalKafka) -> float:
+    """Return the processor time of all brokers, in seconds."""
+    return sum(sum(psutil.Process(kafka.node(node).pid).cpu_times()[:2]) for node in kafka.nodes)
+
+
+async def idle_rate(kafka: LocalKafka) -> float:
+    """Return the processor time that the brokers use in a second by themselves."""
+    began, before = time.perf_counter(), used(kafka)
+    await asyncio.sleep(IDLE_SECONDS)
+    return (used(kafka) - before) / (time.perf_counter() - began)
+
+
 @asynccontextmanager
-async def polled(config: Any) -> AsyncIterator[fg.Discoverer]:
+async def polled(config: Any, *, keep_connections: bool) -> AsyncIterator[fg.Discoverer]:
     """Give a discoverer that has polled once and will not by itself for an hour, with three gates."""
-    async with fg.Discoverer(config, interval=3600) as features:
+    async with fg.Discoverer(config, interval=3600, keep_connections=keep_connections) as features:
         gates = [features.gate(preset.name, preset) for preset in fg.presets.all()[:3]]
         assert await asyncio.to_thread(features.wait, 30)
         yield features

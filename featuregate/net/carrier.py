@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 from featuregate.wire.events import Disconnected
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from featuregate.wire.events import Event
     from featuregate.wire.session import Session
 
@@ -25,6 +27,8 @@ class Carrier(asyncio.Protocol):
         self._over = False
         self.lost: Exception | None = None
         """The error with which the connection ended, if any."""
+        self.on_end: Callable[[], object] | None = None
+        """Called once when the connection ends."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport (called by the loop)."""
@@ -87,6 +91,8 @@ class Carrier(asyncio.Protocol):
         if not self._over:
             self._over = True
             self.session.receive_eof()
+            if self.on_end is not None:
+                self.on_end()
         self._wake()
 
     def _wake(self) -> None:

@@ -22,7 +22,7 @@ from featuregate.errors import (
     UnsupportedVersion,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.net.connection import Connection
+from featuregate.net.connections import Connect, authenticate, new_connection
 from featuregate.net.race import race
 from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, MetadataRequest, Node
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from featuregate.config import Settings
+    from featuregate.net.connection import Connection
     from featuregate.roles import BrokerListSource
     from featuregate.wire.events import Negotiated
 
@@ -39,7 +40,6 @@ __all__ = [
     "BrokerList",
     "FetchedBrokerList",
     "address_of",
-    "authenticate",
     "bootstrap_broker_list",
     "check_role",
     "expected_node",
@@ -107,7 +107,9 @@ def bootstrap_broker_list(settings: Settings) -> BrokerList:
     )
 
 
-async def fetch_broker_list(settings: Settings, known: BrokerList | None, deadline: float) -> FetchedBrokerList:
+async def fetch_broker_list(
+    settings: Settings, known: BrokerList | None, deadline: float, connect: Connect = new_connection
+) -> FetchedBrokerList:
     """Ask one node after another for the broker list, and return the first that arrives.
 
     Known nodes come first, then the bootstrap list. A node that does not answer delays the next one by half a second
@@ -123,7 +125,7 @@ async def fetch_broker_list(settings: Settings, known: BrokerList | None, deadli
     async def attempt(candidate: _Candidate) -> FetchedBrokerList | None:
         address = candidate.address
         try:
-            return await _fetch_from(candidate, settings)
+            return await _fetch_from(candidate, settings, connect)
         except FeatureGateError as error:
             causes.append((address, error))
         except asyncio.CancelledError:  # the deadline has passed; or another node was faster, and no cause is reported
@@ -140,17 +142,6 @@ async def fetch_broker_list(settings: Settings, known: BrokerList | None, deadli
     if fetched is None:
         raise DiscoveryError({(address, str(error)): (address, error) for address, error in causes}.values())
     return fetched
-
-
-async def authenticate(connection: Connection, settings: Settings) -> None:
-    """Authenticate a negotiated connection where the settings name a mechanism.
-
-    Raises as :func:`featuregate.net.sasl.authenticate`.
-    """
-    if settings.sasl is not None:
-        from featuregate.net import sasl  # noqa: PLC0415 - a tenth of the start of a command, for secured clusters only
-
-        await sasl.authenticate(connection, settings.sasl, settings.request_timeout)
 
 
 def check_role(address: Address, settings: Settings, negotiated: Negotiated) -> None:
@@ -190,11 +181,10 @@ def expected_node(broker_list: BrokerList, node: Node) -> ExpectedNode | None:
     return ExpectedNode(broker_list.cluster_id, node.node_id) if broker_list.cluster_id and node.node_id >= 0 else None
 
 
-async def _fetch_from(candidate: _Candidate, settings: Settings) -> FetchedBrokerList:
+async def _fetch_from(candidate: _Candidate, settings: Settings, connect: Connect) -> FetchedBrokerList:
     clock = asyncio.get_running_loop().time
     began = clock()
-    with await Connection.open(candidate.address, settings, candidate.expected) as connection:
-        negotiated = await connection.negotiate()
+    async with connect(candidate.address, settings, candidate.expected) as (connection, negotiated):
         seconds = clock() - began
         check_role(candidate.address, settings, negotiated)
         await authenticate(connection, settings)

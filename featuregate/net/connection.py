@@ -15,6 +15,7 @@ from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, To
 from featuregate.wire.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
@@ -39,6 +40,17 @@ class Connection:
         self._settings = settings
         self._session = session
         self._carrier = carrier
+        self.authenticated = False
+        """Whether the broker knows who this client is."""
+
+    @property
+    def on_end(self) -> Callable[[], object] | None:
+        """What is called when the broker ends the connection."""
+        return self._carrier.on_end
+
+    @on_end.setter
+    def on_end(self, call: Callable[[], object] | None) -> None:
+        self._carrier.on_end = call
 
     @classmethod
     async def open(cls, address: Address, settings: Settings, expected: ExpectedNode | None = None) -> Self:
@@ -59,7 +71,10 @@ class Connection:
         return cls(address, settings, carrier.session, carrier)
 
     async def negotiate(self) -> Negotiated:
-        """Request the API ranges and features of the broker. Raises `BrokerError` when the broker refuses."""
+        """Request the API ranges and features of the broker, for the first time or again.
+
+        Raises `BrokerError` when the broker refuses.
+        """
         self._session.negotiate()
         match await self._event("waiting for ApiVersions"):
             case Refused(error):

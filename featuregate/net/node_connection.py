@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.net.cluster_metadata import address_of, authenticate, check_role, expected_node
+from featuregate.net.cluster_metadata import address_of, check_role, expected_node
 from featuregate.net.connection import Connection
+from featuregate.net.connections import authenticate
 
 if TYPE_CHECKING:
     from featuregate.config import Settings

@@ -1,7 +1,6 @@
-"""Send ApiVersions to every node of a cluster, concurrently, each on a new connection.
+"""Send ApiVersions to every node of a cluster, concurrently.
 
-A node that fails is data: a `ProbeResult` with a failure. Version ranges are valid for one connection (KIP-35), so no
-connection is kept open.
+A node that fails is data: a `ProbeResult` with a failure.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from featuregate.net.cluster_metadata import (
     expected_node,
     fetch_broker_list,
 )
-from featuregate.net.connection import Connection
+from featuregate.net.connections import Connect, new_connection
 from featuregate.net.tls import context_for
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class ClusterProbe:
     results: tuple[ProbeResult, ...]
 
 
-async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProbe:
+async def probe_all(settings: Settings, known: BrokerList | None, connect: Connect = new_connection) -> ClusterProbe:
     """Fetch the broker list, and send ApiVersions to each node in it.
 
     ``known`` is the broker list of the last poll; its nodes are the first to be asked for the current list. Nodes that
@@ -75,7 +74,9 @@ async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProb
         context_for(settings.tls)
     clock = asyncio.get_running_loop().time
     deadline = clock() + settings.total_timeout
-    fetched = None if settings.broker_list == "bootstrap" else await fetch_broker_list(settings, known, deadline)
+    fetched = (
+        None if settings.broker_list == "bootstrap" else await fetch_broker_list(settings, known, deadline, connect)
+    )
     broker_list = bootstrap_broker_list(settings) if fetched is None else fetched.broker_list
     began = clock()
     results: dict[int, ProbeResult] = {}
@@ -85,7 +86,7 @@ async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProb
 
     async def probe_from_queue() -> None:
         for node in queue:
-            results[node.node_id] = await probe_node(settings, broker_list, node)
+            results[node.node_id] = await probe_node(settings, broker_list, node, connect)
 
     workers = [
         asyncio.ensure_future(probe_from_queue()) for _ in range(min(settings.concurrency, len(broker_list.nodes)))
@@ -109,19 +110,21 @@ async def probe_all(settings: Settings, known: BrokerList | None) -> ClusterProb
     return ClusterProbe(broker_list=broker_list, results=in_order)
 
 
-async def probe_node(settings: Settings, broker_list: BrokerList, node: Node) -> ProbeResult:
+async def probe_node(
+    settings: Settings, broker_list: BrokerList, node: Node, connect: Connect = new_connection
+) -> ProbeResult:
     """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
     clock = asyncio.get_running_loop().time
     began = clock()
     address = address_of(node)
     outcome: Negotiated | FeatureGateError
     try:
-        with await Connection.open(address, settings, expected_node(broker_list, node)) as connection:
-            outcome = await connection.negotiate()
-        check_role(address, settings, outcome)
+        async with connect(address, settings, expected_node(broker_list, node)) as (_, outcome):
+            check_role(address, settings, outcome)
+            seconds = clock() - began
     except FeatureGateError as failure:
-        outcome = failure
-    return _result(settings, node, outcome, clock() - began)
+        outcome, seconds = failure, clock() - began
+    return _result(settings, node, outcome, seconds)
 
 
 def _source_node(fetched: FetchedBrokerList) -> Node | None:

@@ -71,6 +71,7 @@ def broker_source(
     broker_list: BrokerListSource = "cluster",
     cluster_id: str | None = None,
     exclude_apis: ExcludedApis | str | None = None,
+    keep_connections: bool = False,
 ) -> BrokerSource:
     """Return the source that asks every broker, for a :class:`~featuregate.polling.poller.Poller`.
 
@@ -86,5 +87,6 @@ def broker_source(
     return BrokerSource(
         Settings.parse(
             config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
-        )
+        ),
+        keep_connections=keep_connections,
     )

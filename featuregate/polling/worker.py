@@ -11,6 +11,8 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from featuregate.sources.source import HoldingSource
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
@@ -114,13 +116,19 @@ class Worker:
 
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         self._task = asyncio.current_task()
-        while not self._stopping:
-            poller = self._poller()
-            if poller is None:
-                return
-            delay, news = await poller.poll(), poller.news()
-            del poller
-            await self._rest(delay, news)
+        source = None
+        try:
+            while not self._stopping:
+                poller = self._poller()
+                if poller is None:
+                    return
+                source = poller.source
+                delay, news = await poller.poll(), poller.news()
+                del poller
+                await self._rest(delay, news)
+        finally:
+            if isinstance(source, HoldingSource):
+                source.close()
 
     async def _rest(self, delay: float, news: Callable[[float], Coroutine[Any, Any, None]] | None) -> None:
         """Wait for so many seconds, or until someone wakes, or until there is news."""

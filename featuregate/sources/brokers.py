@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import BrokerError
 from featuregate.kafka_errors import NONE, kafka_error
@@ -15,21 +15,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from featuregate.config import Settings
+    from featuregate.net.connections import KeptConnections
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import Role
 
 __all__ = ["BrokerSource", "broker_answer", "broker_answers"]
 
+_CALM_PART: Final = 10
+
 
 class BrokerSource:
-    """Asks every broker of a cluster, each on a fresh connection.
+    """Asks every broker of a cluster.
 
     Nodes of the last broker list are asked for the next one first, and the bootstrap list only when all of them are
-    gone.
+    gone. Each broker is asked on a new connection, or, with ``keep_connections``, on that of the last poll.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, keep_connections: bool = False) -> None:
         self.settings = settings
+        self._keep_connections = keep_connections
+        self._kept: KeptConnections | None = None
+        self._calm_until = 0.0
         self._broker_list: BrokerList | None = None
 
     def __str__(self) -> str:
@@ -50,11 +56,43 @@ class BrokerSource:
         DiscoveryError
             No broker answered; the error carries the cause of each.
         """
-        from featuregate.net.probe import probe_all  # noqa: PLC0415 - asyncio and sockets only once somebody polls
+        from featuregate.net.connections import new_connection  # noqa: PLC0415 - asyncio and sockets only for polls
+        from featuregate.net.probe import probe_all  # noqa: PLC0415 - likewise
 
-        probe = await probe_all(self.settings, self._broker_list)
+        kept = self._kept_in_this_loop() if self._keep_connections else None
+        probe = await probe_all(self.settings, self._broker_list, kept.connect if kept else new_connection)
+        if kept:
+            kept.close_unused()
         self._broker_list = probe.broker_list
         return broker_answers(probe.broker_list, probe.results, self.settings.role)
+
+    async def changed(self, within: float) -> None:
+        """Return when a broker has ended a connection that is kept: it stops or restarts.
+
+        After that, more of it does not count for a tenth of the time between polls. So where a proxy ends each
+        connection, brokers are polled as often as during a roll.
+        """
+        import asyncio  # noqa: PLC0415 - see fetch
+
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(self._calm_until - clock())
+        await (self._kept.lost.wait() if self._kept else asyncio.get_running_loop().create_future())
+        self._calm_until = clock() + within / _CALM_PART
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        kept, self._kept = self._kept, None
+        if kept:
+            kept.close()
+
+    def _kept_in_this_loop(self) -> KeptConnections:
+        """Return what is kept. A forked child has another loop, and may not use the connections of its parent."""
+        from featuregate.net.connections import KeptConnections  # noqa: PLC0415 - see fetch
+
+        if self._kept is None or not self._kept.is_of_this_loop():
+            self._kept = KeptConnections()
+        self._kept.lost.clear()
+        return self._kept
 
 
 def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role: Role) -> BrokerAnswers:

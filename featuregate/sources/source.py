@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["BrokerAnswers", "MergedView", "NotifyingSource", "Source"]
+__all__ = ["BrokerAnswers", "HoldingSource", "MergedView", "NotifyingSource", "Source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,4 +96,13 @@ class NotifyingSource(Source, Protocol):
 
         Called between two polls, of which the next is due in ``within`` seconds, and cancelled by then at the latest.
         """
+        ...
+
+
+@runtime_checkable
+class HoldingSource(Source, Protocol):
+    """A source that holds something open between polls, in the loop that polls."""
+
+    def close(self) -> None:
+        """Close it: nobody polls any more. The next :meth:`Source.fetch` may open it again."""
         ...

@@ -95,7 +95,7 @@ class Session:
             node_id=expected.node_id if expected else -1,
         )
         self._max_frame = max_frame
-        self._frames = FrameReader(min(max_frame, MAX_API_VERSIONS_FRAME))
+        self._frames = FrameReader(max_frame)
         self._out = bytearray()
         self._pending: deque[_Pending | None] = deque()  # None: a bare token
         self._next_id = 0
@@ -111,11 +111,14 @@ class Session:
         return self._api_ranges
 
     def negotiate(self) -> None:
-        """Queue ApiVersions at the newest version of the client."""
-        if self._state is not _State.NEW:
-            raise LocalWireError("a connection is negotiated once: open a new one to negotiate again")
+        """Queue ApiVersions: at the newest version of the client, or again at the newest in common."""
+        if self._state not in (_State.NEW, _State.READY) or self._pending:
+            raise LocalWireError(f"a connection is negotiated when it is new, or idle: {self._state.name}")
+        newest = ApiVersionsRequest.VERSIONS[1]
+        version = newest if self._state is _State.NEW else self.version_for(self._api_versions_request)
         self._state = _State.NEGOTIATING
-        self._queue(self._api_versions_request, ApiVersionsRequest.VERSIONS[1])
+        self._frames.max_frame = min(self._max_frame, MAX_API_VERSIONS_FRAME)
+        self._queue(self._api_versions_request, version)
 
     def send(self, request: Request[Any]) -> int:
         """Queue a request at the newest version in common, and return its correlation id.

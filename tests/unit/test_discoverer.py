@@ -156,7 +156,7 @@ def test_invariant_3_a_broker_that_comes_back_old_was_never_forgotten(old: FakeC
 
 def test_a_broker_that_is_gone_for_good_is_dropped_after_a_while(old: FakeCluster) -> None:
     """A smaller cluster must not keep gates shut for ever."""
-    with fg.Discoverer(old.bootstrap, interval=HOUR, forget_after=0.001) as features:
+    with fg.Discoverer(old.bootstrap, interval=HOUR, forget_after=1e-6) as features:
         features.refresh(BOUND)
         old.remove_broker(3)
         features.refresh(BOUND)
@@ -301,8 +301,8 @@ def test_invariant_4_an_idle_cluster_changes_nothing(new: FakeCluster) -> None:
 
 
 def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeCluster) -> None:
-    """Garbage and cut frames cost that broker its answer, and nobody else."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+    """Garbage and cut frames cost that broker its answer, and nobody else. On a kept connection it is asked again."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR, keep_connections=False) as features:
         features.refresh(BOUND)
         for _ in range(2):  # a broker may be asked twice in one look: who is there, and what it can do
             new.broker(2).garbage_once(b"\xff" * 64)
@@ -499,7 +499,7 @@ def test_invariant_10_levels_that_no_broker_reports_any_more_open_nothing(new: F
 def test_processes_that_share_a_shelf_join_their_latches_while_they_run(new: FakeCluster, tmp_path: Path) -> None:
     """One saw the cluster in a better moment than the other."""
     with (
-        fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as one,
+        fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path, keep_connections=False) as one,
         fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as other,
     ):
         one.refresh(BOUND)

@@ -117,6 +117,7 @@ class Discovery(RuleBasedStateMachine):
             stale_after=STALE_AFTER,
             forget_after=float("inf"),
             latch_store=self.folder,
+            keep_connections=False,  # the model polls when it says so; connections that end would poll as well
             chance=lambda: NEVER,
             clock=lambda: self.now,
         )

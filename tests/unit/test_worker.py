@@ -21,6 +21,7 @@ class Counting:
         self.polled = threading.Condition()
         self.beat = asyncio.Event()
         self.changed = None
+        self.source = None
 
     async def poll(self) -> float:
         with self.polled:
@@ -258,3 +259,27 @@ async def test_a_task_leaves_nothing_that_waits_for_news() -> None:
         worker.stop()
         await worker.stopped()
     assert waiting[0].cancelled()
+
+
+class Holding:
+    """A source that holds something open."""
+
+    timeout = 1.0
+    closed_by = None
+
+    async def fetch(self) -> None:
+        raise AssertionError("the poller of these tests fetches nothing")
+
+    def close(self) -> None:
+        self.closed_by = threading.current_thread()
+
+
+def test_what_its_source_holds_is_closed_in_the_thread_that_polls() -> None:
+    """Connections belong to the loop of that thread."""
+    poller = Counting()
+    poller.source = Holding()
+    worker = Worker.in_thread(poller)
+    assert poller.wait_for(1)
+    thread = worker._thread
+    worker.stop()
+    assert poller.source.closed_by is thread

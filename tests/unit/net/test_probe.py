@@ -187,10 +187,10 @@ async def test_an_unexpected_error_leaves_no_probe_of_another_node_behind(cluste
     await cluster.add(2)
     await cluster.add(3, talk=silent)
 
-    async def fail(settings, broker_list, node):
+    async def fail(settings, broker_list, node, connect):
         if node.node_id == 2:
             raise RuntimeError("a defect")
-        return await probe_node(settings, broker_list, node)
+        return await probe_node(settings, broker_list, node, connect)
 
     monkeypatch.setattr("featuregate.net.probe.probe_node", fail)
     before = asyncio.all_tasks()

@@ -110,10 +110,21 @@ class TestNegotiating:
         assert answer(session, hello(), 5, 0) == Negotiated(hello(), 5)
         assert session.api_ranges == RANGES
 
-    def test_it_happens_once(self) -> None:
-        """The versions hold for one connection, and the next connection negotiates again."""
+    def test_it_may_happen_again(self) -> None:
+        """The broker is asked at the newest version in common, and its newest answer holds."""
         session = ready()
-        with pytest.raises(LocalWireError, match="negotiated once"):
+        session.negotiate()
+        header, _ = asked(session)[-1]
+        assert (header.api_key, header.api_version) == (18, 4)
+        later = hello(ranges={**RANGES, 60: (0, 2)})
+        assert answer(session, later, 4, header.correlation_id) == Negotiated(later, 4)
+        assert session.api_ranges == later.api_ranges
+
+    def test_it_waits_for_the_answers_before(self) -> None:
+        """A session that negotiates takes the next answer for that of ApiVersions."""
+        session = ready()
+        session.negotiate()
+        with pytest.raises(LocalWireError, match="when it is new, or idle"):
             session.negotiate()
 
     def test_invariant_6_error_35_is_retried_at_the_advertised_version(self) -> None:
