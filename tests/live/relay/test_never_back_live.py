@@ -6,18 +6,16 @@ flags with an entity tag see no gate close and no revision fall; beside them the
 
 from __future__ import annotations
 
-import itertools
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 import pytest
 import requests
+from balancing import balancing
 from waiting import BOUND, eventually
 
 import featuregate as fg
@@ -26,8 +24,6 @@ from featuregate.gating.events import GateMoved, Polled
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.gating.events import Event
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -77,59 +73,6 @@ class Relay:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
-
-
-@contextmanager
-def balancing(*relays: Relay) -> Iterator[str]:
-    """Pass each request on to the next relay, and give the URL."""
-    turns = itertools.cycle(relays)
-
-    class Balancer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            connection = HTTPConnection("127.0.0.1", next(turns).port, timeout=5)
-            try:
-                connection.request(self.command, self.path, body, dict(self.headers.items()))
-                answer = connection.getresponse()
-                said = answer.read()
-            except (OSError, HTTPException):
-                self.send_response_only(502)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            finally:
-                connection.close()
-            self.send_response_only(answer.status)
-            kept = {
-                "etag",
-                "retry-after",
-                "content-type",
-                "content-encoding",
-                "featuregate-age",
-                "featuregate-revision",
-            }
-            for name, value in answer.getheaders():
-                if name.lower() in kept:
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        do_HEAD = do_POST = do_GET  # noqa: N815 - the names are those of http.server
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Balancer)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class Client:
@@ -225,7 +168,7 @@ def test_invariant_10_nothing_goes_back_behind_a_balancer() -> None:
         for relay in (quick, slow):
             running.callback(relay.kill)
             relay.start()
-        balancer = running.enter_context(balancing(quick, slow))
+        balancer = running.enter_context(balancing(quick, slow)).url
         clients = [Client() for _ in range(CLIENTS)]
         gates = []
         for client in clients:

@@ -1,0 +1,84 @@
+"""A balancer that passes each request on to the next upstream, in a thread of this process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS = 5
+"""For which the balancer waits for an upstream."""
+KEPT = {"etag", "retry-after", "content-type", "content-encoding", "featuregate-age", "featuregate-revision"}
+
+
+class Upstream(Protocol):
+    """What listens on a port of this machine, perhaps another one after a restart."""
+
+    @property
+    def port(self) -> int: ...
+
+
+class Port(NamedTuple):
+    """An upstream that stays."""
+
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> Port:
+        return cls(int(url.rpartition(":")[2]))
+
+
+class Balanced(NamedTuple):
+    url: str
+    statuses: list[int]
+    """Of all responses so far, in their order."""
+
+
+@contextmanager
+def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
+    """Pass each request on to the next upstream."""
+    turns = itertools.cycle(upstreams)
+    statuses: list[int] = []
+
+    class Balancer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            connection = HTTPConnection("127.0.0.1", next(turns).port, timeout=SECONDS)
+            try:
+                connection.request(self.command, self.path, body, dict(self.headers.items()))
+                answer = connection.getresponse()
+                status, said, headers = answer.status, answer.read(), answer.getheaders()
+            except (OSError, HTTPException):
+                status, said, headers = 502, b"", []
+            finally:
+                connection.close()
+            statuses.append(status)
+            self.send_response_only(status)
+            for name, value in headers:
+                if name.lower() in KEPT:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        do_HEAD = do_POST = do_GET  # noqa: N815 - the names are those of http.server
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Balancer)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield Balanced(f"http://127.0.0.1:{server.server_address[1]}", statuses)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

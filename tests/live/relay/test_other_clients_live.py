@@ -1,0 +1,113 @@
+"""Clients that others wrote, each installed by its own package manager, evaluate the flags of a relay."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from balancing import Port, balancing
+from relay_on_socket import serving
+from waiting import BOUND, eventually
+
+from featuregate.testing import StaticFeatures, release_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(600)]
+
+PEERS = Path(__file__).parents[1] / "peers"
+LEVELS = {"metadata.version": 25}
+CLOSED = release_view("4.2", finalized={**LEVELS, "group.version": 0}, epoch=5)
+OPEN = release_view("4.2", finalized={**LEVELS, "group.version": 1}, epoch=6)
+DOWNGRADED = release_view("4.2", finalized={**LEVELS, "group.version": 0}, epoch=7)
+POLLS = 4
+
+
+@contextmanager
+def replica(view) -> Iterator[tuple[StaticFeatures, str]]:
+    """Serve the flag ``groups`` from a relay of its own."""
+    features = StaticFeatures(view)
+    with serving({"default": features}, features.gate("groups", "group.version>=1")) as url:
+        yield features, url
+
+
+@pytest.fixture(scope="session")
+def web_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Install OpenFeature's web provider, and return the command of a program that uses it."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        pytest.skip("needs node and npm, and they are not on the path")
+    folder = tmp_path_factory.mktemp("ofrep_web")
+    shutil.copytree(PEERS / "ofrep_web", folder, dirs_exist_ok=True)
+    install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"]
+    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=BOUND, check=False)
+    if installed.returncode:
+        pytest.skip(f"the provider cannot be had from npm: {installed.stderr.strip()}")
+    return [node, str(folder / "main.mjs")]
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[Seen]:
+    """Run a program that prints a line of JSON for each event; it ends with its standard input."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        try:
+            yield Seen(process)
+        finally:
+            process.kill()
+
+
+class Seen:
+    """What a program has printed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self._lines = process.stdout
+
+    def next(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        assert line, "the program has ended"
+        return json.loads(line)
+
+
+def test_the_web_provider_follows_a_gate(web_client: list[str]) -> None:
+    """With types and variants, and an event that names what has changed; unchanged flags are not sent again."""
+    with (
+        replica(CLOSED) as (features, url),
+        balancing(Port.of(url)) as balancer,
+        running([*web_client, balancer.url]) as web,
+    ):
+        assert web.next() == {
+            "event": "ready",
+            "changed": [],
+            "gate": False,
+            "variant": "closed",
+            "level": 0,
+            "mismatch": "TYPE_MISMATCH",
+        }
+        eventually(lambda: balancer.statuses.count(304) >= 2)
+        features.show(OPEN)
+        changed = web.next()
+        assert (changed["event"], changed["gate"], changed["variant"], changed["level"]) == ("changed", True, "open", 1)
+        assert set(changed["changed"]) == {"groups", "level.group.version"}
+
+
+def test_invariant_10_the_web_provider_meets_another_replica(web_client: list[str]) -> None:
+    """Which has not latched the gate, and holds it open for this client; to others it is closed."""
+    with replica(OPEN) as (_, first), replica(DOWNGRADED) as (_, second):
+        with balancing(Port.of(first)) as balancer, running([*web_client, balancer.url]) as web:
+            assert web.next()["gate"] is True
+        with balancing(Port.of(second)) as balancer, running([*web_client, balancer.url]) as web:
+            assert web.next()["gate"] is False
+        with balancing(Port.of(first), Port.of(second)) as balancer, running([*web_client, balancer.url]) as web:
+            assert web.next()["gate"] is True
+            eventually(lambda: len(balancer.statuses) >= POLLS)
+            moved = web.next()
+            assert (moved["event"], moved["gate"], moved["level"]) == ("changed", True, 0)
+            assert set(balancer.statuses) <= {200, 304, 503}

@@ -1,0 +1,102 @@
+"""Requests that schemathesis makes up from the protocol's description: each answer is one that OFREP 0.3.0 allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from relay_on_socket import serving
+
+from featuregate.testing import StaticFeatures, release_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+# The protocol in the words of OpenAPI, written anew from its text; tighter where the relay promises more.
+TEXT = {"type": "string"}
+VALUE = {"type": ["boolean", "integer"]}
+METADATA = {"type": "object", "additionalProperties": {"type": ["boolean", "string", "number"]}}
+FLAG = {
+    "type": "object",
+    "required": ["key", "reason", "variant"],
+    "properties": {
+        "key": TEXT,
+        "value": VALUE,
+        "variant": TEXT,
+        "reason": {"enum": ["STATIC", "UNKNOWN"]},
+        "metadata": METADATA,
+    },
+    "additionalProperties": False,
+}
+STREAM = {
+    "type": "object",
+    "required": ["type", "endpoint"],
+    "properties": {
+        "type": {"const": "sse"},
+        "endpoint": {"type": "object", "required": ["requestUri"], "properties": {"requestUri": TEXT}},
+    },
+}
+ALL_FLAGS = {
+    "type": "object",
+    "required": ["flags"],
+    "properties": {
+        "flags": {"type": "array", "items": FLAG},
+        "metadata": METADATA,
+        "eventStreams": {"type": "array", "items": STREAM},
+    },
+    "additionalProperties": False,
+}
+
+
+def failure(*codes: str, key: bool) -> dict[str, Any]:
+    """Return the schema of an error; that of a single flag names its key."""
+    properties = {"errorCode": {"enum": list(codes)}, "errorDetails": TEXT} | ({"key": TEXT} if key else {})
+    return {"type": "object", "required": [*properties], "properties": properties, "additionalProperties": False}
+
+
+def operation(success: dict[str, Any], *, key: bool, **responses: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of one path."""
+    bad = failure("PARSE_ERROR", "INVALID_CONTEXT", key=key)
+    answers = {"200": success, "400": bad, "413": bad} | responses
+    body = {"type": "object", "properties": {"context": {"type": "object"}}}
+    return {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {
+            status: {"description": status, "content": {"application/json": {"schema": schema}}}
+            for status, schema in answers.items()
+        },
+    }
+
+
+KEY = {"name": "key", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+CONDITION = {"name": "If-None-Match", "in": "header", "schema": TEXT}
+ONE = operation(FLAG, key=True, **{"404": failure("FLAG_NOT_FOUND", key=True)})
+ALL = operation(ALL_FLAGS, key=False)
+ALL["responses"]["304"] = {"description": "the flags are the same"}
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "OFREP", "version": "0.3.0"},
+    "paths": {
+        "/ofrep/v1/evaluate/flags/{key}": {"post": {"parameters": [KEY], **ONE}},
+        "/ofrep/v1/evaluate/flags": {"post": {"parameters": [CONDITION], **ALL}},
+    },
+}
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@pytest.fixture(scope="module")
+def relay() -> Iterator[str]:
+    features = StaticFeatures(release_view("4.2"))
+    with serving({"default": features}, features.gate("groups", "group.version>=1")) as url:
+        yield url
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_each_answer_is_one_that_the_protocol_allows(case: schemathesis.Case, relay: str) -> None:
+    """Also to requests that it does not allow."""
+    case.call_and_validate(base_url=relay)
