@@ -25,7 +25,7 @@ from featuregate_relay.refusals import Refused, refusal
 from featuregate_relay.views import FLOOR_SECONDS, ViewPath
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -47,6 +47,7 @@ def make_app(
     *,
     access: Access | None = None,
     origins: Sequence[str] = (),
+    watch: Callable[[ServedCluster], None] | None = None,
     floor_seconds: float = FLOOR_SECONDS,
 ) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
@@ -72,10 +73,11 @@ def make_app(
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
     ``access`` says who may read what; without it, everybody may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
+    ``watch`` is called with each cluster once a second, and must not block.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
-    relay = _Relay(served, floor_seconds)
+    relay = _Relay(served, floor_seconds, watch)
     paths: list[Route] = [
         Route("/v1/clusters", relay.list_clusters),
         Route("/v1/clusters/{name}/view", relay.view),
@@ -107,8 +109,14 @@ def make_app(
 class _Relay:
     """The handlers of the paths, and the clusters that they look at."""
 
-    def __init__(self, clusters: Mapping[str, ServedCluster], floor_seconds: float) -> None:
+    def __init__(
+        self,
+        clusters: Mapping[str, ServedCluster],
+        floor_seconds: float,
+        watch: Callable[[ServedCluster], None] | None,
+    ) -> None:
         self._clusters = clusters
+        self._watcher = watch
         self._views = ViewPath(floor_seconds)
         self.streams = OpenStreams()
 
@@ -125,7 +133,10 @@ class _Relay:
 
     async def _watch(self) -> None:
         while True:
-            _health(self._clusters)
+            for cluster in self._clusters.values():
+                cluster.health()
+                if self._watcher is not None:
+                    self._watcher(cluster)
             await asyncio.sleep(_WATCH_SECONDS)
 
     def stop_waiting(self) -> None:

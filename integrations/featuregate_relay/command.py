@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(_EXPOSED.format(listen.host))
         tls = relay.tls_context(anonymous=args.allow_anonymous)
         access = relay.access(anonymous=args.allow_anonymous)
+        notifier = relay.notifier()
         discoverers = relay.discoverers()
     except config.ConfigMistakes as error:
         for line in error.lines:
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     where = Address(*listener.getsockname()[:2])
     path = f"/{next(iter(clusters))}/view" if len(clusters) == 1 else ""
     print_message(f"serving {_clusters(relay)} at {'https' if tls else 'http'}://{where}/v1/clusters{path}")
-    server.serve(clusters, listener, access=access, tls=tls, origins=relay.allow_origins)
+    server.serve(clusters, listener, access=access, tls=tls, origins=relay.allow_origins, notifier=notifier)
     return OK
 
 

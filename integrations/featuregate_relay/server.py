@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from featuregate_relay.access.authentication import Access
+    from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "bind", "serve"]
 
@@ -59,13 +60,14 @@ def serve(
     access: Access | None = None,
     tls: ssl.SSLContext | None = None,
     origins: Sequence[str] = (),
+    notifier: Notifier | None = None,
 ) -> None:
     """Poll clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
 
     Each discoverer polls in a thread of its own, so that no handshake with a broker delays a response. They are closed
     at the end; the listener is, too.
     """
-    app = make_app(clusters, access=access, origins=origins)
+    app = make_app(clusters, access=access, origins=origins, watch=None if notifier is None else notifier.look)
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,
@@ -84,4 +86,6 @@ def serve(
         running.enter_context(listener)
         for cluster in clusters.values():
             running.enter_context(cluster.features)
+        if notifier is not None:
+            running.enter_context(notifier)
         _Server(config, app.state.stop_waiting).run(sockets=[listener])

@@ -18,6 +18,7 @@ from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
+from featuregate_relay.config.webhooks import WebhookTable, make_notifier
 from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate_relay.access.authentication import Access
+    from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["ClusterConfig", "ConfigMistakes", "RelayConfig", "checked", "read_config"]
 
@@ -113,6 +115,7 @@ class RelayConfig(Table):
     clients: dict[Name, ClientTable] = Field(default_factory=dict)
     tokens: TokensTable | None = None
     tls: TlsTable | None = None
+    webhooks: dict[Name, WebhookTable] = Field(default_factory=dict)
     ticket_secret: FilePath | None = None
     """A file with a secret that replicas share, so that each knows the tickets of the others."""
     allow_origins: Annotated[tuple[str, ...], Field(strict=False)] = ()
@@ -141,6 +144,19 @@ class RelayConfig(Table):
         if len(secret) < _SECRET_BYTES:
             raise ConfigMistakes([f"ticket-secret: the file must have {_SECRET_BYTES} bytes or more"])
         return replace(access, tickets=Tickets(secret, wall))
+
+    def notifier(self) -> Notifier:
+        """Return what tells endpoints of changes.
+
+        Raises
+        ------
+        ConfigMistakes
+            The file of a secret cannot be used.
+        """
+        notifier, mistakes = make_notifier(self.webhooks)
+        if mistakes:
+            raise ConfigMistakes(mistakes)
+        return notifier
 
     def tls_context(self, *, anonymous: bool) -> ssl.SSLContext | None:
         """Return the context of the listener.
@@ -201,6 +217,8 @@ def checked(tables: Mapping[str, Any], folder: Path) -> RelayConfig:
         config = RelayConfig.model_validate(tables, context={"folder": folder})
     except ValidationError as error:
         raise ConfigMistakes([line_of(each) for each in error.errors()]) from None
-    if lines := problems(config.clients, config.tokens, config.tls, config.clusters):
+    lines = problems(config.clients, config.tokens, config.tls, config.clusters)
+    lines += [f"webhooks.{name}.{told}" for name, each in config.webhooks.items() if (told := each.problem())]
+    if lines:
         raise ConfigMistakes(lines)
     return config

@@ -1,0 +1,1 @@
+"""Tells other services of changes, by Standard Webhooks."""

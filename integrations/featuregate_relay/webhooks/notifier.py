@@ -1,0 +1,62 @@
+"""Compares the states of clusters with those before, and sends the messages about what has changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from featuregate_relay.webhooks.messages import messages_between
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from featuregate import View
+    from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.states import ClusterState
+    from featuregate_relay.webhooks.sender import Sender
+
+__all__ = ["Notifier"]
+
+
+class Notifier:
+    """Notifies endpoints. What a relay finds when it starts is no change.
+
+    Parameters
+    ----------
+    senders
+        Each with the names of the clusters that it wants to hear of; None: of all.
+    """
+
+    def __init__(self, senders: Sequence[tuple[Sender, frozenset[str] | None]]) -> None:
+        self._senders = senders
+        self._last: dict[str, tuple[ClusterState, View]] = {}
+
+    def look(self, cluster: ServedCluster) -> None:
+        """Send what has changed since the last look. Never blocks."""
+        state, view = cluster.state(), cluster.features.view
+        if state is None or view is None:
+            return
+        last = self._last.get(cluster.name)
+        if last is not None and last[0] is state:
+            return
+        self._last[cluster.name] = state, view
+        if last is None:
+            return
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        messages = list(messages_between(cluster.name, last, (state, view), at))
+        for sender, clusters in self._senders:
+            if clusters is None or cluster.name in clusters:
+                for message in messages:
+                    sender.send(message)
+
+    def __enter__(self) -> Self:
+        for sender, _ in self._senders:
+            sender.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for sender, _ in self._senders:
+            sender.close()
