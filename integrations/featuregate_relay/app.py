@@ -122,11 +122,14 @@ class _Relay:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Watch the clusters while the app runs, so that each status is known with its beginning."""
+        """Watch the clusters while the app runs, so that each status and change is known with its beginning."""
         watching = asyncio.create_task(self._watch())
+        ends = [cluster.follow() for cluster in self._clusters.values()]
         try:
             yield
         finally:
+            for end in ends:
+                end()
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching

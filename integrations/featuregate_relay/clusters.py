@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from featuregate_relay.states import current_state
+from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from featuregate import Discoverer, Gate
 
 __all__ = ["Cluster", "ServedCluster"]
@@ -21,6 +25,8 @@ class Cluster:
 
     features: Discoverer
     gates: tuple[Gate, ...] = ()
+    timeline: Path | None = None
+    """A file that keeps the timeline over restarts."""
 
 
 class ServedCluster:
@@ -33,8 +39,14 @@ class ServedCluster:
         self.state = current_state(cluster.features, cluster.gates)
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
+        self.timeline = Timeline(cluster.timeline)
         self._status = ""
         self._since = ""
+
+    def follow(self) -> Callable[[], None]:
+        """Note all that happens in the timeline, from the view at hand on; returns a function that ends it."""
+        self.timeline.follow(self.features.view, self.gates)
+        return self.features.on_event(lambda event: self.timeline.follow(self.features.view, self.gates, event))
 
     def health(self) -> dict[str, Any]:
         """Return what `Discoverer.health` says, and since when the relay has seen the status, as a time of ISO 8601."""

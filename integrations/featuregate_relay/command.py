@@ -73,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--listen", type=_address, metavar="HOST:PORT", help="an address (127.0.0.1:8080)")
     add_gates(parser, "serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable")
     parser.add_argument("--interval", type=positive_seconds, metavar="SECONDS", help="between two polls (60)")
-    parser.add_argument("--latches", metavar="DIR", help="a folder that keeps latched levels over restarts")
+    parser.add_argument("--latches", metavar="DIR", help="a folder that keeps latches and the timeline over restarts")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -101,7 +101,11 @@ def run(args: argparse.Namespace) -> int:
         print_message(f"{args.config or 'the options'}: no mistake, {_clusters(relay)}")
         return OK
     clusters = {
-        name: server.Cluster(features, tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()))
+        name: server.Cluster(
+            features,
+            tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()),
+            relay.clusters[name].timeline(name),
+        )
         for name, features in discoverers.items()
     }
     listener = _bound(server.bind, listen)

@@ -92,7 +92,11 @@ class ClusterConfig(Table):
     broker_list: Literal["cluster", "bootstrap"] = "cluster"
     cluster_id: str | None = None
     latches: FilePath | None = None
-    """A folder that keeps latched levels over restarts."""
+    """A folder that keeps latches and the timeline over restarts."""
+
+    def timeline(self, name: str) -> Path | None:
+        """Return the file of the timeline of this cluster, beside its latches."""
+        return self.latches and self.latches / f"{name}.timeline"
 
     def discoverer(self) -> Discoverer:
         """Return a discoverer that does not poll yet; raises ConfigError."""

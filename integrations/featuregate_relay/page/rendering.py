@@ -28,6 +28,7 @@ _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
 _MOST_LACKS: Final = 60
 _MOST_SILENT: Final = 30
+_MOST_ENTRIES: Final = 100
 _MAX_HEADING: Final = 20
 """Characters; longer headings of a column become a letter, explained above the table."""
 _TITLES: Final = {"finalized": "Finalized level", "supported": "Supported levels", "api": "API versions"}
@@ -102,6 +103,9 @@ class Renderer:
             "view": view,
             "gates": [shown_gate(gate, view) for gate in cluster.gates],
             "roll": None,
+            "timeline": cluster.timeline.entries[: -_MOST_ENTRIES - 1 : -1],
+            "older": max(len(cluster.timeline.entries) - _MOST_ENTRIES, 0),
+            "timeline_problems": list(cluster.timeline.problems.values()),
         }
         if view is None or state is None:
             return facts

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from featuregate import Release, View, evaluate
 from featuregate.catalog import captured_releases
-from featuregate.view.answers import BrokerAnswer
+from featuregate_relay.timeline.releases import release_of, release_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from featuregate.view.answers import ApiRange, SupportedRange
+    from featuregate import View
     from featuregate.view.matrix import Group, Matrix
 
 __all__ = ["Roll", "Software", "lacks", "roll_of", "software_of"]
-
-_CACHED: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +27,8 @@ class Software:
 
     @property
     def title(self) -> str:
-        """The release for people: brokers with all of the newest release that is known may be newer."""
-        if not self.release:
-            return "release unknown"
-        return f"release {self.release}{' or newer' if self.release == captured_releases()[-1] else ''}"
+        """The release for people."""
+        return release_title(self.release)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +45,7 @@ class Roll:
 
 def software_of(matrix: Matrix) -> tuple[Software, ...]:
     """Return the software of each group of a matrix that has all APIs, newest first."""
-    found = [Software(group=group, release=_release_of(group.brokers[0])) for group in matrix.groups]
+    found = [Software(group=group, release=release_of(group.brokers[0])) for group in matrix.groups]
     order = {release: place for place, release in enumerate(captured_releases())}
     return tuple(sorted(found, key=lambda each: -order.get(each.release, -1)))
 
@@ -86,16 +80,3 @@ def lacks(software: Software, matrix: Matrix) -> list[str]:
         if own[-1] < highest:
             found.append(f"{row.name} {row.text((own[-1] + 1, highest))}")
     return found
-
-
-def _release_of(broker: BrokerAnswer) -> str:
-    # Releases are told of brokers, not of controllers.
-    return _newest_release(broker.api_ranges, broker.supported) if broker.role == "broker" else ""
-
-
-@lru_cache(maxsize=_CACHED)
-def _newest_release(api_ranges: Mapping[int, ApiRange], supported: Mapping[str, SupportedRange]) -> str:
-    answer = BrokerAnswer(node_id=None, host="", port=0, api_ranges=api_ranges, supported=supported)
-    view = View(cluster_id=None, brokers=(answer,))
-    releases = reversed(captured_releases())
-    return next((release for release in releases if evaluate(view, Release(release)).open), "")

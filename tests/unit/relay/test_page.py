@@ -177,3 +177,17 @@ def test_brokers_lack_versions_that_only_others_have() -> None:
         "2": ["TxnOffsetCommit 0..5"],
         "3": ["TxnOffsetCommit 0..1"],
     }
+
+
+def test_the_timeline_is_on_the_page_newest_first() -> None:
+    """With the epoch of each entry."""
+    features = StaticFeatures(release_view("3.9", epoch=7))
+    with serving({"orders": features}) as url:
+        requests.get(url, timeout=BOUND)  # the relay runs
+        features.show(release_view("4.1", finalized=release_view("3.9").finalized, epoch=9))
+        page = BeautifulSoup(requests.get(url, timeout=BOUND).text, "html.parser")
+    assert [text_of(entry, "span").split(" epoch")[0] for entry in page.select("#timeline li")] == [
+        "broker 1: release 4.1 (was 3.9)",
+        "cluster static: broker 1: release 3.9",
+    ]
+    assert "epoch 9" in text_of(page, "#timeline li:first-child")

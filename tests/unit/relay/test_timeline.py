@@ -1,0 +1,176 @@
+"""The timeline of a cluster: what it says, and that it survives restarts, damaged files and full disks."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import broker, view
+
+from featuregate.gating.events import Polled, PollFailed
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.clusters import Cluster, ServedCluster
+from featuregate_relay.timeline.entries import MOST_ENTRIES
+from featuregate_relay.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate import View
+
+OLD = release_view("3.9").finalized
+
+
+def texts(timeline: Timeline) -> list[str]:
+    return [entry.change.text for entry in timeline.entries]
+
+
+def followed(*views: View, file: Path | None = None) -> Timeline:
+    """Return the timeline of a relay that saw these views."""
+    timeline = Timeline(file)
+    for each in views:
+        timeline.follow(each, ())
+    return timeline
+
+
+def test_a_roll_is_told_with_releases_and_levels() -> None:
+    """Brokers of which the same is true are told together, also where a broker was away between two releases."""
+    timeline = followed(
+        release_view("3.9", "3.9", "3.9"),
+        release_view("4.1", "3.9", "3.9", silent=[1]),
+        release_view("4.1", "3.9", "3.9"),
+        release_view("4.1", "4.1", "4.1", finalized=OLD),
+        release_view("4.1", "4.1", "4.1", finalized={"metadata.version": 27, "group.version": 1}, epoch=120),
+    )
+    assert texts(timeline) == [
+        "cluster static: brokers 1-3: release 3.9",
+        "no answer: broker 1",
+        "broker 1: release 4.1 (was 3.9)",
+        "brokers 2-3: release 4.1 (was 3.9)",
+        "group.version is finalized at 1 (was 0)",
+        "metadata.version is finalized at 4.1-IV1 (was 3.9-IV0)",
+    ]
+    assert timeline.entries[-1].epoch == 120
+
+
+def test_an_epoch_that_merely_moved_is_no_entry() -> None:
+    """In KRaft it moves all the time."""
+    timeline = followed(release_view("4.2", epoch=5), release_view("4.2", epoch=6))
+    assert len(timeline.entries) == 1
+
+
+def test_brokers_come_and_go_and_answer_again() -> None:
+    """One that is away and comes back with its release is told so."""
+    timeline = followed(
+        release_view("4.2", "4.2"),
+        release_view("4.2", "4.2", silent=[2]),
+        release_view("4.2", "4.2"),
+        release_view("4.2", "4.2", "4.2"),
+        release_view("4.2", "4.2"),
+    )
+    newest = texts(timeline)[0].partition(": brokers 1-2: ")[2]
+    assert texts(timeline)[1:] == [
+        "no answer: broker 2",
+        "answers again: broker 2",
+        f"new: broker 3, {newest}",
+        "gone: broker 3",
+    ]
+
+
+def test_another_cluster_begins_anew() -> None:
+    """Its brokers are others."""
+    timeline = followed(view(broker(1), cluster_id="a"), view(broker(2), cluster_id="b"))
+    assert texts(timeline)[1].startswith("another cluster (was a): cluster b: broker 2")
+
+
+def test_an_outage_is_told_once_with_its_end() -> None:
+    """Gates that move meanwhile do not end it."""
+    timeline, same = followed(release_view("4.2")), release_view("4.2")
+    failed = PollFailed(error="gone", failures=1, seconds=0.0)
+    for event in (failed, failed, None, Polled(cluster_id="static", epoch=1, seconds=0.0, answered=1, known=1)):
+        timeline.follow(same, (), event)
+    assert texts(timeline)[1:] == ["no broker answers", "brokers answer again"]
+
+
+def test_a_relay_follows_its_discoverer_and_its_gates() -> None:
+    """With each event."""
+    features = StaticFeatures(release_view("3.9"))
+    gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1", policy="live")
+    cluster = ServedCluster("orders", Cluster(features, (gate,)))
+    end = cluster.follow()
+    features.show(release_view("4.2"))
+    features.show(release_view("3.9"))
+    end()
+    features.show(release_view("4.2"))
+    told = [text for text in texts(cluster.timeline) if "gate" in text]
+    assert told == ["gate heartbeats is open", "gate heartbeats is closed"]
+
+
+def test_the_timeline_survives_a_restart(tmp_path: Path) -> None:
+    """What changed while the relay was down is told with its next poll."""
+    file = tmp_path / "latches" / "orders.timeline"
+    first = followed(release_view("3.9", "3.9"), file=file)
+    second = Timeline(file)
+    assert second.entries == first.entries
+    second.follow(release_view("3.9", "3.9"), ())
+    assert second.entries == first.entries
+    second.follow(release_view("3.9", "4.1"), ())
+    assert texts(second)[-1] == "broker 2: release 4.1 (was 3.9)"
+    assert [path.name for path in file.parent.iterdir()] == ["orders.timeline"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff", b"[]", b"[" * 100_000, b'{"schema_version": 9}', b'{"schema_version": 1, "entries": [7]}'],
+)
+def test_a_damaged_file_is_one_line_and_is_kept_beside(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The relay goes on with a new timeline."""
+    file = tmp_path / "orders.timeline"
+    file.write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        timeline = followed(release_view("4.2"), file=file)
+    (line,) = caplog.messages
+    assert str(file) in line
+    assert list(timeline.problems.values()) == [line]
+    assert len(timeline.entries) == 1
+    assert json.loads(file.read_text())["entries"]
+    assert file.with_suffix(".damaged").read_bytes() == content
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The timeline goes on in memory, says no more, and writes all of it once it can."""
+    file = tmp_path / "orders.timeline"
+    blocked = file.with_suffix(".new")
+    blocked.mkdir()
+    timeline = followed(view(broker(1)), view(broker(2)), file=file)
+    assert [str(file) in line for line in caplog.messages] == [True]
+    assert list(timeline.problems.values()) == caplog.messages
+    blocked.rmdir()
+    timeline.follow(view(broker(3)), ())
+    assert timeline.problems == {}
+    assert Timeline(file).entries == timeline.entries
+
+
+def test_a_file_that_cannot_be_read_is_left_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is in it is not lost."""
+    file = tmp_path / "orders.timeline"
+    file.mkdir()
+    timeline = followed(view(broker(1)), view(broker(2)), file=file)
+    assert len(timeline.entries) == 3
+    assert len(caplog.messages) == 1
+    assert file.is_dir()
+
+
+def test_the_file_has_a_limit(tmp_path: Path) -> None:
+    """The oldest entries are forgotten."""
+    file = tmp_path / "orders.timeline"
+    timeline = Timeline(file)
+    rolling = [view(broker(1)), view(broker(2))]
+    for number in range(MOST_ENTRIES // 2 + 10):
+        timeline.follow(rolling[number % 2], ())
+    assert len(timeline.entries) == MOST_ENTRIES
+    assert Timeline(file).entries == timeline.entries
