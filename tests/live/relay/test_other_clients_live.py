@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,18 +33,19 @@ POLLS = 4
 
 
 @contextmanager
-def replica(view) -> Iterator[tuple[StaticFeatures, str]]:
-    """Serve the flag ``groups`` from a relay of its own."""
+def replica(view, *origins: str) -> Iterator[tuple[StaticFeatures, str]]:
+    """Serve the flag ``groups`` from a relay of its own, to pages of these origins."""
     features = StaticFeatures(view)
-    with serving({"default": features}, features.gate("groups", "group.version>=1")) as url:
+    gate = features.gate("groups", "group.version>=1")
+    with serving({"default": features}, gate, origins=origins) as url:
         yield features, url
 
 
 @pytest.fixture(scope="session")
-def web_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Install OpenFeature's web provider, and return the command of a program that uses it."""
-    npm, node = shutil.which("npm"), shutil.which("node")
-    if npm is None or node is None:
+def web_provider(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install OpenFeature's web provider beside programs that use it, and return the folder."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
         pytest.skip("needs node and npm, and they are not on the path")
     folder = tmp_path_factory.mktemp("ofrep_web")
     shutil.copytree(PEERS / "ofrep_web", folder, dirs_exist_ok=True)
@@ -49,7 +53,35 @@ def web_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=BOUND, check=False)
     if installed.returncode:
         pytest.skip(f"the provider cannot be had from npm: {installed.stderr.strip()}")
-    return [node, str(folder / "main.mjs")]
+    return folder
+
+
+@pytest.fixture
+def web_client(web_provider: Path) -> list[str]:
+    """Return the command of a program that evaluates flags, given the URL of a relay."""
+    return ["node", str(web_provider / "main.mjs")]
+
+
+@contextmanager
+def serving_files(folder: Path) -> Iterator[str]:
+    """Serve a folder to browsers, and give its URL."""
+
+    class Files(SimpleHTTPRequestHandler):
+        extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=folder))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextmanager
@@ -111,3 +143,29 @@ def test_invariant_10_the_web_provider_meets_another_replica(web_client: list[st
             moved = web.next()
             assert (moved["event"], moved["gate"], moved["level"]) == ("changed", True, 0)
             assert set(balancer.statuses) <= {200, 304, 503}
+
+
+def test_a_browser_follows_a_gate_by_the_event_stream(web_provider: Path) -> None:
+    """It polls nothing: an event tells it to fetch all flags, and it gets 304 while they are the same."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs chromium, and it is not on the path")
+    with (
+        serving_files(web_provider) as origin,
+        replica(CLOSED, origin) as (features, url),
+        playwright.sync_playwright() as driver,
+    ):
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(BOUND * 1000)
+        statuses: list[int] = []
+        page.on("response", lambda response: statuses.append(response.status) if url in response.url else None)
+        page.goto(f"{origin}/index.html?relay={url}")
+        page.wait_for_function("globalThis.seen.some((one) => one.event === 'ready' && !one.gate)")
+        while 304 not in statuses:  # the answer to the event that comes with the connection
+            page.wait_for_event("response")
+        features.show(OPEN)
+        page.wait_for_function("globalThis.seen.some((one) => one.event === 'changed' && one.gate)")
+        assert not page.evaluate("globalThis.seen.some((one) => one.event === 'error')")
+        browser.close()
