@@ -12,6 +12,7 @@ __all__ = ["DEFAULT_PORT", "PROTOCOLS", "Address", "parse_bootstrap"]
 
 DEFAULT_PORT = 9092
 _PORTS = range(1, 65536)
+_USUAL_PORTS = range(1024, 65536)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z0-9_.\-]+)://(?P<rest>.*)", re.DOTALL)
@@ -34,8 +35,8 @@ def parse_bootstrap(key: str, text: str, protocol: str) -> tuple[Address, ...]:
     """Parse a comma-separated list; an address that occurs twice is kept once.
 
     The default port is 9092, as in librdkafka. IPv6 literals have brackets: ``[::1]:9093``; without a port the brackets
-    may be left out. A listener name in front, as in ``PLAINTEXT://host:9092``, is dropped; the name of another security
-    protocol than ``protocol`` is an error.
+    may be left out, unless the last group looks like a port. A listener name in front, as in
+    ``PLAINTEXT://host:9092``, is dropped; the name of another security protocol than ``protocol`` is an error.
 
     Errors give the number of the address and not its text, which may hold a password, as in
     ``user:password@host:9092``.
@@ -79,6 +80,8 @@ class _Part(NamedTuple):
         if rest.count(":") > 1:
             if not _is_ipv6(rest):
                 raise self.wrong("is not host:port; an IPv6 address with a port is written [::1]:9092")
+            if (port := rest.rpartition(":")[2]).isdigit() and int(port) in _USUAL_PORTS:
+                raise self.wrong(f"may end in the port {port} or not: write [::1]:{port}, or [::1] without a port")
             return rest, None
         host, colon, port = rest.partition(":")
         return host, port if colon else None

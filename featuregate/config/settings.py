@@ -111,7 +111,7 @@ class Settings:
                 properties.seconds("socket.timeout.ms") or properties.seconds("request.timeout.ms"),
                 _REQUEST_TIMEOUT,
             ),
-            total_timeout=_seconds("total_timeout", total_timeout, None, _TOTAL_TIMEOUT),
+            total_timeout=_seconds("timeout", total_timeout, None, _TOTAL_TIMEOUT),
             max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
             broker_list=source,

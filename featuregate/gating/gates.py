@@ -58,6 +58,9 @@ class Pin:
         """Whether the gate was open when the pin was taken."""
         return self.decision.open
 
+    def __str__(self) -> str:
+        return f"{self.gate} {self.decision}"
+
 
 class Gate:
     """A named requirement, bound to a discoverer. Get one from :meth:`featuregate.Discoverer.gate`.

@@ -104,7 +104,7 @@ class Failure(NamedTuple):
     """For people. It may differ from one look to the next while the kind stays."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BrokerAnswer:
     """The answer of one broker to ApiVersions, or why there is none. A silent broker is data, not an exception."""
 
@@ -137,6 +137,14 @@ class BrokerAnswer:
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "finalized", above_zero(self.finalized))
         object.__setattr__(self, "finalized_min", FrozenMap.of(self.finalized_min))
+
+    def __repr__(self) -> str:
+        named = self.role if self.node_id is None else f"{self.role} {self.node_id}"
+        if self.failure is not None:
+            said = f"no answer: {self.failure.kind}: {self.failure.text}"
+        else:
+            said = f"{len(self.api_ranges)} APIs, {len(self.supported)} features, epoch {self.epoch}"
+        return f"<{named} at {self.host}:{self.port}: {said}>"
 
     @property
     def answered(self) -> bool:

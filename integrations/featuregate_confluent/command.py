@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.cli.plugin import (
     FAILED,
     OK,
+    UNKNOWN,
     USAGE,
     CommandError,
     CommandHelp,
@@ -111,6 +112,9 @@ def _show(args: argparse.Namespace) -> int:
             latch_in_topic=None if latch_topic is None else latch_topic.read(seconds),
             gate=evaluate(discover_view(args), kip447, exclude_apis=excluded_apis(args)),
         )
+    if found.seen.state == "dead" and not found.offsets and found.latch_in_topic is None:
+        problem = "brokers know no such group: check its name; they forget a group some time after its last offset"
+        raise CommandError(f"group {args.group}: {problem}", UNKNOWN)
     print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
     return OK
 

@@ -67,6 +67,11 @@ class Snapshot:
             seen_at=view.seen_at,
         )
 
+    def __str__(self) -> str:
+        whole = "not all brokers answered" if self.incomplete else "all brokers answered"
+        head = f"cluster {self.cluster_id or 'unknown'}, epoch {self.epoch}, {whole}"
+        return "\n".join([head, *(str(self.gates[name]) for name in sorted(self.gates))])
+
     def __getitem__(self, gate: str) -> Pin:
         """Return the pin of a gate: ``snapshot["eos"].open``."""
         try:

@@ -83,6 +83,16 @@ def test_a_failure_is_data() -> None:
     assert silent.failure == Failure("TimedOut", "b2:9093: timed out while connecting")
 
 
+def test_answers_print_as_one_line_each() -> None:
+    """The ranges of 75 APIs would fill a screen."""
+    broker = BrokerAnswer(node_id=1, host="a", port=9092, api_ranges={18: ApiRange(0, 5)}, epoch=7)
+    assert repr(broker) == "<broker 1 at a:9092: 1 APIs, 0 features, epoch 7>"
+    silent = BrokerAnswer(
+        node_id=None, host="a", port=9092, role="controller", failure=Failure("TimedOut", "no answer")
+    )
+    assert repr(silent) == "<controller at a:9092: no answer: TimedOut: no answer>"
+
+
 def test_a_refusal_is_called_by_kafkas_name() -> None:
     """A program can tell REBOOTSTRAP_REQUIRED from others."""
     refused = broker_answer(heard(failure=broker_error(129, "another cluster")), answered_at=3)

@@ -123,6 +123,7 @@ def test_a_pin_stays_while_the_gate_moves(owner: Owner, store: Store) -> None:
     assert not gate.open
     assert pin.open
     assert pickle.loads(pickle.dumps(pin)) == pin
+    assert str(pin) == f"{gate.name} {pin.decision}"
 
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])

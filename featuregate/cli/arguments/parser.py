@@ -72,6 +72,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         The list is not valid; the error holds the one line to print.
     """
     parser = build_parser(_plugins_for(argv))
+    first = argv[0].partition("=")[0] if argv else ""
+    if first.startswith("-") and first not in parser._option_string_actions:  # noqa: SLF001 - see _options_of
+        # argparse would take the word after it for the command.
+        hint = _hint(first, _options_of(parser, "")) or "; options of a command follow the command"
+        raise usage_error(f"unrecognized argument before the command: {first}{hint}", "")
     args, unrecognized = parser.parse_known_args(argv)
     if unrecognized:
         hint = _hint(unrecognized[0].partition("=")[0], _options_of(parser, args.command))

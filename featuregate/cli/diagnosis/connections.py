@@ -43,6 +43,8 @@ class Listener:
     """What other protocols showed of a listener, where the configured protocol failed."""
 
     speaks_tls: bool = False
+    foreign_tls: bool = False
+    """Whether another protocol than Kafka's came over TLS, such as HTTP."""
     speaks_plaintext: bool = False
     mechanisms: tuple[str, ...] = ()
     """The SASL mechanisms that it enables; empty without SASL, or where the listener does not list them."""
@@ -114,15 +116,22 @@ async def _probe_listener(address: Address, settings: Settings, failure: Feature
     if await _answers(address, plain):
         return Listener(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
     unverified = Tls(verify=False, check_hostname=False)
-    return Listener(speaks_tls=await _connects(address, replace(plain, protocol="SSL", tls=unverified)))
+    return await _tls_listener(address, replace(plain, protocol="SSL", tls=unverified))
 
 
-async def _connects(address: Address, settings: Settings) -> bool:
+async def _tls_listener(address: Address, settings: Settings) -> Listener:
     try:
-        (await Connection.open(address, settings)).close()
+        connection = await Connection.open(address, settings)
     except FeatureGateError:
-        return False
-    return True
+        return Listener()
+    with connection:
+        try:
+            await connection.negotiate()
+        except RemoteWireError:
+            return Listener(foreign_tls=True)
+        except FeatureGateError:
+            pass  # a listener that wants a certificate says no more than this
+    return Listener(speaks_tls=True)
 
 
 async def _answers(address: Address, settings: Settings) -> bool:
@@ -238,6 +247,10 @@ def _protocol_mismatch(listener: Listener, settings: Settings) -> _Diagnosis | N
             "listener-speaks-tls",
             f"The listener speaks TLS, but security.protocol is {protocol}.",
             f"set security.protocol to {right}",
+        )
+    if listener.foreign_tls:
+        return _Diagnosis(
+            "not-kafka", "The listener speaks TLS, and another protocol than Kafka's inside.", "check the port"
         )
     if listener.speaks_plaintext and settings.tls is not None:
         return _Diagnosis(

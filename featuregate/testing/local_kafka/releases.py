@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from featuregate.errors import LocalKafkaError
 
@@ -86,12 +86,19 @@ CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 """The changes of each release, oldest first."""
 
 
+_NUMBERS: Final = 3
+_NUMBERS_BEFORE_1: Final = 4
+"""Kafka counted 0.10.2.1 before 1.0.0."""
+
+
 def recipe_for(version: str) -> Recipe:
     """Return how to run a release, such as ``4.2.0``.
 
     Raises `LocalKafkaError` if this is not a version, or older than ApiVersions (0.10.0, KIP-35).
     """
     numbers = version_numbers(version)
+    if len(numbers) < (_NUMBERS_BEFORE_1 if numbers[0] == 0 else _NUMBERS):
+        raise LocalKafkaError(f"{version} is a line of releases: name one of it, such as {version}.0")
     if numbers < CHANGES[0][0]:
         raise LocalKafkaError(f"Kafka {version} has no ApiVersions: the oldest that LocalKafka runs is 0.10.0.0")
     recipe = Recipe(version=version, numbers=numbers)

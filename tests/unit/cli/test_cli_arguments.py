@@ -74,6 +74,8 @@ def test_a_command_is_required() -> None:
         (["check", "kip447", "--bootstrap-servr", "a:1"], "did you mean --bootstrap-server"),
         (["describe", "--outptu=json"], "did you mean --output?"),
         (["describe", "--output", "jsn"], "did you mean json?"),
+        (["--boostrap-server", "a:1", "describe"], "did you mean --bootstrap-server"),
+        (["--output", "json", "describe"], "before the command: --output; options of a command follow the command"),
         (["describe", "--frob"], "unrecognized arguments: --frob. Type"),
     ],
 )

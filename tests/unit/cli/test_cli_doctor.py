@@ -197,6 +197,17 @@ def test_doctor_names_a_listener_that_is_not_kafka(run: Run, tmp_path: Path, fak
     assert finding["code"] == "not-kafka"
 
 
+def test_doctor_names_a_listener_that_speaks_http_over_tls(
+    run: Run, tmp_path: Path, fake_cluster: MakeCluster, authority: CA
+) -> None:
+    """It speaks TLS, and security.protocol=SSL would not help."""
+    cluster = fake_cluster(1, tls=server_tls(authority))
+    for _ in range(2):
+        cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap)
+    assert (finding["code"], finding["advice"]) == ("not-kafka", "check the port")
+
+
 def test_doctor_names_a_listener_that_does_not_answer(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
     """The listener answers none of the protocols that the command tries."""
     cluster = fake_cluster(1)

@@ -81,6 +81,8 @@ def test_an_address_that_is_named_twice_is_asked_once():
         "[]:1",
         "u@h",
         "[fe80::1%a;b]:9092",
+        "::1:9092",
+        "a,2001:db8::9093",
         "a;b=c:9092",
         "a?b=c",
     ],

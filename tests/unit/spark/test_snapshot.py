@@ -129,6 +129,9 @@ def test_a_snapshot_shows_open_and_held_gates() -> None:
     snapshot = Snapshot.of(features.view, {"tv2": gate.decision, "new": features.gate("new", "Fetch>=99").decision})
     assert snapshot.opened == {"tv2": True, "new": False}
     assert snapshot.held == ("tv2",)
+    head, *rest = str(snapshot).splitlines()
+    assert head == f"cluster {features.view.cluster_id}, epoch {NEW.epoch + 1}, all brokers answered"
+    assert [line.split(":")[0] for line in rest if not line.startswith(" ")] == ["new closed", "tv2 held open"]
 
 
 def test_the_most_important_reasons_travel() -> None:

@@ -70,6 +70,13 @@ def test_a_release_without_api_versions_is_refused(version):
         recipe_for(version)
 
 
+@pytest.mark.parametrize("version", ["4.2", "0.11.0"])
+def test_a_line_of_releases_is_no_release(version):
+    """Maven would say that there is no such file."""
+    with pytest.raises(LocalKafkaError, match=f"name one of it, such as {version}.0"):
+        recipe_for(version)
+
+
 @pytest.mark.parametrize("text", ["", "4", "latest", "v4.2.0", "4.2.0 ", "4..2", "4.2.0/../x", "4.2.0\n"])
 def test_a_text_that_is_no_version_is_refused(text):
     """The version becomes part of a path and of a Maven coordinate."""
