@@ -43,7 +43,7 @@ class Listener:
     """What other protocols showed of a listener, where the configured protocol failed."""
 
     speaks_tls: bool = False
-    foreign_tls: bool = False
+    other_over_tls: bool = False
     """Whether another protocol than Kafka's came over TLS, such as HTTP."""
     speaks_plaintext: bool = False
     mechanisms: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ async def _tls_listener(address: Address, settings: Settings) -> Listener:
         try:
             await connection.negotiate()
         except RemoteWireError:
-            return Listener(foreign_tls=True)
+            return Listener(other_over_tls=True)
         except FeatureGateError:
             pass  # a listener that wants a certificate says no more than this
     return Listener(speaks_tls=True)
@@ -248,7 +248,7 @@ def _protocol_mismatch(listener: Listener, settings: Settings) -> _Diagnosis | N
             f"The listener speaks TLS, but security.protocol is {protocol}.",
             f"set security.protocol to {right}",
         )
-    if listener.foreign_tls:
+    if listener.other_over_tls:
         return _Diagnosis(
             "not-kafka", "The listener speaks TLS, and another protocol than Kafka's inside.", "check the port"
         )
