@@ -29,10 +29,14 @@ def cluster_view(args: argparse.Namespace) -> View | None:
 
 def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tables: DeltaTables) -> None:
     """Keep the levels of the cluster, and read the records of its coordinators where it allows that."""
+    from featuregate.admin.log_levels import LogLevels  # noqa: PLC0415 - sockets
     from featuregate_fleet.stream.cluster_views import keep_view  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.coordinator_topics import drain_coordinators  # noqa: PLC0415 - likewise
+    from featuregate_fleet.stream.log_levels import keep_log_levels  # noqa: PLC0415 - likewise
 
     keep_view(spark, view, tables)
+    if silent := keep_log_levels(spark, LogLevels(configuration(args)).read(), tables):
+        print_message(f"brokers that do not tell the level of their log: {', '.join(silent)}")
     try:
         drain_coordinators(spark, configuration(args), tables)
     except ClusterUnread as error:

@@ -15,6 +15,7 @@ __all__ = [
     "CLUSTER_VIEWS",
     "COORDINATOR_RECORDS",
     "COORDINATOR_TOPICS",
+    "COVERAGE",
     "EVIDENCE_FILES",
     "FEATURE_LEVELS",
     "FEATURE_USAGE",
@@ -83,6 +84,16 @@ EVIDENCE_FILES: Final = pa.schema(
 
 BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
 """The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""
+
+COVERAGE: Final = pa.schema(
+    [
+        ("taken_at", _TIME),  # when the broker was asked
+        ("broker", pa.string()),
+        ("level", pa.string()),  # of its request log; null if the broker did not tell
+        ("failure", pa.string()),  # why not
+    ]
+)
+"""The levels that brokers told when a run began. Hours with lines are in `API_USAGE`."""
 
 MEMBER: Final = pa.struct(
     [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate_fleet.readiness.api_ranges import is_internal
+from featuregate_fleet.readiness.hours import lost_hours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,19 +124,29 @@ def _share(count: int, most: int) -> float:
 # ---------------------------------------------------------------- coverage
 
 
-def coverage_chart(brokers: Sequence[str], hourly: Mapping[str, Mapping[datetime, int]], now: datetime) -> str:
-    """Draw a row for each broker and a cell for each span of hours, up to now, 30 days at most."""
-    earliest = now - _WINDOW
-    hours = [hour for broker in brokers for hour in hourly.get(broker, ()) if hour >= earliest]
+def coverage_chart(brokers: Sequence[str], evidence: Evidence, now: datetime) -> str:
+    """Draw a row for each broker and a cell for each span of hours, up to now, 30 days at most.
+
+    A cell of half the height has deprecated requests alone, and a stroke marks hours whose lines are lost.
+    """
+    hourly, earliest = evidence.hourly, now - _WINDOW
+    partly = {broker: evidence.deprecated.get(broker, {}) for broker in brokers}
+    lost = {broker: dict.fromkeys(lost_hours(evidence, broker), 1) for broker in brokers}
+    known = (hourly, partly, lost)
+    hours = [hour for of in known for broker in brokers for hour in of.get(broker, ()) if hour >= earliest]
     start = min([*hours, now]).replace(minute=0, second=0, microsecond=0)
     span = max(1, math.ceil((now - start) / timedelta(hours=1)))
     size = next((size for size in _BUCKET_HOURS if span <= size * _BUCKETS), _BUCKET_HOURS[-1])
     columns = math.ceil(span / size)
-    counted = {broker: _buckets(hourly.get(broker, {}), start, size, columns) for broker in brokers}
+    counted, deprecated, missing = (
+        {broker: _buckets(of.get(broker, {}), start, size, columns) for broker in brokers} for of in known
+    )
     most = max((count for of_broker in counted.values() for count in of_broker), default=0)
     cell = _HOURS_WIDTH / columns
     rows = "".join(
-        _broker_row(_ROW * number, broker, counted[broker], cell, most) for number, broker in enumerate(brokers, 1)
+        _broker_row(_ROW * number, broker, counted[broker], cell, most)
+        + _marks(_ROW * number, counted[broker], deprecated[broker], missing[broker], cell)
+        for number, broker in enumerate(brokers, 1)
     )
     ends = (
         f'<text class="tick first" x="{_BROKER_LABEL}" y="12">{start:%d %b %H:%M}</text>'
@@ -166,3 +177,19 @@ def _broker_row(top: int, broker: str, counts: Sequence[int], cell: float, most:
     name = f'<text class="api" x="{_BROKER_LABEL - 8}" y="{top + 13}">broker {plain(broker)}</text>'
     gap = f'<rect class="gap" x="{_BROKER_LABEL}" y="{top + 2}" width="{_HOURS_WIDTH}" height="{_ROW - 4}"/>'
     return f"{name}{gap}{cells}"
+
+
+def _marks(top: int, counts: Sequence[int], deprecated: Sequence[int], missing: Sequence[int], cell: float) -> str:
+    """Mark cells with deprecated requests alone, and those whose lines are lost."""
+    half = [number for number, count in enumerate(deprecated) if count and not counts[number]]
+    partly = "".join(
+        f"M{_BROKER_LABEL + number * cell:.5g} {top + 9}h{cell:.3g}v{_ROW - 11}h-{cell:.3g}z" for number in half
+    )
+    lost = "".join(
+        f"M{_BROKER_LABEL + number * cell:.5g} {top + _ROW - 2}l{cell:.3g}-{_ROW - 4}"
+        for number, count in enumerate(missing)
+        if count
+    )
+    return (f'<path class="shade2" d="{partly}"/>' if partly else "") + (
+        f'<path class="missing" d="{lost}"/>' if lost else ""
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.catalog import api_name
 from featuregate_fleet.evidence.reasons import OF_FILES, REQUESTS
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
+from featuregate_fleet.readiness.hours import lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
@@ -145,14 +146,18 @@ def _is_newer(apis: ServedApis, usage: Usage) -> bool:
 
 def coverage(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
     """Check that there is evidence of each broker, and that it is not older than ``oldest``."""
-    brokers = sorted(evidence.expected | evidence.brokers.keys(), key=lambda broker: (len(broker), broker))
-    if not brokers:
+    if not evidence.brokers_known:
         yield _missing("the cluster", "There is no evidence of this cluster.")
-    for broker in brokers:
+    told = {one.broker: one for one in evidence.log_levels}
+    for broker in evidence.brokers_known:
         log = evidence.brokers.get(broker)
         if log is None:
-            yield _missing(f"broker {broker}", "There is no request log of this broker at DEBUG.")
+            why = "There is no request log of this broker at DEBUG."
+            last = told.get(broker)
+            at = f" At {last.taken_at:%Y-%m-%d %H:%M} UTC its level was {last.level}." if last and last.level else ""
+            yield _missing(f"broker {broker}", why + at)
             continue
+        yield from _lost(evidence, broker)
         stale = log.last_seen < oldest
         yield Row(
             check="coverage",
@@ -167,13 +172,27 @@ def coverage(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
         )
 
 
+def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:
+    """Say that lines are missing of hours in which the broker logged: a client may have run in these alone."""
+    if lost := lost_hours(evidence, broker):
+        hours = f"{len(lost)} {'hour' if len(lost) == 1 else 'hours'}, from {lost[0]:%Y-%m-%d %H:%M} UTC on"
+        yield Row(
+            check="coverage",
+            verdict=Verdict.UNKNOWN,
+            subject=f"hours of broker {broker}",
+            why=f"The broker logged at DEBUG, and not a line is here of {hours}.",
+            do="Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
+            last_seen=lost[-1],
+        )
+
+
 def _missing(subject: str, why: str) -> Row:
     return Row(
         check="coverage",
         verdict=Verdict.UNKNOWN,
         subject=subject,
         why=why,
-        do="Set the logger kafka.request.logger to DEBUG, and give its files to 'featuregate fleet run'.",
+        do="Turn its log on by 'featuregate fleet logging on', and give its files to 'featuregate fleet run'.",
     )
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["AppUsage", "BrokerLog", "Evidence", "GateUse", "RecordUse", "Usage"]
+__all__ = ["AppUsage", "BrokerLog", "Evidence", "GateUse", "LogLevel", "RecordUse", "Usage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,16 @@ class BrokerLog:
     requests: int
     first_seen: datetime
     last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLevel:
+    """What a broker told of its request log when it was asked."""
+
+    broker: str
+    level: str | None
+    """None if the broker did not tell."""
+    taken_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +132,10 @@ class Evidence:
     """By broker; a broker that logged deprecated requests alone is missing."""
     hourly: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
     """By broker, the requests at DEBUG in each hour that has some."""
+    deprecated: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
+    """The same of requests at INFO, which are deprecated ones alone."""
+    log_levels: tuple[LogLevel, ...] = ()
+    """The oldest first."""
     expected: frozenset[str] = frozenset()
     """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
     view: View | None = None
@@ -140,3 +154,8 @@ class Evidence:
     """Lines in quarantine by broker and reason; a file that cannot be read is one line."""
     versions: Mapping[str, int | None] = field(default_factory=dict)
     """The version of each table that was read; None for one that does not exist."""
+
+    @property
+    def brokers_known(self) -> list[str]:
+        """The brokers that have evidence or must have it, in the order of their ids."""
+        return sorted(self.expected | self.brokers.keys(), key=lambda broker: (len(broker), broker))

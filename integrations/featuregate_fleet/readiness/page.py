@@ -69,6 +69,7 @@ svg.hours{max-width:none;min-width:40rem}
 svg text{fill:var(--ink)}svg .tick{fill:var(--soft);text-anchor:middle}svg .api{text-anchor:end}
 svg .first{text-anchor:start}svg .last{text-anchor:end}svg text.lost{fill:var(--block);font-weight:700}
 .band{fill:var(--band)}.used{fill:var(--used)}rect.lost{fill:var(--block)}.gap{fill:var(--gap)}
+.missing{fill:none;stroke:var(--block);stroke-width:2}
 .shade1{fill:var(--s1)}.shade2{fill:var(--s2)}.shade3{fill:var(--s3)}.shade4{fill:var(--s4)}
 .key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 .8em;vertical-align:-.05em;background:var(--c);
 print-color-adjust:exact;-webkit-print-color-adjust:exact}
@@ -195,10 +196,7 @@ def _gates(report: Report, most: int) -> str:
 def _coverage(report: Report, most: int) -> str:
     evidence = report.evidence
     logs = evidence.brokers
-    brokers = sorted(
-        evidence.expected | logs.keys(),
-        key=lambda broker: (logs[broker].hours if broker in logs else 0, len(broker), broker),
-    )
+    brokers = sorted(evidence.brokers_known, key=lambda broker: logs[broker].hours if broker in logs else 0)
     if not brokers:
         return "<h2>Coverage</h2>\n<p>There is no evidence of this cluster.</p>"
     shown = sorted(brokers[:most], key=lambda broker: (len(broker), broker))
@@ -215,12 +213,13 @@ def _coverage(report: Report, most: int) -> str:
         for broker in shown
     ]
     keys = "".join(f'<span class="key" style="--c:var(--s{shade})"></span>' for shade in range(1, 5))
-    chart = coverage_chart(shown, evidence.hourly, report.now)
+    chart = coverage_chart(shown, evidence, report.now)
     head = ("Broker", "#Hours", "#Requests", "First request (UTC)", "Last request (UTC)")
     return (
         "<h2>Coverage</h2>\n"
         '<p><span class="key" style="--c:var(--gap)"></span>no request: the broker was idle, or did not log'
-        f"{keys}few to many requests, on a logarithmic scale</p>\n"
+        f"{keys}few to many requests, on a logarithmic scale."
+        " Half a cell: deprecated requests alone. A stroke: the broker logged, and the lines are lost.</p>\n"
         f'<div class="wide" tabindex="0" role="region" aria-label="Coverage by broker and hour">{chart}</div>\n'
         f"{_table(head, rows, 'brokers', most)}{_left_out(len(brokers) - most, 'brokers, with more hours each,')}"
     )

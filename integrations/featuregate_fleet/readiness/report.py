@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate_fleet.readiness import checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import AppUsage
+from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
@@ -42,6 +43,14 @@ class Report:
             "rows": [_printable(asdict(row)) for row in self.rows],
             "coverage": {
                 "brokers": {broker: _printable(asdict(log)) for broker, log in sorted(evidence.brokers.items())},
+                "hours": {
+                    broker: [_printable(asdict(span)) for span in logged_hours(evidence, broker)]
+                    for broker in evidence.brokers_known
+                },
+                "log_levels": {
+                    one.broker: {"level": one.level, "taken_at": one.taken_at.isoformat()}
+                    for one in evidence.log_levels
+                },
                 "without_evidence": sorted(evidence.expected - evidence.brokers.keys()),
                 "level": "DEBUG",
                 "taken_at": self.now.isoformat(),

@@ -23,6 +23,7 @@ _TABLES: Final = {
     "quarantine": columns.QUARANTINE,
     "evidence_files": columns.EVIDENCE_FILES,
     "brokers": columns.BROKERS,
+    "coverage": columns.COVERAGE,
     "coordinator_records": columns.COORDINATOR_RECORDS,
     "coordinator_topics": columns.COORDINATOR_TOPICS,
     "cluster_views": columns.CLUSTER_VIEWS,

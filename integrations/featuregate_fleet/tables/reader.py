@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from pyspark.sql import functions as f
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
 from featuregate_fleet.tables.usage_reader import read_app_usage
 
@@ -23,8 +23,8 @@ __all__ = ["read_evidence"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _READ: Final = (
-    "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "evidence_files",
-    "feature_usage", "quarantine", "usage_topics",
+    "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",
+    "evidence_files", "feature_usage", "quarantine", "usage_topics",
 )  # fmt: skip
 
 _WHO: Final = (
@@ -57,10 +57,6 @@ def _read(tables: DeltaTables) -> Evidence:
     complete = usage.where("level = 'DEBUG' and outcome = 'completed'")
     requests = f.sum("count").alias("requests")
     logged = complete.groupBy("broker").agg(requests, f.countDistinct("hour").alias("hours"), *times).collect()
-    hours = complete.groupBy("broker", f.unix_micros("hour").alias("hour")).agg(requests).collect()
-    hourly: dict[str, dict[datetime, int]] = defaultdict(dict)
-    for row in hours:
-        hourly[row["broker"]][_utc(row["hour"])] = row["requests"]
     lines = files.agg(f.sum("read").alias("read"), f.sum("rows").alias("rows")).collect()[0]
     lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
     reasons = lost.groupBy("broker", "reason").count().collect()
@@ -82,7 +78,9 @@ def _read(tables: DeltaTables) -> Evidence:
             )
             for row in logged
         },
-        hourly=hourly,
+        hourly=hourly_requests(tables, "DEBUG"),
+        deprecated=hourly_requests(tables, "INFO"),
+        log_levels=log_levels(tables),
         expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
         view=last_view(tables),
         records=record_uses(tables),

@@ -12,7 +12,7 @@ import pytest
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software
-from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, GateUse, Usage
+from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, GateUse, LogLevel, Usage
 from featuregate_fleet.readiness.moves import Finalize, ToRelease
 from featuregate_fleet.readiness.page import MOST_BYTES, to_html
 from featuregate_fleet.readiness.report import Report, assess
@@ -219,14 +219,15 @@ def test_software_that_the_target_does_not_serve_comes_first():
 def test_coverage_has_a_cell_for_hours_with_requests(back: timedelta, cells: int):
     """Hours before the last 30 days are left out, and hours ahead of this clock count as now."""
     hour = NOW.replace(minute=0)
-    chart = coverage_chart(["1", "2"], {"1": {hour - back: 5, hour: 9}}, NOW)
+    chart = coverage_chart(["1", "2"], Evidence(hourly={"1": {hour - back: 5, hour: 9}}), NOW)
     assert sum(path.count("M") for path in re.findall(r'd="([^"]*)"', chart)) == cells
     assert chart.count('class="gap"') == 2
 
 
 def test_requests_of_all_magnitudes_are_seen():
     """One request in an hour is evidence beside a million."""
-    chart = coverage_chart(["1"], {"1": {NOW - timedelta(hours=3): 1, NOW - timedelta(hours=1): 10**6}}, NOW)
+    hourly = {"1": {NOW - timedelta(hours=3): 1, NOW - timedelta(hours=1): 10**6}}
+    chart = coverage_chart(["1"], Evidence(hourly=hourly), NOW)
     assert "shade1" in chart
     assert "shade4" in chart
 
@@ -255,3 +256,17 @@ def test_the_page_has_the_gates_of_each_app():
     assert "1 instance is latched on transaction.version&gt;=2, which does not hold after the move" in section
     assert "block" in section
     assert "<h2>Gates of apps</h2>\n<p>No app reported its gates.</p>" in to_html(fleet(1), "orders")
+
+
+def test_hours_of_deprecated_requests_and_lost_hours_are_marked():
+    """By shape, because colour alone does not reach everybody."""
+    hour = NOW.replace(minute=0)
+    evidence = Evidence(
+        hourly={"1": {hour: 5}},
+        deprecated={"1": {hour - timedelta(hours=2): 5, hour: 1}},
+        log_levels=(LogLevel(broker="1", level="DEBUG", taken_at=NOW - timedelta(hours=4)),),
+    )
+    chart = coverage_chart(["1"], evidence, NOW)
+    assert [path.count("M") for path in re.findall(r'd="([^"]*)"', chart)] == [1, 1, 1]
+    assert 'class="missing"' in chart
+    assert "missing" not in coverage_chart(["1"], replace(evidence, log_levels=()), NOW)

@@ -1,0 +1,70 @@
+"""Which broker logged at which level in which hour: from lines, and from levels that brokers told. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featuregate_fleet.readiness.evidence import Evidence
+
+__all__ = ["LoggedHours", "hour_of", "logged_hours", "lost_hours"]
+
+_HOUR: Final = timedelta(hours=1)
+_CLOCKS: Final = timedelta(minutes=5)
+"""How far the clocks of a broker and of this machine may differ."""
+_ALL_REQUESTS: Final = frozenset({"DEBUG", "TRACE"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedHours:
+    """Consecutive hours in which the log of a broker was at one level."""
+
+    start: datetime
+    hours: int
+    level: str
+    """That of the lines; in hours without lines, that which the broker told."""
+    requests: int
+
+
+def hour_of(time: datetime) -> datetime:
+    """Return when the hour of a time begins."""
+    return time.replace(minute=0, second=0, microsecond=0)
+
+
+def logged_hours(evidence: Evidence, broker: str) -> tuple[LoggedHours, ...]:
+    """Return the hours of a broker of which something is known, the oldest first."""
+    known = {hour_of(one.taken_at): (one.level, 0) for one in evidence.log_levels if one.broker == broker and one.level}
+    known |= {hour: ("INFO", count) for hour, count in evidence.deprecated.get(broker, {}).items()}
+    known |= {hour: ("DEBUG", count) for hour, count in evidence.hourly.get(broker, {}).items()}
+    spans: list[LoggedHours] = []
+    for hour, (level, requests) in sorted(known.items()):
+        last = spans[-1] if spans else None
+        if last and last.level == level and last.start + last.hours * _HOUR == hour:
+            spans[-1] = replace(last, hours=last.hours + 1, requests=last.requests + requests)
+        else:
+            spans.append(LoggedHours(start=hour, hours=1, level=level, requests=requests))
+    return tuple(spans)
+
+
+def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
+    """Return the hours in which a broker logged all requests, and of which there is no line.
+
+    There is at least one request in such an hour: the one that asked for the level. Hours after the last line are not
+    lost: their files may still come.
+    """
+    lines: Mapping[datetime, int] = evidence.hourly.get(broker, {})
+    newest = max(lines, default=None)
+    told = [one.taken_at for one in evidence.log_levels if one.broker == broker and one.level in _ALL_REQUESTS]
+    return sorted(
+        {
+            hour_of(time)
+            for time in told
+            if newest is not None
+            and hour_of(time) < newest
+            and lines.keys().isdisjoint({hour_of(time - _CLOCKS), hour_of(time + _CLOCKS)})
+        }
+    )

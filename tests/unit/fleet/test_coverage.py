@@ -1,0 +1,81 @@
+"""Which broker logged at which level in which hour, and what is lost of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from featuregate.catalog import captured
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
+from featuregate_fleet.readiness.hours import logged_hours, lost_hours
+from featuregate_fleet.readiness.moves import ToRelease
+from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.rows import Verdict
+
+TEN = datetime(2026, 11, 22, 10, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def told(level: str | None, at: datetime, broker: str = "1") -> LogLevel:
+    """Return what a broker told."""
+    return LogLevel(broker=broker, level=level, taken_at=at)
+
+
+def report(*levels: LogLevel, hours: tuple[datetime, ...] = (TEN, TEN + 2 * HOUR), brokers: int = 1) -> Report:
+    """Assess a fleet whose first broker has lines in some hours."""
+    log = BrokerLog(hours=len(hours), requests=9, first_seen=TEN, last_seen=hours[-1])
+    evidence = Evidence(
+        brokers={"1": log},
+        hourly={"1": dict.fromkeys(hours, 5)},
+        log_levels=levels,
+        expected=frozenset(map(str, range(1, brokers + 1))),
+    )
+    return assess(evidence, ToRelease(captured()["4.2"]), TEN + 3 * HOUR, timedelta(days=7))
+
+
+def test_an_hour_at_debug_without_a_line_is_lost():
+    """The broker answered a request in that hour, so there was one to log."""
+    found = report(told("DEBUG", TEN + 1.5 * HOUR))
+    assert found.verdict is Verdict.UNKNOWN
+    (row,) = [row for row in found.rows if row.subject == "hours of broker 1"]
+    assert "not a line is here of 1 hour, from 2026-11-22 11:00 UTC on" in row.why
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        told("DEBUG", TEN + 0.5 * HOUR),  # there are lines
+        told("INFO", TEN + 1.5 * HOUR),  # a broker without deprecated requests writes none
+        told("WARN", TEN + 1.5 * HOUR),
+        told(None, TEN + 1.5 * HOUR),
+        told("DEBUG", TEN + 1 * HOUR + timedelta(minutes=2)),  # the clock of the broker was behind
+        told("DEBUG", TEN + 2 * HOUR - timedelta(minutes=2)),  # or ahead
+        told("DEBUG", TEN + 2.9 * HOUR),  # its file may still come
+        told("DEBUG", TEN + 1.5 * HOUR, broker="2"),
+    ],
+)
+def test_other_hours_are_not_lost(level: LogLevel):
+    """A wrong unknown makes people look away."""
+    assert lost_hours(report(level).evidence, "1") == []
+    assert report(level).verdict is Verdict.OK
+
+
+def test_a_broker_without_evidence_says_its_level():
+    """An operator sees that its log is off."""
+    (row,) = [row for row in report(told("WARN", TEN, broker="2"), brokers=2).rows if row.subject == "broker 2"]
+    assert row.why.endswith("At 2026-11-22 10:00 UTC its level was WARN.")
+    assert "fleet logging on" in row.do
+
+
+def test_the_report_has_the_hours_of_each_broker():
+    """Consecutive hours at one level are one entry; lines say more than what the broker told."""
+    found = report(
+        told("DEBUG", TEN + 0.5 * HOUR), told("WARN", TEN + 5 * HOUR), hours=(TEN, TEN + HOUR, TEN + 3 * HOUR)
+    )
+    spans = [(span.start.hour, span.hours, span.level, span.requests) for span in logged_hours(found.evidence, "1")]
+    assert spans == [(10, 2, "DEBUG", 10), (13, 1, "DEBUG", 5), (15, 1, "WARN", 0)]
+    coverage = found.to_json()["coverage"]
+    first = {"start": TEN.isoformat(), "hours": 2, "level": "DEBUG", "requests": 10}
+    assert coverage["hours"]["1"][0] == first
+    assert coverage["log_levels"] == {"1": {"level": "WARN", "taken_at": (TEN + 5 * HOUR).isoformat()}}
