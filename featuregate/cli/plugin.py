@@ -1,7 +1,8 @@
 """The public door for commands of other packages: what such a command is, and what it may import.
 
 A package declares an entry point of the group ``featuregate.commands``. Its name is the command, and it names a module
-(or any object) like `Plugin`.
+(or any object) like `Plugin`. A package that has evidence of who uses what declares one of the group
+``featuregate.checks``, which names a module like `EvidenceCheck`; ``--evidence`` uses the first one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from featuregate.cli.arguments.help_texts import CommandHelp
 from featuregate.cli.arguments.options import add_cluster_options, add_gates, add_output, positive_seconds
 from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
+from featuregate.cli.evidence import EvidenceCheck, EvidenceFinding, EvidenceVerdict
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, printable
@@ -28,6 +30,9 @@ __all__ = [
     "USAGE",
     "CommandError",
     "CommandHelp",
+    "EvidenceCheck",
+    "EvidenceFinding",
+    "EvidenceVerdict",
     "Plugin",
     "add_cluster_options",
     "add_gates",

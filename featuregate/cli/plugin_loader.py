@@ -1,7 +1,11 @@
-"""Load the commands of other packages: see `featuregate.cli.plugin`. Nothing is loaded for a built-in command."""
+"""Load the commands of other packages, and what they know of updates: see `featuregate.cli.plugin`.
+
+Nothing is loaded for a built-in command, unless it is asked for evidence.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final
 
@@ -9,13 +13,15 @@ from featuregate.cli.exit_codes import USAGE, CommandError
 from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
+    from featuregate.cli.evidence import EvidenceCheck
     from featuregate.cli.plugin import Plugin
 
-__all__ = ["GROUP", "find", "load_all"]
+__all__ = ["CHECKS", "GROUP", "find", "load_all", "load_check"]
 
 GROUP: Final = "featuregate.commands"
+CHECKS: Final = "featuregate.checks"
 
 
 def find(command: str) -> dict[str, Plugin]:
@@ -44,12 +50,34 @@ def load_all(built_in: Collection[str]) -> dict[str, Plugin]:
     return plugins
 
 
+def load_check() -> EvidenceCheck | None:
+    """Return what checks updates against evidence, from the first package that has it; None without one.
+
+    Raises
+    ------
+    CommandError
+        It cannot be loaded.
+    """
+    for entry in sorted(entry_points(group=CHECKS)):
+        with _named(f"the check {entry.name}", entry):
+            check: EvidenceCheck = entry.load()
+            check.check_updates  # noqa: B018 - an object without it is no check
+            return check
+    return None
+
+
 def _load(entry: EntryPoint) -> Plugin:
-    try:
+    with _named(f"the command {entry.name}", entry):
         plugin: Plugin = entry.load()
         plugin.HELP.summary  # noqa: B018 - an object without it is no plugin
-    except Exception as error:  # a module of another package may raise anything
-        package = f" of {entry.dist.name}" if entry.dist is not None else ""
-        problem = f"the command {entry.name}{package} cannot be loaded: {type(error).__name__}: {error}"
-        raise CommandError(problem, USAGE) from error
     return plugin
+
+
+@contextmanager
+def _named(what: str, entry: EntryPoint) -> Iterator[None]:
+    """Name the package in an error, because a module of another package may raise anything."""
+    try:
+        yield
+    except Exception as error:
+        package = f" of {entry.dist.name}" if entry.dist is not None else ""
+        raise CommandError(f"{what}{package} cannot be loaded: {type(error).__name__}: {error}", USAGE) from error

@@ -87,27 +87,27 @@ def _health(parser: argparse.ArgumentParser) -> None:
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "upgrade")
-    _add(parser, "--dry-run", "--wait")
+    _add(parser, "--dry-run", "--wait", *_EVIDENCE)
 
 
 def _downgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "downgrade")
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait")
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", *_EVIDENCE)
 
 
 def _disable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feature", metavar="NAME", action="append", help="a feature to disable; may be repeated")
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait")
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", *_EVIDENCE)
 
 
 def _upgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "upgrade to (default: the newest that every broker can run)")
-    _add(parser, "--dry-run", "--wait")
+    _add(parser, "--dry-run", "--wait", *_EVIDENCE)
 
 
 def _downgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "downgrade to", required=True)
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait")
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", *_EVIDENCE)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
     )
     _add_levels(parser, "upgrade or downgrade")
-    _add(parser, "--unsafe")
+    _add(parser, "--unsafe", "--evidence", "--evidence-cluster")
     parser.add_argument(
         "--controllers",
         metavar="HOST:PORT",
@@ -157,7 +157,14 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
         "type": positive_seconds,
         "help": "afterwards wait until every broker shows the levels, at most so long",
     },
+    "--evidence": {"metavar": "DIR", "help": "the tables of 'featuregate fleet': show what they say of the update"},
+    "--evidence-cluster": {"metavar": "NAME", "help": "the name of the cluster in these tables"},
+    "--despite-evidence": {
+        "action": "store_true",
+        "help": "change the levels also where the evidence blocks it, is missing or is too old",
+    },
 }
+_EVIDENCE: Final = ("--evidence", "--evidence-cluster", "--despite-evidence")
 
 
 def _add(parser: argparse.ArgumentParser, *names: str) -> None:

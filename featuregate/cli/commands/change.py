@@ -12,6 +12,7 @@ from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
 from featuregate.cli.cluster import common_cause, configuration, discover_view, silence_log
 from featuregate.cli.commands.describe import newer_than_known
+from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
 from featuregate.cli.output import print_message, printable
 from featuregate.cli.updates.report import advice, failure_count, kip_584_lines, left_out_lines, lines, to_json
@@ -52,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     silence_log()
     if args.broker_list == "bootstrap":
         raise CommandError("argument --broker-list: bootstrap does not tell who the controller is", FAILED)
+    check_evidence_options(args)
     admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
     options = options_of(args, _VERBS[args.command])
     if args.output == "text" and options.deprecated:
@@ -59,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args, options)
     for line in left_out_lines(request.left_out):
         print_message(line)
+    require_evidence(args, request.updates)
     if not args.dry_run and options.verb != "upgrade" and not args.yes and request.updates:
         _require_confirmation(admin, request)
     outcome = _outcome(admin, request, dry_run=args.dry_run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate.admin.plans import UnreadLatch, latched_in, plan
 from featuregate.cli.cluster import discover_controllers, discover_view
 from featuregate.cli.commands.change import options_of, request_of
+from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import printable
@@ -35,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
         updates_of(options)  # report wrong usage before any broker is asked
     except CommandError as error:
         raise CommandError(error.problem, USAGE) from error
+    check_evidence_options(args)
     gates = gate_requirements(args)
     view = discover_view(args)
     controllers = None if args.controllers is None else _controllers(args, view)
@@ -42,13 +44,16 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args, options, view)
     brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
     made = plan(brokers, request.updates, controllers=controllers, latched=latched, left_out=request.left_out)
+    said = evidence_of(args, request.updates)
     if args.output == "json":
-        print(json.dumps(_to_json(made)))
+        print(json.dumps(_to_json(made) | {"evidence": evidence_to_json(said)}))
     else:
-        print("\n".join(map(printable, str(made).splitlines())))
-    if made.judgement == "refused" or made.affected:
+        lines = [*map(printable, str(made).splitlines()), *(evidence_lines(said) if said else ())]
+        print("\n".join(lines))
+    evidence = said.verdict if said else "ok"
+    if made.judgement == "refused" or made.affected or evidence == "block":
         return FAILED
-    return UNKNOWN if made.judgement == "unknown" else OK
+    return UNKNOWN if made.judgement == "unknown" or evidence in {"unknown", "stale"} else OK
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:

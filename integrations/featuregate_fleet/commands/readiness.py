@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.readiness.report import Report
 
-__all__ = ["DESCRIPTION", "NO_VERDICT", "add_options", "run"]
+__all__ = ["DESCRIPTION", "NO_VERDICT", "STALE_AFTER_HOURS", "add_options", "run"]
 
 NO_VERDICT: Final = 3
 """The evidence is missing or too old."""
 _EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
-_STALE_AFTER: Final = 168.0
+STALE_AFTER_HOURS: Final = 168.0
 
 DESCRIPTION: Final = """\
 Say what a move breaks: compare the API versions that clients used with those that brokers serve then. Any row that
@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--stale-after",
         metavar="HOURS",
         type=positive_seconds,
-        default=_STALE_AFTER,
+        default=STALE_AFTER_HOURS,
         help="evidence that is older than this is stale (default: 168, a week)",
     )
     parser.add_argument(

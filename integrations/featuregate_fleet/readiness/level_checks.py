@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.moves import Deprecate, Finalize
 
-__all__ = ["brokers", "deprecate", "finalize", "finalized_levels", "no_levels"]
+__all__ = ["PREDICTIONS", "brokers", "deprecate", "finalize", "finalized_levels", "no_levels"]
 
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
 """What brokers serve only where a feature is at 1 or higher."""
-_CHECK: Final = "feature-levels"
+PREDICTIONS: Final = "feature-levels"
+"""The check of what the controller would say."""
 
 
 def brokers(view: View, oldest: datetime) -> Iterator[Row]:
@@ -124,7 +125,7 @@ def deprecate(view: View, move: Deprecate) -> Iterator[Row]:
 def no_levels() -> Row:
     """Return the row of a move that nobody can judge without the levels."""
     return Row(
-        check=_CHECK,
+        check=PREDICTIONS,
         verdict=Verdict.UNKNOWN,
         subject="the cluster",
         why="The tables have no finalized levels.",
@@ -140,7 +141,7 @@ def _predicted(view: View, feature: str, level: int) -> Prediction:
 
 def _row(view: View, verdict: Verdict, subject: str, why: str, do: str = "") -> Row:
     asked_at = datetime.fromtimestamp(view.seen_at, UTC)
-    return Row(check=_CHECK, verdict=verdict, subject=subject, why=why, do=do, last_seen=asked_at)
+    return Row(check=PREDICTIONS, verdict=verdict, subject=subject, why=why, do=do, last_seen=asked_at)
 
 
 def _named(feature: str, level: int) -> str:

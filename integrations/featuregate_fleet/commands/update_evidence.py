@@ -1,0 +1,66 @@
+"""``--evidence`` of ``featuregate plan``, ``upgrade`` and others: what the tables say of new finalized levels."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict
+from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
+from featuregate_fleet.readiness.level_checks import PREDICTIONS
+from featuregate_fleet.readiness.moves import Finalize
+from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.rows import Row, Verdict, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from featuregate.admin.updates import Update
+    from featuregate_fleet.readiness.evidence import Evidence
+
+__all__ = ["check_updates", "verdict_on"]
+
+
+def check_updates(evidence: str, cluster: str, updates: Sequence[Update]) -> EvidenceVerdict:
+    """Check each update as ``fleet readiness --finalize`` does.
+
+    Raises
+    ------
+    CommandError
+        There is no such folder.
+    TablesBroken, WrongSpark
+        The tables cannot be read.
+    """
+    folder = Path(evidence)
+    if not folder.is_dir():
+        raise CommandError(f"--evidence {folder}: there is no such folder of tables")
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with local_session() as spark:
+        found = read_evidence(DeltaTables(spark, folder, cluster))
+    return verdict_on(found, updates, datetime.now(UTC))
+
+
+def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> EvidenceVerdict:
+    """Return the verdict on updates that are made together.
+
+    What the controller would say of one of several updates is left out: it looks at all of them, and the commands ask
+    it themselves.
+    """
+    reports = [
+        assess(evidence, Finalize(update.feature, update.level), now, timedelta(hours=STALE_AFTER_HOURS))
+        for update in updates
+    ]
+    together = len(updates) > 1 and evidence.view is not None
+    rows = dict.fromkeys(row for one in reports for row in one.rows if not (together and row.check == PREDICTIONS))
+    order = list(reversed(Verdict))
+    worst_first = sorted(rows, key=lambda row: order.index(row.verdict))
+    verdict = worst(row.verdict for row in rows) if rows or not together else Verdict.OK
+    return EvidenceVerdict(verdict.value, tuple(_finding(row) for row in worst_first if row.verdict is not Verdict.OK))
+
+
+def _finding(row: Row) -> EvidenceFinding:
+    return EvidenceFinding(row.verdict.value, row.subject, row.why, row.do)

@@ -1,0 +1,53 @@
+"""Evidence of the fleet, made up: what brokers answered, and the records of coordinators."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from featuregate.catalog import captured
+from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import View
+from featuregate_fleet.readiness.evidence import RecordUse
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+WEEK = timedelta(days=7)
+OFFSETS, STATES = "__consumer_offsets", "__transaction_state"
+LEVELS = {"metadata.version": 25, "group.version": 1, "transaction.version": 1}
+
+
+def view(release: str = "4.2", *, missing: bool = False, seen: datetime = NOW, **levels: int) -> View:
+    """Return the view of two brokers of one release, of which the second may be silent."""
+    row = captured()[release]
+    has: dict[str, Any] = {
+        "api_ranges": {key: ApiRange(*found) for key, found in row.apis.items()},
+        "supported": {name: SupportedRange(*found) for name, found in row.features.items()},
+        "finalized": LEVELS | {name.replace("_", "."): level for name, level in levels.items()},
+        "epoch": 7,
+        "asked_version": 4,
+    }
+    first = BrokerAnswer(node_id=1, host="b1", port=9092, **has)
+    second = (
+        BrokerAnswer(node_id=2, host="b2", port=9092, failure=Failure("TimedOut", "no answer")) if missing else first
+    )
+    merged = {name: has[name] for name in ("api_ranges", "supported", "finalized", "epoch")}
+    return View(cluster_id="c", brokers=(first, second), seen_at=seen.timestamp(), **merged)
+
+
+def use(kind: str, record_type: int, version: int | None = 0, **changed: Any) -> RecordUse:
+    """Return the records of a group."""
+    made: dict[str, Any] = {
+        "topic": OFFSETS,
+        "reason": None,
+        "group": "payments",
+        "protocol": "consumer" if kind.startswith("Consumer") else None,
+        "transactional_id": None,
+        "state": None,
+        "tagged_fields": (),
+        "model": None,
+        "client_ids": (),
+        "current": True,
+        "count": 3,
+        "first_seen": NOW - WEEK,
+    }
+    return RecordUse(record_type=record_type, kind=kind, version=version, **(made | changed))

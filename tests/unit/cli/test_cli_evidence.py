@@ -1,0 +1,141 @@
+"""``--evidence``: a package that has evidence may refuse what the controller would accept."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli import plugin_loader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Run
+    from scripted import ScriptedCluster
+
+CHECK = """
+from featuregate.cli.plugin import EvidenceFinding, EvidenceVerdict
+
+
+def check_updates(evidence, cluster, updates):
+    asked = ", ".join(f"{update.feature}={update.level}" for update in updates)
+    finding = EvidenceFinding(evidence, "app billing", f"It is latched on {asked} of {cluster}.", "Roll\\x1b it back.")
+    return EvidenceVerdict(evidence, () if evidence == "ok" else (finding,))
+"""
+"""The folder says the verdict."""
+SAID = "app billing: It is latched on a=1 of orders. Roll\\x1b it back."
+CHANGES = (
+    ("upgrade", "--feature", "a=1"),
+    ("downgrade", "--feature", "a=1"),
+    ("upgrade-all", "--release-version", "4.2"),
+    ("downgrade-all", "--release-version", "4.0"),
+)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Put a package with a check on Python's path."""
+
+    def install(module: str) -> None:
+        about = tmp_path / "bringing_a_check-1.0.dist-info"
+        about.mkdir()
+        (tmp_path / "bringing_a_check.py").write_text(module)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing_a_check\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text("[featuregate.test_checks]\nfirst = bringing_a_check\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(__import__("sys").modules, "bringing_a_check", raising=False)
+
+    monkeypatch.setattr(plugin_loader, "CHECKS", "featuregate.test_checks")
+    return install
+
+
+def given(verdict: str) -> tuple[str, ...]:
+    """Return the options."""
+    return ("--evidence", verdict, "--evidence-cluster", "orders")
+
+
+@pytest.mark.parametrize("verdict", ["block", "unknown", "stale"])
+def test_a_change_that_the_evidence_does_not_call_safe_is_refused(
+    on: Run, cluster: ScriptedCluster, install: Callable[[str], None], verdict: str
+) -> None:
+    """Nothing is sent; the finding is named."""
+    install(CHECK)
+    ended = on("upgrade", "--feature", "a=1", *given(verdict))
+    assert (ended.code, ended.out, cluster.received) == (1, "", [])
+    said = [f"The evidence says {verdict}.", f"{verdict}: {SAID}"]
+    said.append("nothing was changed, because of the evidence; --despite-evidence changes it")
+    assert ended.err == "".join(f"featuregate: {line}\n" for line in said)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more"), [("ok", ()), ("warn", ()), ("block", ("--despite-evidence",)), ("unknown", ("--dry-run",))]
+)
+def test_a_change_that_is_safe_or_wanted_by_name_is_sent(
+    on: Run, cluster: ScriptedCluster, install: Callable[[str], None], verdict: str, more: tuple[str, ...]
+) -> None:
+    """A warning is printed. A dry run says what the change itself would."""
+    install(CHECK)
+    ended = on("upgrade", "--feature", "a=1", *given(verdict), *more)
+    assert (ended.code, len(cluster.received)) == ((1, 0) if "--dry-run" in more else (0, 1))
+    assert (SAID in ended.err) is (verdict != "ok")
+
+
+@pytest.mark.parametrize("argv", CHANGES, ids=lambda argv: argv[0])
+def test_each_command_that_changes_levels_asks(
+    on: Run, cluster: ScriptedCluster, install: Callable[[str], None], argv: tuple[str, ...]
+) -> None:
+    """Whatever names the updates."""
+    install(CHECK)
+    cluster.apply({"metadata.version": 26})
+    ended = on(*argv, *given("block"))
+    assert (ended.code, cluster.received) == (1, [])
+    assert "The evidence says block." in ended.err
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("warn", 0), ("stale", 2), ("unknown", 2), ("block", 1)])
+def test_a_plan_has_the_evidence_in_its_exit_code(
+    on: Run, install: Callable[[str], None], verdict: str, code: int
+) -> None:
+    """And in its text, and in its JSON."""
+    install(CHECK)
+    plan = ("plan", "upgrade", "--feature", "group.version=1")
+    assert on(*plan).code == 0
+    ended = on(*plan, *given(verdict))
+    assert ended.code == code
+    assert f"The evidence says {verdict}." in ended.out
+    document = json.loads(on(*plan, *given(verdict), "--output", "json").out)["evidence"]
+    assert document["verdict"] == verdict
+    assert [finding["subject"] for finding in document["findings"]] == ([] if verdict == "ok" else ["app billing"])
+    assert json.loads(on(*plan, "--output", "json").out)["evidence"] is None
+
+
+def test_without_a_package_that_reads_evidence_one_line_says_what_to_install(on: Run, install: object) -> None:
+    """The command line itself knows no Spark."""
+    assert install
+    assert on("plan", "upgrade", "--feature", "group.version=1", *given("t")) == (
+        64,
+        "",
+        "featuregate: --evidence needs the fleet pipeline: pip install 'featuregate[fleet]'\n",
+    )
+    assert on("upgrade", "--feature", "a=1", *given("t")).code == 1
+
+
+@pytest.mark.parametrize("module", ["raise ImportError('no spark')", "check_update = None"])
+def test_a_check_that_cannot_be_loaded_is_named(
+    on: Run, cluster: ScriptedCluster, install: Callable[[str], None], module: str
+) -> None:
+    """And nothing is sent without it."""
+    install(module)
+    ended = on("upgrade", "--feature", "a=1", *given("ok"))
+    assert (ended.code, cluster.received) == (1, [])
+    assert "the check first of bringing_a_check cannot be loaded" in ended.err
+
+
+@pytest.mark.parametrize("half", [("--evidence", "t"), ("--evidence-cluster", "orders")])
+def test_tables_and_their_cluster_are_given_together(on: Run, half: tuple[str, str]) -> None:
+    """Before any broker is asked."""
+    assert on("plan", "upgrade", "--feature", "group.version=1", *half).code == 64
+    assert "belong together" in on("upgrade", "--feature", "a=1", *half).err

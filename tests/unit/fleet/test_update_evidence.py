@@ -1,0 +1,64 @@
+"""What the tables say of updates that ``featuregate upgrade`` and its sisters would send."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from fleet_evidence import NOW, use, view
+
+from featuregate.admin.updates import Update
+from featuregate.cli.plugin import CommandError
+from featuregate_fleet.commands import update_evidence
+from featuregate_fleet.commands.update_evidence import verdict_on
+from featuregate_fleet.readiness.evidence import Evidence
+
+UP = Update("transaction.version", 2, "upgrade")
+DISABLED = Update("group.version", 0, "safe_downgrade")
+KNOWN = Evidence(view=view(), records_read=NOW)
+GROUPS = replace(KNOWN, records=(use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",)),))
+
+
+def test_an_update_is_judged_as_finalize_is():
+    """By the same checks."""
+    assert verdict_on(KNOWN, [UP], NOW) == ("ok", ())
+    said = verdict_on(GROUPS, [DISABLED], NOW)
+    assert said.verdict == "block"
+    assert "payments" in said.findings[0].subject
+
+
+def test_without_evidence_no_update_is_safe():
+    """A wrong name of the cluster must not pass."""
+    assert verdict_on(Evidence(), [UP], NOW).verdict == "unknown"
+    assert verdict_on(Evidence(), [UP, DISABLED], NOW).verdict == "unknown"
+
+
+def test_one_update_that_blocks_blocks_all():
+    """They are sent together."""
+    said = verdict_on(GROUPS, [UP, DISABLED], NOW)
+    assert said.verdict == "block"
+    assert len(said.findings) == len(set(said.findings))
+
+
+def test_what_the_controller_says_of_one_of_several_updates_is_left_out():
+    """One may need the other, and the controller looks at both."""
+    alone = Update("eligible.leader.replicas.version", 1, "upgrade")
+    old = replace(KNOWN, view=view(metadata_version=22))
+    assert verdict_on(old, [alone], NOW).verdict == "block"
+    assert verdict_on(old, [Update("metadata.version", 25, "upgrade"), alone], NOW).verdict == "ok"
+
+
+def test_tables_that_are_not_there_are_wrong_usage(tmp_path: Path):
+    """A typing error is no unknown."""
+    with pytest.raises(CommandError, match="no such folder of tables"):
+        update_evidence.check_updates(str(tmp_path / "no"), "orders", [UP])
+
+
+def test_the_package_registers_its_check():
+    """The command line finds it by its entry point."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    (module,) = project["entry-points"]["featuregate.checks"].values()
+    assert import_module(module).check_updates is update_evidence.check_updates
