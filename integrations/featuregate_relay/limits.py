@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,7 @@ MOST_PIPELINED: Final = 8
 AGE_SECONDS: Final = 300.0
 """After which a connection ends with its next response, so that clients spread over replicas again."""
 _AGE_JITTER: Final = 0.2
+_UPGRADE: Final = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
 
 # A line for each malformed request would let any client fill the disk. Errors of the app are still logged.
 _logger = logging.getLogger("uvicorn.error.requests")
@@ -68,7 +70,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Read a part of a request. Even an empty line begins its time."""
         self._begin_receiving()
         self._head_bytes += len(data) if self._in_head else 0
-        super().data_received(data)
+        super().data_received(_without_upgrade(data) if self._in_head else data)
         if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.send_400_response("")
@@ -159,3 +161,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """Hide a request for another protocol, which a server may ignore (RFC 9110, 7.8).
+
+    Java's own client asks for HTTP/2 in this way with each request, and httptools then skips the body.
+    """
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"\r\nIgnored-Upgrade:", head) + end + rest

@@ -188,3 +188,20 @@ def test_a_few_requests_at_a_time_are_all_answered(url: str) -> None:
         answer = read_to_the_end(client)
     assert answer.count(b"HTTP/1.1 200 OK") == 4
     assert answer.endswith(b'{"status":"ok"}')
+
+
+@pytest.mark.parametrize("body", [b'{"context": {}}', b""])
+def test_a_request_for_another_protocol_is_answered_in_this_one(url: str, body: bytes) -> None:
+    """With its body: Java's client asks for HTTP/2 with each request."""
+    head = (
+        "POST /ofrep/v1/evaluate/flags/level.group.version HTTP/1.1\r\nHost: relay\r\n"
+        "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA\r\nUpgrade: h2c\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    for pieces in ([head.encode() + body], [head.encode(), body]):
+        with connected(url) as client:
+            for piece in pieces:
+                client.sendall(piece)
+            client.shutdown(socket.SHUT_WR)
+            status = read_to_the_end(client).split(b" ", 2)[1]
+            assert status == (b"200" if body else b"400")
