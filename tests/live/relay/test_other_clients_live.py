@@ -18,6 +18,7 @@ from relay_on_socket import serving
 from waiting import BOUND, eventually
 
 from featuregate.testing import StaticFeatures, release_view
+from featuregate.testing.local_kafka.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,3 +170,37 @@ def test_a_browser_follows_a_gate_by_the_event_stream(web_provider: Path) -> Non
         page.wait_for_function("globalThis.seen.some((one) => one.event === 'changed' && one.gate)")
         assert not page.evaluate("globalThis.seen.some((one) => one.event === 'error')")
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def java_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Install OpenFeature's provider for Java, and return the command of a program that uses it."""
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        pytest.skip("needs Maven, and there is no `mvn` on the path")
+    jars = tmp_path_factory.mktemp("ofrep_java")
+    copy = [
+        mvn,
+        "-q",
+        "-B",
+        "-f",
+        str(PEERS / "ofrep_java"),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={jars}",
+    ]
+    copied = subprocess.run(copy, capture_output=True, text=True, timeout=BOUND, check=False)
+    if copied.returncode:
+        pytest.skip(f"the provider cannot be had from Maven: {copied.stdout.strip()}")
+    return [str(find_java()), "-cp", f"{jars}/*", str(PEERS / "ofrep_java" / "OfrepClient.java")]
+
+
+def test_the_java_provider_evaluates_a_gate_and_a_level(java_client: list[str]) -> None:
+    """Types are kept, and what is not there is the default of the code."""
+    with replica(OPEN) as (_, url):
+        done = subprocess.run([*java_client, url], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.stdout.splitlines() == [
+        "groups true open null",
+        "level.group.version 1 1 null",
+        "groups fallback null TYPE_MISMATCH",
+        "missing false null FLAG_NOT_FOUND",
+    ], done.stderr
