@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from featuregate_relay.access.peers import names_of
+from featuregate_relay.waiting import end_waits
 
 if TYPE_CHECKING:
     import asyncio
@@ -124,9 +125,12 @@ class LimitedProtocol(HttpToolsProtocol):
     # ------------------------------------------------------------------ the connection
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers."""
+        """Stop the timers, and what waits for a change."""
         self._end_receiving()
         self._end_sending()
+        for cycle in (self.cycle, *(waiting for waiting, _ in self.pipeline)):
+            if cycle is not None:
+                end_waits(cycle.scope)
         super().connection_lost(exc)
 
     def _close(self) -> None:

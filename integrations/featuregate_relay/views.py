@@ -14,6 +14,7 @@ from featuregate.sources.relay_connection import AGE_HEADER, REVISION_HEADER
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import Refused
 from featuregate_relay.view_body import ViewBody
+from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,11 @@ class ViewPath:
             wanted = _Wanted.of(request)
         except ValueError as error:
             raise Refused(400, str(error)) from None
-        body, age, problem = await self._body(cluster, wanted)
+        try:
+            with ends_with_connection(request.scope):
+                body, age, problem = await self._body(cluster, wanted)
+        except ClientGone:
+            return Response(status_code=503)  # which nobody reads
         if body is None or problem is not None:
             raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
         return _view(body, age, wanted)

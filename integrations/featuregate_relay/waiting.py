@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["NextChange"]
+    from starlette.types import Scope
+
+__all__ = ["ClientGone", "NextChange", "end_waits", "ends_with_connection"]
+
+_TASK: Final = "featuregate.task"
+_GONE: Final = "featuregate.gone"
 
 _MOST: Final = 10_000
 """Requests that wait at a time. Further ones are answered at once."""
@@ -71,3 +76,40 @@ class NextChange:
         if not self._stopped:
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
+
+
+class ClientGone(Exception):
+    """The client has closed the connection, so that nobody waits for the response."""
+
+
+@contextmanager
+def ends_with_connection(scope: Scope) -> Iterator[None]:
+    """End what waits in this block when the connection does: clients that come back would leave their waits behind.
+
+    uvicorn tells an app of the end only where the app has a second task that waits for it.
+
+    Raises
+    ------
+    ClientGone
+        The connection has ended.
+    """
+    state = scope.setdefault("state", {})
+    state[_TASK] = task = asyncio.current_task()
+    try:
+        yield
+    except asyncio.CancelledError:
+        if task is None or _GONE not in state:
+            raise
+        task.uncancel()
+        raise ClientGone from None
+    finally:
+        del state[_TASK]
+
+
+def end_waits(scope: Mapping[str, object]) -> None:
+    """End what waits in a request, because its connection has ended."""
+    state: Any = scope.get("state", {})
+    task: asyncio.Task[None] | None = state.get(_TASK)
+    if task is not None:
+        state[_GONE] = True
+        task.cancel()

@@ -1,0 +1,114 @@
+"""A relay that is killed, whose disk is full, or to which all clients come back at once."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from event_source import listening
+from relay_on_socket import serving
+from waiting import eventually
+
+import featuregate as fg
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+BOUND = 60.0
+GATE = "ConsumerGroupHeartbeat>=1"
+FLAG = "ofrep/v1/evaluate/flags/groups"
+
+
+@contextmanager
+def relay(bootstrap: str, latches: Path, *before: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a relay with a gate, and give its URL and its process."""
+    options = [
+        "--bootstrap-server",
+        bootstrap,
+        "--interval",
+        "0.2",
+        "--latches",
+        str(latches),
+        "--gate",
+        f"groups={GATE}",
+    ]
+    command = [*before, sys.executable, "-m", "featuregate", "serve", "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            url = process.stderr.readline().split()[-1].partition("/v1/")[0]
+            eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
+            yield url, process
+        finally:
+            process.kill()
+
+
+def flag(url: str) -> bool:
+    return requests.post(f"{url}/{FLAG}", json={}, timeout=BOUND).json()["value"]
+
+
+def test_a_relay_that_is_killed_knows_its_latches_when_it_starts_again(tmp_path: Path) -> None:
+    """Though the brokers were rolled back meanwhile, and nothing was closed in order."""
+    with FakeCluster(1, release="4.2") as brokers:
+        with relay(brokers.bootstrap, tmp_path) as (url, process), ExitStack() as streams:
+            streams.enter_context(listening(f"{url}/v1/clusters/default/events"))
+            eventually(lambda: flag(url))
+            process.send_signal(signal.SIGKILL)
+            assert process.wait(BOUND) == -signal.SIGKILL
+        brokers.broker(1).upgrade("3.9")
+        with relay(brokers.bootstrap, tmp_path) as (url, _):
+            assert flag(url)
+            check = requests.get(f"{url}/v1/clusters/default/check", params={"require": GATE}, timeout=BOUND)
+            assert not check.json()["open"]
+
+
+def test_a_relay_whose_disk_is_full_serves_and_says_so(tmp_path: Path) -> None:
+    """A latch that would not outlive it opens no gate of its own. Its clients get the view, and latch by themselves."""
+    with (
+        FakeCluster(1, release="4.2") as brokers,
+        relay(brokers.bootstrap, tmp_path, "sh", "-c", 'ulimit -f 0 && exec "$@"', "sh") as (url, process),
+    ):
+        assert not flag(url)
+        health = requests.get(f"{url}/readyz", timeout=BOUND).json()["clusters"]["default"]
+        assert health["status"] == "degraded"
+        assert any(str(tmp_path) in reason for reason in health["reasons"])
+        with fg.Discoverer(source=fg.HttpSource(url), interval=3600.0) as features:
+            assert features.gate("groups", GATE).wait(BOUND)
+        process.terminate()
+        assert process.wait(BOUND) == 0
+    assert [path for path in tmp_path.iterdir() if path.suffix == ".json"] == []
+
+
+def test_a_storm_of_clients_that_come_back_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six times as many connections as clients. What waits ends with its connection."""
+    monkeypatch.setattr("featuregate_relay.views._LONGEST_WAIT", 3600)
+    features = StaticFeatures(release_view("4.2"))
+    with serving({"default": features}) as url, ExitStack() as opened:
+        host, port = url.removeprefix("http://").split(":")
+        for _ in range(6):
+            for path in ("events", "view?wait=3600"):
+                for _ in range(20):
+                    client = socket.create_connection((host, int(port)), timeout=BOUND)
+                    opened.callback(client.close)
+                    client.sendall(f"GET /v1/clusters/default/{path} HTTP/1.1\r\nIf-None-Match: *\r\n\r\n".encode())
+        eventually(lambda: numbers(url) == {"streams": 120, "requests_waiting": 120})
+        assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
+        opened.close()
+        eventually(lambda: numbers(url) == {"streams": 0, "requests_waiting": 0})
+
+
+def numbers(url: str) -> dict[str, float]:
+    lines = requests.get(f"{url}/metrics", timeout=BOUND).text.splitlines()
+    found = [line.removeprefix("featuregate_relay_").split() for line in lines if not line.startswith("#")]
+    wanted = ("streams", "requests_waiting")
+    return {name.partition("{")[0]: float(value) for name, value in found if name.partition("{")[0] in wanted}
