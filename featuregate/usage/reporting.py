@@ -62,7 +62,8 @@ class Reporting:
         wall: Callable[[], float],
         clock: Callable[[], float],
     ) -> None:
-        self._reporter = reporter
+        self._reporter: UsageReporter | None = reporter
+        self._interval = reporter.interval
         self._store = store
         self._age = age
         self._wall = wall
@@ -118,23 +119,22 @@ class Reporting:
 
     def report_when_due(self) -> float:
         """Report if that is due and there is a view; return the seconds until the next report."""
-        interval = self._reporter.interval
         if self._store.view is None:
-            return interval
+            return self._interval
         now = self._clock()
-        if seconds_until_due(self._reported_at, now, interval) == 0:
+        if seconds_until_due(self._reported_at, now, self._interval) == 0:
             self._reported_at = now
             self.report()
-        return seconds_until_due(self._reported_at, self._clock(), interval)
+        return seconds_until_due(self._reported_at, self._clock(), self._interval)
 
     def report(self, *, closing: bool = False) -> None:
         """Send a report of now; count where that fails. Without a view there is nothing to report."""
-        store, view = self._store, self._store.view
-        if view is None:
+        store, view, reporter = self._store, self._store.view, self._reporter
+        if view is None or reporter is None:
             return
         try:
             made = make_report(
-                self._reporter.name_process(),
+                reporter.name_process(),
                 view,
                 store.gates(),
                 store.latch_state,
@@ -142,12 +142,17 @@ class Reporting:
                 reported_at=self._wall(),
                 closing=closing,
             )
-            self._reporter.send(made.to_json().encode())
+            reporter.send(made.to_json().encode())
         except Exception as error:  # noqa: BLE001 - the code of the app may raise anything
             self._fail(error)
         else:
             self._sent += 1
             self._last_error = None
+
+    def finish(self) -> None:
+        """Send the last report, and let go of the sender, which may hold connections."""
+        self.report(closing=True)
+        self._reporter = None
 
     def _fail(self, error: Exception) -> None:
         self._failed += 1
@@ -172,4 +177,4 @@ def _run(owner: weakref.ref[Reporting], inbox: _Inbox) -> None:
             ending = inbox.get(timeout=delay) == _END
     reporting = owner()
     if reporting is not None:
-        reporting.report(closing=True)
+        reporting.finish()

@@ -260,7 +260,7 @@ async def test_a_sender_that_blocks_does_not_hold_the_loop_of_the_app(cluster: F
     topic = Topic()
     features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders"))
     async with features:
-        assert await asyncio.to_thread(features.wait, BOUND)
+        await asyncio.to_thread(topic.wait_for, 1)
         turns = 0
         release = threading.Event()
         topic.then = lambda: release.wait(BOUND)
@@ -277,6 +277,18 @@ async def test_a_sender_that_blocks_does_not_hold_the_loop_of_the_app(cluster: F
     await turning
     assert turns
     assert topic.reports[-1].closing
+
+
+def test_a_closed_discoverer_lets_go_of_the_sender(cluster: FakeCluster) -> None:
+    """The connections of the sender end with it, also where the discoverer is kept."""
+    topic = Topic()
+    gone = weakref.ref(topic)
+    features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders"))
+    with features:
+        topic.wait_for(1)
+    del topic
+    eventually(lambda: gone() is None, "the sender is gone", BOUND)
+    assert features.health()["usage"]["sent"] == 2
 
 
 def test_without_a_reporter_no_thread_runs(cluster: FakeCluster) -> None:
