@@ -24,17 +24,19 @@ def add_usage_topic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--usage-topic",
         metavar="NAME",
-        default=_TOPIC,
-        help=f"the topic in which apps report their gates, read where a cluster is named (default: {_TOPIC})",
+        help=f"the topic in which apps report their gates (default: {_TOPIC}, where it exists and may be read)",
     )
 
 
 def read_usage(args: argparse.Namespace, spark: SparkSession, tables: DeltaTables, cluster_id: str | None) -> None:
-    """Read the reports of apps that use this cluster."""
+    """Read the reports of apps that use this cluster. A topic that nobody named may be missing, or not allowed."""
     from featuregate_fleet.stream.usage_topic import drain_usage  # noqa: PLC0415 - Spark
 
+    named: str | None = args.usage_topic
     try:
-        if not drain_usage(spark, configuration(args), args.usage_topic, tables, cluster_id=cluster_id):
-            print_message(f"there is no topic {args.usage_topic}: no app reports its gates")
+        found = drain_usage(spark, configuration(args), named or _TOPIC, tables, cluster_id=cluster_id)
+        said = None if found else f"there is no topic {named}"
     except ClusterUnread as error:
-        print_message(f"{error}; so readiness cannot say which apps are latched")
+        said = str(error)
+    if named and said:
+        print_message(f"{said}; so readiness cannot say which apps are latched")

@@ -92,7 +92,7 @@ def _row(use: GateUse, verdict: Verdict, why: str, do: str = "") -> Row:
 # ---------------------------------------------------------------- the reports themselves
 
 
-def usage_reports(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]:
+def usage_reports(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -> Iterator[Row]:
     """Check that apps report, and go on reporting, where the move asks for what only they know."""
     if not evidence.reports_expected:
         return
@@ -101,7 +101,7 @@ def usage_reports(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[
         if _needs_reports(evidence, move):
             yield _no_reports(apps)
         return
-    yield from _silent_apps(apps, oldest)
+    yield from _silent_apps(apps, now, oldest)
     if lost := apps.quarantined - apps.of_other_clusters:
         unknown = lost > _UNREADABLE * apps.read and _needs_reports(evidence, move)
         yield Row(
@@ -137,12 +137,12 @@ def _no_reports(apps: AppUsage | None) -> Row:
     )
 
 
-def _silent_apps(apps: AppUsage, oldest: datetime) -> Iterator[Row]:
-    """Yield a row for each app: whether it still reports."""
+def _silent_apps(apps: AppUsage, now: datetime, oldest: datetime) -> Iterator[Row]:
+    """Yield a row for each app: whether it still reports. A record from the future does not make others silent."""
     by_app: dict[str, list[GateUse]] = {}
     for use in apps.gates:
         by_app.setdefault(use.app, []).append(use)
-    newest = max(use.last_seen for use in apps.gates)
+    newest = max((use.last_seen for use in apps.gates if use.last_seen <= now), default=now)
     for app, uses in sorted(by_app.items()):
         last = max(uses, key=lambda use: use.last_seen)
         silent = (newest - last.last_seen).total_seconds() > _SILENT_SECONDS and not last.closed

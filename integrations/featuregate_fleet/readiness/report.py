@@ -70,7 +70,7 @@ class Report:
 def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta) -> Report:
     """Run the checks of a move. A finding about requests that are older than ``stale_after`` is stale."""
     oldest = now - stale_after
-    rows = [_aged(row, oldest) for row in _findings(evidence, move, oldest)]
+    rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest)]
     order = list(reversed(Verdict))
     return Report(
         verdict=worst(row.verdict for row in rows),
@@ -82,7 +82,7 @@ def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta
     )
 
 
-def _findings(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]:
+def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -> Iterator[Row]:
     if move.apis:
         yield from checks.api_versions(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)
@@ -90,7 +90,7 @@ def _findings(evidence: Evidence, move: Move, oldest: datetime) -> Iterator[Row]
         yield from checks.coverage(evidence, oldest)
         yield from record_checks.models(evidence, move.apis)
     yield from gate_checks.app_gates(evidence, move)
-    yield from gate_checks.usage_reports(evidence, move, oldest)
+    yield from gate_checks.usage_reports(evidence, move, now, oldest)
     view = evidence.view
     if view is not None:
         yield from level_checks.brokers(view, oldest)
