@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.cli.arguments.options import add_gates, positive_seconds
@@ -83,6 +84,42 @@ def _health(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-age", metavar="SECONDS", type=positive_seconds, help="fail where no broker has answered for so long"
     )
+
+
+def _sandbox(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "version", metavar="VERSION", nargs="?", default="4.2.0", help="the release, such as 3.9.2 (default: 4.2.0)"
+    )
+    parser.add_argument(
+        "--nodes", metavar="N", type=_count, default=1, help="brokers, each a controller as well (default: 1)"
+    )
+    parser.add_argument(
+        "--port", metavar="PORT", type=_port, default=9092, help="of the first broker; others count up (default: 9092)"
+    )
+    parser.add_argument(
+        "--features",
+        metavar="NAME=LEVEL[,NAME=LEVEL]",
+        action="append",
+        default=[],
+        help="levels to begin with, in place of those of the release; may be repeated",
+    )
+    parser.add_argument("--roll-to", metavar="VERSION", help="then upgrade one broker after the other to this release")
+    parser.add_argument("--fake", action="store_true", help="fake brokers, which need no Java and start at once")
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1, 100)
+
+
+def _port(text: str) -> int:
+    return _whole(text, 1, 65_535)
+
+
+def _whole(text: str, lowest: int, highest: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if not lowest <= number <= highest:
+        raise ArgumentTypeError(f"{text!r} is no number from {lowest} to {highest}")
+    return number
 
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
@@ -211,6 +248,7 @@ COMMANDS: Final = {
     "version-mapping": Command("lookup", _version_mapping, _KAFKA_FEATURES),
     "feature-dependencies": Command("lookup", _feature_dependencies, "the text of kafka-features, or a JSON array"),
     "health": Command("health", _health, None),
+    "sandbox": Command("sandbox", _sandbox, None),
     "completion": Command("completion", _completion, None),
 }
 """By name, in the order of ``--help``."""

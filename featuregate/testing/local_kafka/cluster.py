@@ -44,7 +44,9 @@ class LocalKafka:
 
     ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
     ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers
-    by name, such as ``kafka.request.logger``. ``start_timeout`` bounds each wait for a node, in seconds.
+    by name, such as ``kafka.request.logger``. ``port`` is that of the first broker for clients, and the others have the
+    next ones; by default each has any free port. A port that is taken raises OSError. ``start_timeout`` bounds each
+    wait for a node, in seconds.
 
     A method that starts nodes returns when all running nodes serve, are registered and in sync. A failure raises
     `LocalKafkaError` with the end of the log. Only one thread at a time may use an instance. When the process that owns
@@ -66,11 +68,13 @@ class LocalKafka:
         features: Mapping[str, int] | None = None,
         log_level: str = "WARN",
         log_levels: Mapping[str, str] | None = None,
+        port: int | None = None,
         start_timeout: float = 120.0,
     ) -> None:
         recipe = recipe_for(version)
         with_zookeeper = recipe.quorum == "zookeeper"
-        self._ports = ReservedPorts(3 * (nodes + controllers) + 1)
+        clients = [0 if port is None else port + at for at in range(nodes)] + [0] * controllers
+        self._ports = ReservedPorts([each for client in clients for each in (client, 0, 0)] + [0])
         *ports, zookeeper_port = self._ports.numbers
         self._config = ClusterConfig(
             nodes=node_configs(nodes, controllers, ports, recipe, security),

@@ -183,8 +183,15 @@ class ReservedPorts:
     other systems two such sockets exclude each other, so there the ports are chosen together and then released.
     """
 
-    def __init__(self, count: int) -> None:
-        held = [_bound() for _ in range(count)]
+    def __init__(self, wanted: Sequence[int]) -> None:
+        """Reserve these ports; 0 is any free one. Raises OSError where one is taken."""
+        held: list[socket.socket] = []
+        try:
+            for port in wanted:
+                held.append(_bound(port))  # noqa: PERF401 - those before one that fails are closed
+        except OSError:
+            _close_all(held)
+            raise
         self.numbers: tuple[int, ...] = tuple(one.getsockname()[1] for one in held)
         self._finalizer = weakref.finalize(self, _close_all, held)
         if sys.platform != "linux":
@@ -200,8 +207,12 @@ def _close_all(held: list[socket.socket]) -> None:
         one.close()
 
 
-def _bound() -> socket.socket:
+def _bound(port: int) -> socket.socket:
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind((HOST, 0))
+    try:
+        held.bind((HOST, port))
+    except OSError:
+        held.close()
+        raise
     return held

@@ -1,0 +1,117 @@
+"""``sandbox``: a cluster on this machine to try things on, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from featuregate.catalog import release_of
+from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.output import print_message
+from featuregate.cli.updates.requested import name_and_level
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["run"]
+
+
+class _Sandbox(NamedTuple):
+    """A cluster that runs."""
+
+    bootstrap: str
+    nodes: tuple[int, ...]
+    roll: Callable[[int, str], None]
+    """Restarts one broker with another release."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start the cluster, roll it if asked to, and wait for Ctrl-C or SIGTERM."""
+    try:
+        levels = dict(name_and_level(text, newer=True) for text in ",".join(args.features).split(",") if text)
+    except CommandError as error:
+        raise CommandError(f"--features: {error}", USAGE) from error
+    try:
+        with _interruptible(), (_fake if args.fake else _real)(args, levels) as sandbox:
+            print(_welcome(args, sandbox), flush=True)
+            if args.roll_to is not None:
+                _roll(sandbox, args.roll_to)
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        raise CommandError(f"port {args.port} cannot be used: {error.strerror}; give --port", UNKNOWN) from error
+    return OK
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """End by SIGTERM as by Ctrl-C: the cluster stops, and its files are deleted."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sandbox]:
+    try:
+        from featuregate.testing import LocalKafka  # noqa: PLC0415 - an extra
+
+        kafka = LocalKafka(args.version, nodes=args.nodes, port=args.port, features=levels)
+        print_message(f"starting {_brokers(args.nodes)} of Kafka {args.version}; the first time, jars are downloaded")
+        with kafka:
+            yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll)
+    except ImportError as error:
+        problem = f"a sandbox of real Kafka needs the extra 'testing' ({error.name} is missing); --fake needs nothing"
+        raise CommandError(problem, USAGE) from error
+
+
+@contextmanager
+def _fake(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sandbox]:
+    from featuregate.testing import FakeCluster  # noqa: PLC0415 - only this command needs it
+
+    with FakeCluster(args.nodes, release=release_of(args.version), port=args.port) as cluster:
+        if levels:
+            cluster.finalize({**cluster.finalized, **levels})
+
+        def roll(node_id: int, version: str) -> None:
+            broker = cluster.broker(node_id)
+            broker.stop()
+            broker.upgrade(release_of(version))
+            broker.start()
+
+        yield _Sandbox(cluster.bootstrap, tuple(broker.node_id for broker in cluster.brokers), roll)
+
+
+def _brokers(count: int) -> str:
+    return f"{count} broker{'s' if count > 1 else ''}"
+
+
+def _welcome(args: argparse.Namespace, sandbox: _Sandbox) -> str:
+    address = f"localhost:{args.port}"
+    kind = "fake brokers: they tell what they can do, and take no records" if args.fake else "real Kafka"
+    return f"""\
+{_brokers(args.nodes)} of {args.version} ({kind}) at {sandbox.bootstrap}
+
+Try, in another terminal:
+  featuregate describe --bootstrap-server {address}
+  featuregate check kip848 --bootstrap-server {address}
+  featuregate watch --gate kip848 --bootstrap-server {address}
+
+Ctrl-C ends it, and deletes its files."""
+
+
+def _roll(sandbox: _Sandbox, version: str) -> None:
+    """Upgrade one broker after the other; on a terminal, when the user says so."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        input(f"Press Enter to roll the brokers to {version}: ")
+    for node_id in sandbox.nodes:
+        print(f"broker {node_id} stops, and starts with {version}", flush=True)
+        sandbox.roll(node_id, version)
+    print(f"all brokers run {version}; finalized levels stay until 'featuregate upgrade-all'", flush=True)

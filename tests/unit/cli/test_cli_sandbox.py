@@ -1,0 +1,103 @@
+"""The sandbox, with fake brokers."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+import featuregate as fg
+from featuregate.cli.app import main
+from featuregate.testing.local_kafka.processes import ReservedPorts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a reserved port can be used by another process")
+COMMAND = (sys.executable, "-m", "featuregate", "sandbox", "--fake")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Reserve a port and the next one."""
+    for _ in range(100):
+        first = ReservedPorts([0])
+        try:
+            second = ReservedPorts([first.numbers[0] + 1])
+        except OSError:
+            first.close()
+            continue
+        yield first.numbers[0]
+        first.close()
+        second.close()
+        return
+    pytest.fail("no two ports in a row are free")
+
+
+@contextmanager
+def running(*options: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen((*COMMAND, *options), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
+    """Read lines until one holds a text."""
+    assert process.stdout is not None
+    found: list[str] = []
+    for line in process.stdout:
+        found.append(line)
+        if last in line:
+            return found
+    pytest.fail(f"no line with {last!r} in {found}")
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None:
+    """What it prints can be tried as it is."""
+    with running("--port", str(port), "--nodes", "2", "--features", "group.version=0") as process:
+        said = "".join(lines_until(process, "Ctrl-C ends it"))
+        assert f"featuregate check kip848 --bootstrap-server localhost:{port}" in said
+        view = fg.discover(f"127.0.0.1:{port}")
+        assert [broker.port for broker in view.brokers] == [port, port + 1]
+        assert view.level("group.version") == 0
+        process.send_signal(end)
+        assert process.wait(30) == 0
+
+
+def test_it_rolls_its_brokers(port: int) -> None:
+    """Without a terminal at once."""
+    with running("3.9.2", "--port", str(port), "--nodes", "2", "--roll-to", "4.2.0") as process:
+        lines_until(process, "all brokers run 4.2.0")
+        assert fg.evaluate(fg.discover(f"127.0.0.1:{port}"), fg.Release("4.2")).open
+
+
+def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Another cluster may run there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["sandbox", "--fake", "--port", str(port)]) == 2
+    assert f"port {port} cannot be used: Address already in use; give --port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--nodes", "0"], "'0' is no number from 1 to 100"),
+        (["--port", "x"], "'x' is no number from 1 to 65535"),
+        (["--features", "group.version"], "--features: Can't parse"),
+        (["4.2"], "name one of it, such as 4.2.0"),
+    ],
+)
+def test_wrong_options_are_one_line(capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
+    """Nothing is started."""
+    assert main(["sandbox", *options]) != 0
+    assert said in capsys.readouterr().err
