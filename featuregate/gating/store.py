@@ -22,12 +22,13 @@ from featuregate.requirements import NOTHING_EXCLUDED, features_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from featuregate.gating.decisions import Staleness
     from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
+    from featuregate.gating.latches import LatchKey
     from featuregate.requirements import ExcludedApis, Requirement
     from featuregate.view.cluster_view import View
 
@@ -119,9 +120,10 @@ class Store:
         self.notify(*events)
         return any(isinstance(event, Changed) for event in events)
 
-    def commit(self, seen: View) -> list[Event]:
+    def commit(self, seen: View, latched: Collection[LatchKey] = ()) -> list[Event]:
         """Take a view in and update every gate; return the events, of which the caller notifies the hooks.
 
+        ``latched`` are gates that another process has latched for this cluster: they are latched here, too.
         The store refuses a view of the same cluster with a lower epoch: a broker that fell behind sent it late.
         """
         with self.writing:
@@ -131,7 +133,7 @@ class Store:
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
             self._durable.pop(seen.cluster_id, None)  # other processes may have latched since it was read
-            state = self._latch(seen)
+            state = self._latch(seen, latched)
             self._remember(seen)
             with self.changing():
                 self.latch_state, self.view = state, seen
@@ -234,9 +236,15 @@ class Store:
         if len(self._last) > CLUSTERS:  # ids come over the network, and views may be large
             del self._last[next(iter(self._last))]
 
-    def _latch(self, seen: View) -> LatchState:
+    def _latch(self, seen: View, elsewhere: Collection[LatchKey] = ()) -> LatchState:
         """Advance the latches by a view, in the latch store first: a gate opens only after its latch is durable."""
         state = self._latch_states.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
+        if new := [key for key in elsewhere if key not in state.gates]:
+            opened = [
+                LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=self._wall(), epoch=seen.epoch)
+                for key in new
+            ]
+            state = join(state, LatchState(cluster_id=seen.cluster_id, gates={one.key: one for one in opened}))
         if self._latch_store is None:
             moved = advance(state, seen, self._newly_open(state, seen))
         else:

@@ -60,7 +60,8 @@ class ViewUpdater:
             view, answered_at = self._with_newest_levels(fetched.view), self._answered_at(fetched, now)
         with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self.store.view, view, answered_at)
-            events = self.store.commit(view)
+            latched = frozenset() if isinstance(fetched, BrokerAnswers) else fetched.latched
+            events = self.store.commit(view, latched)
             if self.store.view is not None:
                 self._shown = self.store.view, answered_at
         self.store.notify(*events)

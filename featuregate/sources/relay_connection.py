@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from featuregate.errors import RelayError, ViewJsonError
 from featuregate.printable import shown
+from featuregate.sources.latched_json import latched_from_json
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import requests
 
     from featuregate.config.secrets import Secret
+    from featuregate.gating.latches import LatchKey
     from featuregate.sources.abortable import AbortableAdapter
     from featuregate.sources.floor import Floor
 
@@ -65,6 +67,8 @@ class KnownView:
     """A view of a relay, with what proves later that it is still the newest one."""
 
     view: View
+    latched: frozenset[LatchKey]
+    """The gates that the relay has latched."""
     etag: str | None
     revision: str | None
     """Of the content; None where the relay does not say, and so cannot be asked to wait for another one."""
@@ -211,7 +215,7 @@ class RelayConnection:
         began: float,
         deadline: float,
     ) -> KnownView:
-        view = self._view_of(response, known, deadline)
+        view, latched = self._view_of(response, known, deadline)
         said = _age(response)
         if said is None:
             raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
@@ -221,21 +225,24 @@ class RelayConnection:
             raise RelayError(self.url, f"the relay is behind: {problem}")
         return KnownView(
             view=view,
+            latched=latched,
             etag=response.headers.get("ETag"),
             revision=response.headers.get(REVISION_HEADER),
             age=said + transit,
             transit=transit,
         )
 
-    def _view_of(self, response: requests.Response, known: KnownView | None, deadline: float) -> View:
+    def _view_of(
+        self, response: requests.Response, known: KnownView | None, deadline: float
+    ) -> tuple[View, frozenset[LatchKey]]:
         if response.status_code == _NOT_MODIFIED and known is not None:
-            return known.view
+            return known.view, known.latched
         body = self._body(response, deadline)
         if response.status_code != _OK:
             self._rests_until = self._clock() + _retry_after(response) * (1 + self._chance())
             raise RelayError(self.url, f"the relay answered {response.status_code}: {_error_of(body)}")
         try:
-            return View.from_json(body)
+            return View.from_json(body), latched_from_json(body)
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
+    from featuregate.gating.latches import LatchKey
     from featuregate.roles import BrokerListSource, Role
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
@@ -64,6 +65,8 @@ class MergedView:
     transit: float = 0.0
     """How many of these seconds may be the time that the view needed to get here: the answers are ``age - transit``
     seconds old at the least."""
+    latched: frozenset[LatchKey] = frozenset()
+    """Gates that were latched elsewhere for the cluster of the view. They are latched where the view goes, too."""
 
 
 class Source(Protocol):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from featuregate.gating.latches import LatchKey
 from featuregate_relay.states import current_state
 from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
@@ -54,6 +55,12 @@ class ServedCluster:
         if health["status"] != self._status:
             self._status, self._since = health["status"], datetime.now(UTC).isoformat(timespec="seconds")
         return health | {"since": self._since}
+
+    def latched(self) -> tuple[LatchKey, ...]:
+        """Return the gates that are latched, which clients of the view latch, too."""
+        return tuple(
+            LatchKey(gate.name, str(gate.requirement)) for gate in self.gates if gate.open and gate.policy == "sticky"
+        )
 
     def stop_waiting(self) -> None:
         """Let every request and stream go that waits."""

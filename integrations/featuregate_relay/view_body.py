@@ -6,11 +6,13 @@ import gzip
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from featuregate.sources.latched_json import with_latched
 from featuregate_relay.entity_tags import entity_tag, gzip_tag
 from featuregate_relay.states import revision_of
 
 if TYPE_CHECKING:
     from featuregate import View
+    from featuregate.gating.latches import LatchKey
 
 __all__ = ["ViewBody", "accepts_gzip"]
 
@@ -19,11 +21,12 @@ _CODINGS: Final = {"gzip", "x-gzip", "*"}
 
 
 class ViewBody:
-    """A view as JSON, its entity tag, the revision of its content, and the same compressed."""
+    """A view and the latched gates as JSON, the entity tag, the revision of the content, and the same compressed."""
 
-    def __init__(self, view: View, *, before: ViewBody | None = None) -> None:
+    def __init__(self, view: View, latched: tuple[LatchKey, ...] = (), *, before: ViewBody | None = None) -> None:
         self.view = view
-        self.plain = view.to_json().encode()
+        self.latched = latched
+        self.plain = with_latched(view.to_json(), latched).encode()
         self.tag = entity_tag(self.plain)
         same = before is not None and before.view.same_content(view)
         self.revision: str = before.revision if before is not None and same else revision_of(view)

@@ -116,8 +116,9 @@ class ViewPath:
         if view is None:
             return None, age, f"no broker has answered yet: {cluster.features.health()['last_error']}"
         body = self._bodies.get(cluster.name)
-        if body is None or body.view is not view:
-            body = self._bodies[cluster.name] = ViewBody(view, before=body)
+        latched = cluster.latched()
+        if body is None or body.view is not view or body.latched != latched:
+            body = self._bodies[cluster.name] = ViewBody(view, latched, before=body)
         problem = None if floor is None else floor.above(view, age)
         return body, age, problem and f"this relay is behind: {problem}"
 
