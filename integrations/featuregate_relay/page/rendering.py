@@ -12,6 +12,7 @@ from markupsafe import Markup
 from featuregate.printable import shown
 from featuregate.view.matrix import compare
 from featuregate_relay.page.gates import shown_gate
+from featuregate_relay.page.rollback import closings
 from featuregate_relay.page.software import lacks, roll_of, software_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate.view.matrix import Matrix, Row
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.page.software import Software
+from featuregate_relay.page.software import Software
 
 __all__ = ["Renderer"]
 
@@ -28,7 +29,9 @@ _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
 _MOST_LACKS: Final = 60
 _MOST_SILENT: Final = 30
-_MOST_ENTRIES: Final = 100
+_NEWEST_ENTRIES: Final = 12
+"""Entries of the timeline that are shown at once; a click shows more."""
+_MOST_ENTRIES: Final = 200
 _MAX_HEADING: Final = 20
 """Characters; longer headings of a column become a letter, explained above the table."""
 _TITLES: Final = {"finalized": "Finalized level", "supported": "Supported levels", "api": "API versions"}
@@ -51,6 +54,8 @@ class _Column(NamedTuple):
     """A group of equal brokers as a column."""
 
     label: str
+    """The ids of the brokers where these are short, otherwise a letter."""
+    short: bool
     software: Software
     lacks: list[str]
 
@@ -102,8 +107,11 @@ class Renderer:
             "health": health,
             "view": view,
             "gates": [shown_gate(gate, view) for gate in cluster.gates],
+            "closings": [] if view is None else closings(view, cluster.gates),
+            "revision": "" if state is None else state.revision,
             "roll": None,
             "timeline": cluster.timeline.entries[: -_MOST_ENTRIES - 1 : -1],
+            "newest_entries": _NEWEST_ENTRIES,
             "older": max(len(cluster.timeline.entries) - _MOST_ENTRIES, 0),
             "timeline_problems": list(cluster.timeline.problems.values()),
         }
@@ -134,8 +142,8 @@ def _columns(software: Sequence[Software], matrix: Matrix) -> list[_Column]:
     columns = []
     for letter, each in zip(ascii_uppercase, software, strict=False):
         members = each.group.members
-        label = members if len(members) <= _MAX_HEADING else letter
-        columns.append(_Column(label, each, lacks(each, matrix)))
+        short = len(members) <= _MAX_HEADING
+        columns.append(_Column(members if short else letter, short, each, lacks(each, matrix)))
     return columns
 
 

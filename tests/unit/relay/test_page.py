@@ -48,7 +48,12 @@ def test_the_page_says_which_brokers_of_a_roll_are_done() -> None:
 def test_equal_brokers_share_a_column() -> None:
     """A hundred brokers have as many columns as they have releases."""
     page = page_of(StaticFeatures(release_view(*["3.9"] * 60, *["4.2"] * 40)))
-    assert [head.get_text() for head in page.select("#matrix thead th")] == ["Name", "Cluster", "61-100", "1-60"]
+    assert [head.get_text() for head in page.select("#matrix thead th")] == [
+        "Name",
+        "Cluster",
+        "Brokers 61-100",
+        "Brokers 1-60",
+    ]
     assert {len(row.select("td")) for row in page.select("#matrix tbody tr:has(th[scope=row])")} == {3}
 
 
@@ -63,9 +68,8 @@ def test_a_gate_names_the_brokers_that_it_waits_for() -> None:
     """Brokers of which the same is true are named together."""
     features = StaticFeatures(release_view("3.9", "3.9", "4.2", silent=[2]))
     gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1")
-    assert text_of(page_of(features, gate), "#gates li li") == (
-        "ConsumerGroupHeartbeat>=1 : broker 1 serves ConsumerGroupHeartbeat 0..0"
-        " ConsumerGroupHeartbeat>=1 : broker 2 did not answer: TimedOut: silent in this test"
+    assert text_of(page_of(features, gate), "#gates li li li") == (
+        "broker 1 serves ConsumerGroupHeartbeat 0..0 broker 2 did not answer: TimedOut: silent in this test"
     )
 
 
@@ -191,3 +195,35 @@ def test_the_timeline_is_on_the_page_newest_first() -> None:
         "cluster static: broker 1: release 3.9",
     ]
     assert "epoch 9" in text_of(page, "#timeline li:first-child")
+
+
+def test_a_long_list_of_brokers_is_a_letter_and_opens() -> None:
+    """A hundred ids would hide the releases."""
+    page = page_of(StaticFeatures(release_view(*["3.9", "4.1"] * 50)))
+    assert [head.get_text() for head in page.select("#matrix thead th")] == ["Name", "Cluster", "A", "B"]
+    assert text_of(page, "#members-2 p").startswith("1, 3, 5, 7")
+
+
+def test_a_rollback_names_the_gates_that_it_would_close() -> None:
+    """And the newest release that does. Apps keep a sticky gate open."""
+    features = StaticFeatures(release_view("4.1"))
+    gates = [
+        features.gate("groups", "group.version>=1"),
+        features.gate("live", "ConsumerGroupHeartbeat>=1", policy="live"),
+        features.gate("old", "Fetch>=10"),
+        features.gate("future", "Fetch>=100"),
+    ]
+    latched = "Apps that have latched the gate keep it open: move them first"
+    lines = [text_of(page_of(features, *gates), f"#rollback li:nth-child({number})") for number in (1, 2, 3, 4)]
+    assert lines == [
+        f"groups would close at release 3.9: group.version>=1 would not be met. {latched}",
+        "live would close at release 3.9: ConsumerGroupHeartbeat>=1 would not be met",
+        "old would stay open at all older releases that are known",
+        "",
+    ]
+
+
+def test_an_address_of_a_broker_without_an_id_is_shown() -> None:
+    """A bootstrap broker list has no ids."""
+    page = page_of(StaticFeatures(view(replace(broker(1), node_id=None, host="b1"))))
+    assert "broker b1:9092" in text_of(page, "#roll h3")

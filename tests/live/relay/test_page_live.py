@@ -1,0 +1,39 @@
+"""The page of a relay in Chromium, over a real cluster that is rolled to another release."""
+
+from __future__ import annotations
+
+import pytest
+from chromium import chromium
+from relay_on_socket import serving
+from waiting import BOUND
+
+import featuregate as fg
+from featuregate.testing import LocalKafka
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+
+def test_the_page_follows_a_real_roll() -> None:
+    """Brokers done and left, the gate that opens, and the level that is finalized at the end."""
+    with (
+        LocalKafka("3.9.2", nodes=1) as kafka,
+        fg.Discoverer(kafka.bootstrap, interval=1) as features,
+        chromium() as browser,
+    ):
+        gate = features.gate("new-groups", "group.version>=1 & ConsumerGroupHeartbeat>=1")
+        with serving({"orders": features}, gate) as url:
+            page = browser.new_page()
+            page.set_default_timeout(BOUND * 1000)
+
+            def says(selector: str, text: str) -> None:
+                page.locator(selector).filter(has_text=text).first.wait_for()
+
+            page.goto(url)
+            says("#roll", "release 3.9")
+            says("#gates h3", "closed")
+            kafka.roll(1, "4.2.0")
+            says("#timeline li", "broker 1: release 4.2")
+            kafka.finalize({"metadata.version": 29, "group.version": 1})
+            says("#timeline li", "group.version is finalized at 1 (was 0)")
+            says("#gates h3", "open")
+            page.close()

@@ -1,0 +1,168 @@
+"""The page of a relay in Chromium: live, without a script, by keyboard, for assistive technology, and on a phone."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import broker, view
+from chromium import chromium
+from relay_on_socket import serving
+from waiting import BOUND
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate.view.answers import SupportedRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("chromium")]
+
+MILLISECONDS = BOUND * 1000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@contextmanager
+def looking_at(browser: Browser, url: str, **options: object) -> Iterator[Page]:
+    """Open a page, and leave it before its relay stops. Nothing may be wrong in its console."""
+    context = browser.new_context(**options)
+    problems: list[str] = []
+    try:
+        page = context.new_page()
+        page.set_default_timeout(MILLISECONDS)
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(url)
+        yield page
+        assert problems == []
+        page.goto("about:blank")
+    finally:
+        context.close()
+
+
+def says(page: Page, selector: str, text: str) -> None:
+    """Wait until an element has this text."""
+    page.locator(selector).filter(has_text=text).first.wait_for()
+
+
+def test_the_page_changes_while_it_is_looked_at(browser: Browser) -> None:
+    """By events, without a reload. What a person has opened and focused stays as it is."""
+    features = StaticFeatures(release_view("3.9", "3.9"))
+    gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1")
+    with serving({"orders": features}, gate) as url, looking_at(browser, url) as page:
+        says(page, "#live", "Live")
+        page.evaluate("document.body.dataset.same = 'yes'")
+        page.locator("#agreed-summary").click()
+        page.locator("#agreed-summary").focus()
+        features.show(release_view("3.9", "4.1"))
+        says(page, "#roll p", "1 of 2 brokers have release 4.1")
+        says(page, "#timeline li", "broker 2: release 4.1 (was 3.9)")
+        says(page, "#live", "Changed:")
+        assert page.locator("#agreed").get_attribute("open") is not None
+        assert page.evaluate("document.activeElement.id") == "agreed-summary"
+        features.show(release_view("4.1", "4.1"))
+        says(page, "#gates h3", "open")
+        assert page.evaluate("document.body.dataset.same") == "yes"
+
+
+def test_the_page_of_a_cluster_that_begins_to_answer_fills_itself(browser: Browser) -> None:
+    """It has other sections then."""
+    features = StaticFeatures()
+    with serving({"orders": features}) as url, looking_at(browser, url) as page:
+        says(page, "#summary", "no broker has answered yet")
+        features.show(release_view("4.1"))
+        says(page, "#matrix th", "metadata.version")
+
+
+def test_a_page_whose_relay_is_gone_says_so(browser: Browser) -> None:
+    """And keeps what it has shown."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(MILLISECONDS)
+    try:
+        with serving({"orders": StaticFeatures(release_view("4.1"))}) as url:
+            page.goto(url)
+            says(page, "#live", "Live")
+        says(page, "#live", "The connection to the relay is lost")
+        assert page.locator("#matrix").count() == 1
+    finally:
+        context.close()
+
+
+def test_the_page_works_without_a_script(browser: Browser) -> None:
+    """A reload shows what is new, and lists open."""
+    features = StaticFeatures(release_view("3.9", "4.1"))
+    with serving({"orders": features}) as url, looking_at(browser, url, java_script_enabled=False) as page:
+        assert "Reload the page to see changes" in page.inner_text("#live")
+        page.locator("#agreed-summary").click()
+        assert page.locator("#agreed li").first.is_visible()
+        features.show(release_view("4.1", "4.1"))
+        page.get_by_role("link", name="Reload").click()
+        says(page, "#roll", "All brokers that answer are equal")
+
+
+def test_the_page_is_used_by_keyboard(browser: Browser) -> None:
+    """Each list and the table can be reached and used."""
+    features = StaticFeatures(release_view("3.9", "4.1"))
+    with serving({"orders": features}) as url, looking_at(browser, url) as page:
+        reached: list[str] = []
+        while "Reload" not in reached and len(reached) < 20:
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+            if reached[-1] == "agreed-summary":
+                page.keyboard.press("Enter")
+        assert reached == ["lacks-1-summary", "lacks-2-summary", "matrix-table", "agreed-summary", "Reload"]
+        assert page.locator("#agreed li").first.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("brokers", [3, 100])
+def test_nothing_is_cut_and_axe_finds_no_violation(browser: Browser, brokers: int, width: int, scheme: str) -> None:
+    """On a phone and on a screen, light and dark, with few brokers and many; with all lists open."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-core").Axe()
+    features = StaticFeatures(release_view(*["3.9", "4.1"] * (brokers // 2), "4.1", silent=[2]))
+    gates = [features.gate("groups", "kip848"), features.gate("zstd", "Produce>=7"), features.gate("far", "Fetch>=99")]
+    features.show(release_view(*["3.9", "4.1"] * (brokers // 2), "4.1"))
+    options = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+    with (
+        serving({"orders": features, "payments": StaticFeatures()}, *gates) as url,
+        looking_at(browser, f"{url}/clusters/orders", **options) as page,
+    ):
+        says(page, "#live", "Live")
+        page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+        for path in ("", "../"):
+            if path:
+                page.goto(url)
+            violations = axe.run(page).response["violations"]
+            assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_text_from_the_network_runs_nothing(browser: Browser) -> None:
+    """Neither at first nor where the page takes over a change, and long names stay within a phone's width."""
+    evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    strange = [
+        replace(
+            broker(number), host=evil, supported={evil: SupportedRange(1, number), "f" * 3000: SupportedRange(1, 1)}
+        )
+        for number in (1, 2)
+    ]
+    features = StaticFeatures(view(strange[0], cluster_id=evil))
+    phone = {"viewport": {"width": 390, "height": 844}}
+    with serving({"orders": features}) as url, looking_at(browser, url, **phone) as page:
+        says(page, "#live", "Live")
+        features.show(view(*strange, cluster_id=evil))
+        says(page, "#roll h3", "broker 2")
+        assert page.locator("img, main script").count() == 0
+        assert page.title() == "orders: ok"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
