@@ -76,7 +76,9 @@ class Cluster(Protocol):
 
 
 class FakeBroker:
-    """The handle of one fake broker, from :meth:`FakeCluster.broker`. Every method may be called from any thread.
+    """The handle of one fake broker, from :meth:`featuregate.testing.FakeCluster.broker`.
+
+    Every method may be called from any thread.
 
     What it reports stays until a method changes it. Each call of a method that ends in ``_once`` affects one answer, in
     the order of the calls.
