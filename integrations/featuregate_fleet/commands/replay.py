@@ -31,11 +31,11 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
     with one_writer(folder, args.cluster), local_session() as spark:
         tables = DeltaTables(spark, folder, args.cluster)
         tried = replay(spark, tables)
-        evidence = read_evidence(tables)
-    print(f"{args.cluster}: {tried} lines and files tried again; {counts(evidence)}")
+        found = read_line_counts(tables)
+    print(f"{args.cluster}: {tried} lines and files tried again; {counts(found)}")
     return OK

@@ -1,32 +1,48 @@
 """``featuregate fleet run``: read log files into tables."""
 
-# ruff: noqa: T201 - what a command prints is its result
-
 from __future__ import annotations
 
 import argparse
+import threading
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from featuregate.cli.plugin import OK, CommandError, add_cluster_options, print_message
+from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds, print_message
 from featuregate_fleet.commands.cluster_evidence import cluster_view, read_cluster
-from featuregate_fleet.commands.tables_options import add_tables_options, counts, one_writer, tables_folder
+from featuregate_fleet.commands.progress import Progress, add_progress_option
+from featuregate_fleet.commands.stop_signals import stop_signals
+from featuregate_fleet.commands.tables_options import add_tables_options, one_writer, tables_folder
 from featuregate_fleet.commands.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from featuregate.view.cluster_view import View
+    from featuregate_fleet.tables.delta import DeltaTables
 
 __all__ = ["DESCRIPTION", "add_options", "run"]
 
 DESCRIPTION: Final = """\
-Read each file below DIR once, and count the requests in it. On the brokers, set the logger kafka.request.logger to
-DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it later is not. Files may
-be gzipped. A run that was killed is finished by the next one.\
+Read each file below DIR once, and count the requests in it, until SIGTERM or Ctrl-C. On the brokers, set the logger
+kafka.request.logger to DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it
+later is not. Files may be gzipped. A run that was killed is finished by the next one.\
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``run``."""
-    parser.add_argument("--once", action="store_true", required=True, help="read what is there, and end")
+    parser.add_argument("--once", action="store_true", help="read what is there, and end")
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=60.0,
+        help="wait so long before looking for new files (default: 60)",
+    )
+    add_progress_option(parser)
     parser.add_argument("--logs", metavar="DIR", type=Path, required=True, help="a folder for each broker")
     parser.add_argument(
         "--time-zone",
@@ -53,28 +69,41 @@ def _time_zone(text: str) -> tuple[str, str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read each file once."""
+    """Read each file once, and those that come later."""
     if not args.logs.is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
-    folders, view = _folders(args.logs), cluster_view(args)
+    view = cluster_view(args)
     folder = tables_folder(args)
-    from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
-    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
-    with one_writer(folder, args.cluster), local_session() as spark:
+    progress = Progress(args)
+    # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
+    stopping = nullcontext(threading.Event()) if args.once else stop_signals()
+    with one_writer(folder, args.cluster), local_session() as spark, stopping as stop:
         tables = DeltaTables(spark, folder, args.cluster)
-        tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
-        drain(spark, args.logs, tables, IN_UTC | dict(args.time_zone))
-        for path in grown_files(args.logs, tables):
-            print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
-        if view:
-            read_cluster(args, spark, view, tables)
-            read_usage(args, spark, tables, view.cluster_id)
-        evidence = read_evidence(tables)
-    print(f"{args.cluster}: {counts(evidence)}")
-    return OK
+        while True:
+            _read(args, spark, view, tables, stop)
+            progress.show(read_line_counts(tables))
+            if args.once or stop.wait(args.interval):
+                return OK
+            view = cluster_view(args)
+
+
+def _read(
+    args: argparse.Namespace, spark: SparkSession, view: View | None, tables: DeltaTables, stop: threading.Event
+) -> None:
+    """Read what was not read before."""
+    from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
+
+    tables.expect(_folders(args.logs), {str(broker.node_id) for broker in view.brokers} if view else None)
+    drain(spark, args.logs, tables, IN_UTC | dict(args.time_zone), stop)
+    for path in grown_files(args.logs, tables):
+        print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
+    if view and not stop.is_set():
+        read_cluster(args, spark, view, tables)
+        read_usage(args, spark, tables, view.cluster_id)
 
 
 def _folders(logs: Path) -> set[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.evidence.line_counts import LineCounts
 
 __all__ = ["add_tables_options", "alone", "counts", "one_writer", "tables_folder"]
 
@@ -43,10 +43,9 @@ def tables_folder(args: argparse.Namespace) -> Path:
     return folder
 
 
-def counts(evidence: Evidence) -> str:
+def counts(found: LineCounts) -> str:
     """Say how many lines were read, and what became of them."""
-    quarantined = sum(evidence.quarantined.values())
-    return f"{evidence.read} lines read: {evidence.rows} rows, {quarantined} in quarantine"
+    return f"{found.read} lines read: {found.rows} rows, {found.quarantined} in quarantine"
 
 
 def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:

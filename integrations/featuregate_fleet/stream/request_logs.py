@@ -6,6 +6,7 @@ Spark lists the files, and says which are new. It does not read them: its reader
 from __future__ import annotations
 
 import json
+import threading
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -33,10 +34,17 @@ _FILES_IN_A_BATCH: Final = 64
 _QUERY_ID: Final = "sql.streaming.queryId"
 
 
-def drain(spark: SparkSession, logs: Path, tables: DeltaTables, time_zones: Mapping[str, str] = IN_UTC) -> None:
+def drain(
+    spark: SparkSession,
+    logs: Path,
+    tables: DeltaTables,
+    time_zones: Mapping[str, str] = IN_UTC,
+    stop: threading.Event | None = None,
+) -> None:
     """Read all files below ``logs`` that were not read before into the tables.
 
-    ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`.
+    ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`. ``stop`` ends the
+    stream after the micro-batch that is being written.
 
     A run that was killed is finished by the next one: Spark runs its last micro-batch again with the same files, and
     each table takes a micro-batch once.
@@ -49,7 +57,12 @@ def drain(spark: SparkSession, logs: Path, tables: DeltaTables, time_zones: Mapp
     root = str(logs.resolve())
     checkpoint = tables.checkpoint("request_logs")
 
+    stopped = threading.Event()
+
     def write(batch: DataFrame, batch_id: int) -> None:
+        if stop is not None and stop.is_set():
+            stopped.set()
+            raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
         query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None, "Spark names the query of each micro-batch"
         # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
@@ -70,6 +83,8 @@ def drain(spark: SparkSession, logs: Path, tables: DeltaTables, time_zones: Mapp
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             write_parsed(parse_files(spark, pieces), tables, batch)
     except PySparkException as error:
+        if stopped.is_set():
+            return
         raise TablesBroken(f"the stream over {logs} failed: {str(error).partition(chr(10))[0]}") from error
 
 

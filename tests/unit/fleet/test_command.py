@@ -39,7 +39,7 @@ def parse(*argv: str) -> argparse.Namespace:
             ("readiness", "--tables", "t", "--cluster", "c"),
             "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required",
         ),
-        (("run", "--logs", "l", "--tables", "t", "--cluster", "c"), "the following arguments are required: --once"),
+        (("run", "--once", "--tables", "t", "--cluster", "c"), "the following arguments are required: --logs"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(argv: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]):

@@ -1,0 +1,15 @@
+"""How many lines were read, and what became of them. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["LineCounts"]
+
+
+class LineCounts(NamedTuple):
+    """Lines: ``read = rows + quarantined``."""
+
+    read: int
+    rows: int
+    quarantined: int

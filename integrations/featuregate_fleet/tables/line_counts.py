@@ -1,0 +1,31 @@
+"""Adds up the lines of all files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.line_counts import LineCounts
+
+if TYPE_CHECKING:
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["read_line_counts"]
+
+
+def read_line_counts(tables: DeltaTables) -> LineCounts:
+    """Add up the lines of all files that were read.
+
+    Raises
+    ------
+    TablesBroken
+        The table of the files cannot be read.
+    """
+    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in LineCounts._fields]
+    try:
+        return LineCounts(*tables.read("evidence_files").agg(*sums).collect()[0])
+    except PySparkException as error:
+        raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error
