@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK, UNKNOWN, CommandError, positive_seconds, print_message
 from featuregate_fleet.commands.stop_signals import stop_signals
 from featuregate_fleet.commands.tables_options import alone
+from featuregate_fleet.commands.time_zones import time_zone
 from featuregate_fleet.evidence.paths import broker_of
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["DESCRIPTION", "add_options", "run"]
 
@@ -37,7 +42,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=60.0,
         help="write a file this often (default: 60)",
     )
-    parser.add_argument("--cut-bodies", action="store_true", help="leave out the bodies of requests and responses")
+    less = parser.add_mutually_exclusive_group()
+    less.add_argument("--cut-bodies", action="store_true", help="leave out the bodies of requests and responses")
+    less.add_argument("--aggregate", action="store_true", help="count the requests by client, and hand in the counts")
+    parser.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        type=time_zone,
+        default="UTC",
+        help="with --aggregate, the zone in which the broker logs, such as Europe/Berlin (default: UTC)",
+    )
 
 
 def _broker(text: str) -> str:
@@ -46,12 +60,23 @@ def _broker(text: str) -> str:
     return text
 
 
+def _change(args: argparse.Namespace) -> Callable[[bytes], bytes]:
+    """Return what is done with the lines before they leave the host."""
+    if args.aggregate:
+        try:
+            from featuregate_fleet.files.aggregation import aggregate  # noqa: PLC0415 - pyarrow
+        except ImportError as error:
+            raise CommandError("--aggregate needs pyarrow: pip install 'featuregate[fleet]'") from error
+        return partial(aggregate, time_zone=args.time_zone)
+    return cut_bodies if args.cut_bodies else bytes
+
+
 def run(args: argparse.Namespace) -> int:
     """Collect until the interrupt, or once."""
     folder = args.logs / args.broker
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        segmenter = Segmenter(args.log, folder, cut_bodies if args.cut_bodies else bytes)
+        segmenter = Segmenter(args.log, folder, _change(args))
         with alone(folder / ".lock", f"another process collects into {folder}: end it first"), closing(segmenter):
             if not args.log.is_file():
                 print_message(f"{args.log}: there is no such file yet")

@@ -25,7 +25,7 @@ from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile, Unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["parse_file", "parse_quarantined"]
+__all__ = ["parse_file", "parse_in_turns", "parse_quarantined", "parsed_rows"]
 
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string())])
 _COMPLETED: Final = "completed"
@@ -41,6 +41,17 @@ def parse_file(file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable]) -> I
         else:
             yield from parser.parse(part)
     yield parser.counted()
+
+
+def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Parse lines of several files that take turns; yield `PARSED`. The counts have each file as it came last."""
+    parsers: dict[tuple[str, str | None], _Parser] = {}
+    for file, lines in parts:
+        parser = parsers.setdefault((file.uri, file.broker), _Parser(file))
+        parser.file = file
+        yield from parser.parse(lines)
+    for parser in parsers.values():
+        yield parser.counted()
 
 
 def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -78,7 +89,7 @@ class _Parser:
         if self.file.broker:
             yield from _usage(self.file, fast, seen)
         if quarantined:
-            yield _parsed("quarantine", pa.array(quarantined, pa.struct(list(QUARANTINE))))
+            yield parsed_rows("quarantine", pa.array(quarantined, pa.struct(list(QUARANTINE))))
         self.read += lines.num_rows
         self.quarantined += len(quarantined)
         self.previous = lines["value"][-1].as_py()
@@ -86,7 +97,7 @@ class _Parser:
     def give_up(self, rest: Unreadable) -> Iterator[pa.RecordBatch]:
         """Put the rest of the file into quarantine, as one line."""
         row = self._row(rest.at, rest.reason, rest.why, whole=False)
-        yield _parsed("quarantine", pa.array([row], pa.struct(list(QUARANTINE))))
+        yield parsed_rows("quarantine", pa.array([row], pa.struct(list(QUARANTINE))))
         self.read += 1
         self.quarantined += 1
 
@@ -101,7 +112,7 @@ class _Parser:
             "rows": self.read - self.quarantined,
             "quarantined": self.quarantined - again,
         }
-        return _parsed("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
+        return parsed_rows("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
 
     def _read_others(
         self, lines: pa.RecordBatch, numbers: list[int], quarantined: list[dict[str, Any]]
@@ -167,7 +178,7 @@ def _usage(file: LogFile, fast: pa.StructArray, others: list[dict[str, Any]]) ->
     table = table.append_column("hour", pc.floor_temporal(table["time"], unit="hour"))
     counted = table.group_by(list(KEYS)).aggregate([("time", "count"), ("time", "min"), ("time", "max")])
     named = counted.rename_columns([*KEYS, "count", "first_seen", "last_seen"]).select(API_USAGE.names)
-    yield _parsed("api_usage", named.cast(API_USAGE).to_struct_array().combine_chunks())
+    yield parsed_rows("api_usage", named.cast(API_USAGE).to_struct_array().combine_chunks())
 
 
 def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
@@ -179,7 +190,7 @@ def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
     return pc.cast(placed, times.type)
 
 
-def _parsed(table: str, rows: pa.Array) -> pa.RecordBatch:
+def parsed_rows(table: str, rows: pa.Array) -> pa.RecordBatch:
     """Return rows of one table as a batch of `PARSED`."""
     columns = [rows if field.name == table else pa.nulls(len(rows), field.type) for field in PARSED]
     return pa.RecordBatch.from_arrays(columns, schema=PARSED)

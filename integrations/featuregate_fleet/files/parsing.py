@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate_fleet.evidence.batches import parse_file
+from featuregate_fleet.files.aggregation import is_aggregate, read_aggregate
 from featuregate_fleet.files.pieces import read_piece
 
 if TYPE_CHECKING:
@@ -21,4 +22,11 @@ def parse_pieces(numbers: Iterable[pa.RecordBatch], *, pieces: Sequence[Piece]) 
     """Read and parse the pieces with these numbers, and yield `featuregate_fleet.evidence.columns.PARSED`."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield from parse_file(pieces[number].file, read_piece(pieces[number]))
+            yield from _parse(pieces[number])
+
+
+def _parse(piece: Piece) -> Iterator[pa.RecordBatch]:
+    if not is_aggregate(piece.file):
+        yield from parse_file(piece.file, read_piece(piece))
+    elif piece.start == 0:  # counts are read as a whole
+        yield from read_aggregate(piece.file)

@@ -17,7 +17,7 @@ from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile, Unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Piece", "pieces_of", "read_piece", "rest_of"]
+__all__ = ["Piece", "begins_with", "lines_of", "pieces_of", "read_piece", "rest_of", "texts_of"]
 
 _PIECE: Final = 128 * 2**20
 _BLOCK: Final = 4 * 2**20
@@ -72,6 +72,24 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
         yield Unreadable(max(piece.start, cutter.at), VANISHED, "there is no such file any more")
     except (OSError, EOFError, zlib.error) as error:
         yield Unreadable(max(piece.start, cutter.at), UNREADABLE, str(error))
+
+
+def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `LINES` of a text."""
+    cutter = _Cutter(0)
+    yield from cutter.feed(text)
+    yield from cutter.last_line()
+
+
+def begins_with(file: LogFile, text: bytes) -> bool:
+    """Return whether the text of a file begins so; False for a file that cannot be read."""
+    path = _path(file)
+    try:
+        with _regular_file(path) as opened:
+            begun = next(_inflated(opened), b"") if _is_compressed(path) else opened.read(len(text))
+    except (OSError, EOFError, zlib.error):  # its reader says so
+        return False
+    return begun.startswith(text)
 
 
 def _cut(cutter: _Cutter, blocks: Iterator[bytes], end: int | None) -> Iterator[pa.RecordBatch]:
@@ -186,13 +204,13 @@ class _Cutter:
         starts = pc.subtract(ends, pc.add(lengths, 1))
         if pc.max(lengths).as_py() > LONGEST:
             lines = pc.binary_slice(lines, 0, LONGEST)
-        whole = pa.RecordBatch.from_arrays([_texts(lines), starts, lengths], schema=LINES)
+        whole = pa.RecordBatch.from_arrays([texts_of(lines), starts, lengths], schema=LINES)
         self.at, self._begun, self._length = ends[-1].as_py(), b"", 0
         for row in range(0, whole.num_rows, _BATCH):
             yield whole.slice(row, _BATCH)
 
 
-def _texts(lines: pa.Array) -> pa.Array:
+def texts_of(lines: pa.Array) -> pa.Array:
     """Return lines as texts, with a replacement for bytes that are no UTF-8, and without carriage returns."""
     try:
         texts = pc.cast(lines, pa.string())
