@@ -32,8 +32,8 @@ _DEPRECATED_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetc
 """Spark's newer way to fetch offsets leaves out internal topics, and says nothing."""
 
 
-def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: DeltaTables) -> int:
-    """Read all records of coordinators that were not read before, and return how many rows the table has then.
+def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: DeltaTables) -> None:
+    """Read all records of coordinators that were not read before into the tables.
 
     ``config`` has the properties of a client, with Java's names or Spark's.
 
@@ -48,14 +48,13 @@ def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: D
     java = java_properties(config)
     taken_at = datetime.now(UTC)
     found = topic_ends(spark, java, list(TOPICS))
-    _check_not_replaced(found, tables)
+    _check_not_replaced(found, _last_offsets(tables.read(_RECORDS)))
     try:
         if any(topic.ends for topic in found):
             _drain(spark, java, found, tables)
         read = _last_offsets(tables.read(_RECORDS))
         _check_not_empty(found, {topic for topic, _ in read})
         _note(spark, taken_at, found, tables)
-        return tables.read(_RECORDS).count()
     except PySparkException as error:
         text = str(error).partition("\n")[0]
         raise TablesBroken(f"the stream of coordinators' records failed: {text}") from error
@@ -124,8 +123,7 @@ def _last_offsets(rows: DataFrame) -> dict[tuple[str, int], int]:
     return {(row["topic"], row["partition"]): row["last"] for row in last}
 
 
-def _check_not_replaced(found: Sequence[TopicEnds], tables: DeltaTables) -> None:
-    read = _last_offsets(tables.read(_RECORDS))
+def _check_not_replaced(found: Sequence[TopicEnds], read: Mapping[tuple[str, int], int]) -> None:
     for topic, ends in found:
         for partition, (_, end) in ends.items():
             if (last := read.get((topic, partition), -1)) >= end:

@@ -25,18 +25,24 @@ _ALIKE: Final = (
 
 def last_view(tables: DeltaTables) -> View | None:
     """Return what the brokers answered when they were asked last."""
+    if tables.version("cluster_views") is None:
+        return None
     rows = tables.read("cluster_views").orderBy(f.desc("taken_at")).select("view").head(1)
     return View.from_json(rows[0]["view"]) if rows else None
 
 
 def records_read(tables: DeltaTables) -> datetime | None:
     """Return when the records of coordinators were read last."""
+    if tables.version("coordinator_topics") is None:
+        return None
     last = tables.read("coordinator_topics").agg(f.unix_micros(f.max("taken_at")).alias("last")).collect()[0]["last"]
     return None if last is None else _utc(last)
 
 
 def record_uses(tables: DeltaTables) -> tuple[RecordUse, ...]:
     """Count the keys of each group and transactional id; a record is current if it is the last one of its key."""
+    if tables.version("coordinator_records") is None:
+        return ()
     newest = f.max("offset").over(Window.partitionBy("topic", "partition", "key"))
     records = tables.read("coordinator_records").withColumn("current", f.col("offset") == newest)
     counted = records.groupBy(*_ALIKE).agg(

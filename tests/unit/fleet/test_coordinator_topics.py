@@ -1,0 +1,30 @@
+"""What the stream of coordinators' records does not take for granted."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.stream.coordinator_topics import _check_not_empty, _check_not_replaced
+from featuregate_fleet.stream.internal_topics import TopicEnds
+
+OFFSETS = "__consumer_offsets"
+
+
+def test_a_topic_with_records_that_gives_none_is_an_error():
+    """Spark leaves internal topics out, and says nothing."""
+    found = [TopicEnds(OFFSETS, {0: (5, 5), 1: (2, 9)}), TopicEnds("__share_group_state", {})]
+    with pytest.raises(TablesBroken, match="__consumer_offsets has 7 offsets, and Spark returned no record of it"):
+        _check_not_empty(found, set())
+    _check_not_empty(found, {OFFSETS})
+    _check_not_empty([TopicEnds(OFFSETS, {0: (5, 5)})], set())
+
+
+def test_a_topic_that_ends_before_what_was_read_is_of_another_cluster():
+    """Its records would be taken for those that were read."""
+    found = [TopicEnds(OFFSETS, {0: (0, 10)})]
+    with pytest.raises(TablesBroken, match="ends at offset 10, and the tables have offset 10 of it: this is another"):
+        _check_not_replaced(found, {(OFFSETS, 0): 10})
+    _check_not_replaced(found, {(OFFSETS, 0): 9, (OFFSETS, 1): 99})
