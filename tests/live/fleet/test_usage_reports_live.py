@@ -14,10 +14,12 @@ from waiting import BOUND, eventually
 import featuregate as fg
 from featuregate.cli import main
 from featuregate_confluent import UsageTopic
+from featuregate_fleet.stream import quarantine
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.usage_topic import drain_usage
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.usage_reader import read_app_usage
+from featuregate_spark.session import usage_reporter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +50,7 @@ def report(kafka: LocalKafka, app: str, name: str, requirement: fg.Requirement, 
 
 @pytest.mark.usefixtures("jvm")
 def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
-    kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other app waits for another level. What is no report is counted, and a lost checkpoint doubles nothing."""
     logs, folder = tmp_path / "logs", tmp_path / "tables"
@@ -82,7 +84,14 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
         assert not drain_usage(spark, config, "no-such-topic", tables, cluster_id=cluster_id)
         for _ in range(2):
             assert drain_usage(spark, config, TOPIC, tables, cluster_id=cluster_id)
+            for lost in (tables.checkpoint(f"usage {TOPIC}") / "commits").iterdir():
+                lost.unlink()  # as after a run that was killed before Spark noted the end of its micro-batch
         apps = read_app_usage(tables)
+        monkeypatch.setattr(quarantine, "PARSER", quarantine.PARSER + 1)
+        assert quarantine.replay(spark, tables) == 0, "a usage report is no line of a log"
+        application = spark.sparkContext.applicationId
+        names = usage_reporter(spark, kafka.bootstrap, TOPIC).name_process()
+    assert names[:3] == ("featuregate fleet", application, "spark")
     assert apps is not None
     assert {(use.app, use.latched) for use in apps.gates} == {("audit", False), ("billing", True), ("late", False)}
     assert apps.read == end_of(kafka) == apps.rows + 1
