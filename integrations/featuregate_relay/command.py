@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         listen = args.listen or relay.listen
         if not (listen.loopback or relay.authenticates or args.allow_anonymous):
             raise CommandError(_EXPOSED.format(listen.host))
-        tls = relay.tls_context(anonymous=args.allow_anonymous)
+        tls = relay.certificates(anonymous=args.allow_anonymous)
         access = relay.access(anonymous=args.allow_anonymous)
         notifier = relay.notifier()
         discoverers = relay.discoverers()

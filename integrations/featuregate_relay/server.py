@@ -13,16 +13,18 @@ from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Mapping, Sequence
 
     from featuregate_relay.access.authentication import Access
+    from featuregate_relay.access.certificates import Certificates
     from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "bind", "serve"]
 
 _DRAIN_SECONDS: Final = 10
 """How long requests that are under way may take when the relay stops."""
+_RENEW_TICKS: Final = 100
+"""Of uvicorn, which has ten in a second."""
 _BACKLOG: Final = 2048
 
 
@@ -43,9 +45,18 @@ def _stop(*_: object) -> None:
 class _Server(uvicorn.Server):
     """A server that lets waiting requests go before it drains: else each would take the whole time of draining."""
 
-    def __init__(self, config: uvicorn.Config, stop_waiting: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stop_waiting: Callable[[], None], certificates: Certificates | None
+    ) -> None:
         super().__init__(config)
         self._stop_waiting = stop_waiting
+        self._certificates = certificates
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look for renewed certificates now and then."""
+        if self._certificates is not None and counter % _RENEW_TICKS == 0:
+            self._certificates.renew()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, answer what waits, and finish what is under way."""
@@ -58,7 +69,7 @@ def serve(
     listener: socket.socket,
     *,
     access: Access | None = None,
-    tls: ssl.SSLContext | None = None,
+    tls: Certificates | None = None,
     origins: Sequence[str] = (),
     notifier: Notifier | None = None,
 ) -> None:
@@ -76,7 +87,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
-        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls.context,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
     # uvicorn drains at a signal, and raises the signal again when that is done.
@@ -88,4 +99,4 @@ def serve(
             running.enter_context(cluster.features)
         if notifier is not None:
             running.enter_context(notifier)
-        _Server(config, app.state.stop_waiting).run(sockets=[listener])
+        _Server(config, app.state.stop_waiting, tls).run(sockets=[listener])

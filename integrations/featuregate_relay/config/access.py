@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 import time
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
+from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.clients import Client
 from featuregate_relay.access.fetching import is_trusted_url
 from featuregate_relay.access.tokens import Tokens
@@ -78,21 +78,15 @@ class TlsTable(Table):
     key: FilePath
     client_ca: FilePath | None = None
 
-    def context(self, *, required: bool) -> ssl.SSLContext:
-        """Return the context of a listener; raises OSError.
+    def certificates(self, *, required: bool) -> Certificates:
+        """Return the certificates of a listener; raises OSError.
 
         Parameters
         ----------
         required
             Whether a client must have a certificate.
         """
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.certificate, self.key)
-        if self.client_ca is not None:
-            context.load_verify_locations(self.client_ca)
-            context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
-        return context
+        return Certificates(self.certificate, self.key, self.client_ca, required=required)
 
 
 def problems(

@@ -22,10 +22,10 @@ from featuregate_relay.config.webhooks import WebhookTable, make_notifier
 from featuregate_relay.flags import LEVEL
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Mapping
 
     from featuregate_relay.access.authentication import Access
+    from featuregate_relay.access.certificates import Certificates
     from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["ClusterConfig", "ConfigMistakes", "RelayConfig", "checked", "read_config"]
@@ -162,8 +162,8 @@ class RelayConfig(Table):
             raise ConfigMistakes(mistakes)
         return notifier
 
-    def tls_context(self, *, anonymous: bool) -> ssl.SSLContext | None:
-        """Return the context of the listener.
+    def certificates(self, *, anonymous: bool) -> Certificates | None:
+        """Return the certificates of the listener; None: it serves without TLS.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class RelayConfig(Table):
         # A client may show a key instead of a certificate, where keys or tokens are known.
         others = self.tokens is not None or any(client.api_keys for client in self.clients.values())
         try:
-            return self.tls.context(required=not anonymous and not others)
+            return self.tls.certificates(required=not anonymous and not others)
         except OSError as error:  # of the file, or of its content
             raise ConfigMistakes([f"tls: the certificate, the key or client-ca cannot be used: {error}"]) from None
 

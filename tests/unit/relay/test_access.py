@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import ssl
 import subprocess
 import sys
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +22,7 @@ import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
+from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.clients import Client
 from featuregate_relay.access.peers import names_of
 from featuregate_relay.access.rates import Rates
@@ -190,7 +194,7 @@ def test_certificates_that_cannot_be_used_are_a_mistake(tmp_path: Path) -> None:
     """Before the socket is bound."""
     config = read_config(written(tmp_path, "[tls]\ncertificate = 'none.pem'\nkey = 'none.key'\n"))
     with pytest.raises(ConfigMistakes, match=r"tls: .*No such file"):
-        config.tls_context(anonymous=False)
+        config.certificates(anonymous=False)
 
 
 def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
@@ -247,6 +251,51 @@ def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
                 assert process.wait(BOUND) == 0
             finally:
                 process.kill()
+
+
+def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A pair that does not fit, because one file has been written so far, changes nothing."""
+    files = tmp_path / "relay.pem", tmp_path / "relay.key"
+
+    def write(issued: trustme.LeafCert, *, key: bool = True) -> None:
+        issued.cert_chain_pems[0].write_to_path(files[0])
+        if key:
+            issued.private_key_pem.write_to_path(files[1])
+        for file in files:
+            os.utime(file, ns=(0, next(times)))
+
+    times = count(10**18, 10**9)
+    authority = trustme.CA()
+    first, second = (authority.issue_cert("127.0.0.1") for _ in range(2))
+    write(first)
+    certificates = Certificates(*files)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+
+    def shown() -> bytes:
+        """Return the certificate that a client sees."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = trusting.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        server = certificates.context.wrap_bio(outgoing, incoming, server_side=True)
+        done: set[ssl.SSLObject] = set()
+        while len(done) < 2:
+            for side in (client, server):
+                with suppress(ssl.SSLWantReadError):
+                    side.do_handshake()
+                    done.add(side)
+        return ssl.DER_cert_to_PEM_cert(client.getpeercert(binary_form=True)).encode()
+
+    assert shown() == first.cert_chain_pems[0].bytes()
+    write(second, key=False)
+    certificates.renew()
+    assert "cannot be used" in caplog.text
+    assert shown() == first.cert_chain_pems[0].bytes()
+    write(second)
+    certificates.renew()
+    assert shown() == second.cert_chain_pems[0].bytes()
+    files[1].unlink()
+    certificates.renew()
+    assert shown() == second.cert_chain_pems[0].bytes()
 
 
 def test_a_relay_that_asks_nobody_listens_elsewhere_only_where_that_is_wanted() -> None:

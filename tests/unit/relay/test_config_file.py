@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
+from doc_pages import ROOT
 from waiting import eventually
 
 import featuregate as fg
 from featuregate.testing import FakeCluster
+from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
 from featuregate_relay.config.addresses import Address
-from featuregate_relay.config.relay import ConfigMistakes, read_config
+from featuregate_relay.config.relay import ClusterConfig, ConfigMistakes, RelayConfig, read_config
+from featuregate_relay.config.webhooks import WebhookTable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from featuregate_relay.config.tables import Table
 
 BOUND = 60.0
 
@@ -109,6 +115,26 @@ def test_a_mistake_shows_no_value(tmp_path: Path) -> None:
     """It may be a password."""
     text = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.ssl.key.password = ['hunter2']"
     assert "hunter2" not in str(mistakes(tmp_path, text))
+
+
+SECTIONS: dict[str, type[Table]] = {
+    "At the top": RelayConfig,
+    "`[clusters.NAME]`": ClusterConfig,
+    "`[clients.NAME]`": ClientTable,
+    "`[tokens]`": TokensTable,
+    "`[tls]`": TlsTable,
+    "`[webhooks.NAME]`": WebhookTable,
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_each_key_is_on_the_page_of_the_configuration(section: str) -> None:
+    """And no other. Tables have sections of their own."""
+    text = (ROOT / "docs/reference/relay-configuration.md").read_text().partition(f"## {section}\n")[2]
+    told = set(re.findall(r"^\| `([a-z-]+)` \|", text.partition("\n## ")[0], re.MULTILINE))
+    keys = {name.replace("_", "-") for name in SECTIONS[section].model_fields}
+    tables = {"clusters", "clients", "tokens", "tls", "webhooks"} if section == "At the top" else set()
+    assert told == keys - tables
 
 
 def serve(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -72,6 +72,16 @@ def test_a_relay_that_is_killed_knows_its_latches_when_it_starts_again(tmp_path:
             assert not check.json()["open"]
 
 
+def test_streams_end_in_order_when_a_relay_is_told_to_stop(tmp_path: Path) -> None:
+    """The client sees the end of a response, and not of a connection; the process ends with 0."""
+    with FakeCluster(1) as brokers, relay(brokers.bootstrap, tmp_path) as (url, process):
+        with listening(f"{url}/v1/clusters/default/events") as events:
+            assert next(events).kind == "view"
+            process.terminate()
+            assert [event.kind for event in events if event.kind == "view"] == []
+        assert process.wait(BOUND) == 0
+
+
 def test_a_relay_whose_disk_is_full_serves_and_says_so(tmp_path: Path) -> None:
     """A latch that would not outlive it opens no gate of its own. Its clients get the view, and latch by themselves."""
     with (

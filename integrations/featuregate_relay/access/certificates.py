@@ -1,0 +1,57 @@
+"""The certificates of the listener, which are renewed while it listens."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Certificates"]
+
+logger = logging.getLogger("featuregate")
+
+
+class Certificates:
+    """A certificate and its key, and who signs the certificates of clients; raises OSError.
+
+    Parameters
+    ----------
+    required
+        Whether a client must have a certificate.
+    """
+
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None, *, required: bool = False) -> None:
+        self._files = (certificate, key)
+        self._client_ca = client_ca
+        self._required = required
+        self._versions = self._changed_at()
+        self.context = self._load()
+
+    def renew(self) -> None:
+        """Use the files of now for new connections if they have changed. Files that do not fit change nothing."""
+        try:
+            versions = self._changed_at()
+            if versions == self._versions:
+                return
+            self._load()  # a pair that does not fit would leave the context with half of it
+            self.context.load_cert_chain(*self._files)
+        except OSError as error:  # also of ssl; perhaps one file of two has been written
+            logger.warning("the renewed certificate cannot be used: %s", error)
+        else:
+            self._versions = versions
+            logger.info("the certificate has been renewed")
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(*self._files)
+        if self._client_ca is not None:
+            context.load_verify_locations(self._client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED if self._required else ssl.CERT_OPTIONAL
+        return context
+
+    def _changed_at(self) -> tuple[int, ...]:
+        return tuple(file.stat().st_mtime_ns for file in self._files)
