@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from starlette.responses import Response
@@ -29,6 +31,8 @@ FLOOR_SECONDS: Final = 2.0
 """How long a request waits for a view that is not below its floor."""
 _LONGEST_WAIT: Final = 30
 """Seconds of a long poll: below the idle timeouts of most proxies."""
+_REMEMBERED: Final = 100
+"""Views of each cluster that were sent last."""
 _JITTER: Final = 0.1
 _SPREAD_SECONDS: Final = 0.1
 """Over which the answers of all long polls are spread when a view changes."""
@@ -73,6 +77,7 @@ class ViewPath:
     def __init__(self, floor_seconds: float) -> None:
         self._floor_seconds = floor_seconds
         self._bodies: dict[str, ViewBody] = {}
+        self._sent: dict[str, deque[tuple[str | None, float]]] = {}
 
     async def answer(self, request: Request, cluster: ServedCluster) -> Response:
         """Return the view, or 304.
@@ -119,8 +124,17 @@ class ViewPath:
         latched = cluster.latched()
         if body is None or body.view is not view or body.latched != latched:
             body = self._bodies[cluster.name] = ViewBody(view, latched, before=body)
-        problem = None if floor is None else floor.above(view, age)
+            self._sent.setdefault(cluster.name, deque(maxlen=_REMEMBERED)).append((view.cluster_id, view.seen_at))
+        problem = None if floor is None else self._exact(cluster, floor).above(view, age)
         return body, age, problem and f"this relay is behind: {problem}"
+
+    def _exact(self, cluster: ServedCluster, floor: Floor) -> Floor:
+        """Return the floor without its age, if this relay has sent the client's view itself: it sends no older one.
+
+        The age is exact to the time of two requests only. A view that came within it would seem to be older.
+        """
+        known = floor.seen_at > 0 and (floor.cluster_id, floor.seen_at) in self._sent.get(cluster.name, ())
+        return replace(floor, age=math.inf) if known else floor
 
 
 def _now() -> float:

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 from apps_in_process import call
 
+import featuregate as fg
+from featuregate import View
 from featuregate.sources.floor import Floor
-from featuregate.testing import StaticFeatures, release_view
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.waiting import NextChange
 
@@ -50,6 +52,26 @@ def test_a_floor_that_is_no_number_is_refused(query: str) -> None:
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
     assert (status, b"must be" in body) == (400, True)
+
+
+def test_a_view_that_came_while_a_request_travelled_is_not_older() -> None:
+    """A relay knows the views that it has sent itself. Of other views the age decides, which is less exact."""
+    now = [0.0]
+    with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0, clock=lambda: now[0]) as features:
+        features.refresh(BOUND)
+        app = make_app({"default": Cluster(features)}, floor_seconds=0)
+        first = View.from_json(asyncio.run(call(app, PATH))[2].decode())
+        now[0] = 0.01
+        features.refresh(BOUND)
+        now[0] = 0.05
+
+        def status(seen_at: float) -> int:
+            floor = Floor(cluster_id=first.cluster_id, epoch=first.epoch, age=0.03, seen_at=seen_at)
+            query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
+            return asyncio.run(call(app, f"{PATH}?{query}"))[0]
+
+        assert status(first.seen_at) == 200
+        assert status(first.seen_at - 1) == 503
 
 
 def test_a_relay_below_the_floor_sends_no_view() -> None:
