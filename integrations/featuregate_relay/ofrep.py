@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -44,9 +45,18 @@ def routes(
     prefix = base + _FLAGS
     return [
         Route(prefix, flags.evaluate_all, methods=["POST"]),
-        Route(prefix + "/{key:path}", flags.evaluate_one, methods=["POST"]),
+        Route(prefix + "/{key:flag_key}", flags.evaluate_one, methods=["POST"]),
         Route(base + STREAM_OF_FLAGS, flags.events),
     ]
+
+
+class _FlagKey(PathConvertor):
+    """The key of a flag may be any text: Starlette's own `path` ends at a line break."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("flag_key", _FlagKey())
 
 
 class _BadRequest(Exception):

@@ -224,6 +224,8 @@ def test_a_request_that_the_protocol_does_not_allow_says_why(path: str, body: by
 def test_a_flag_that_is_not_there_is_named() -> None:
     """OFREP knows 404 for one flag."""
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        strange = post(f"{url}/{FLAGS}/a%0Ab%0A")
+        assert (strange.status_code, strange.json()["key"]) == (404, "a\nb\n")
         answer = post(f"{url}/{FLAGS}/a/b")
         assert (answer.status_code, answer.json()["key"], answer.json()["errorCode"]) == (404, "a/b", "FLAG_NOT_FOUND")
 
