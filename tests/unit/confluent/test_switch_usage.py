@@ -53,6 +53,7 @@ def test_the_switch_reports_its_gate_under_the_id_of_the_app(kafka: MockKafka) -
         eventually(lambda: switch.health()["usage"]["sent"], "a report", BOUND)
     finally:
         switch.close()
+    eventually(lambda: switch.health()["usage"]["sent"] >= 2, "the last report", BOUND)
     assert switch.health()["usage"]["failed"] == 0
     reports = reports_in(kafka, 2)
     assert {report.reporter for report in reports} == {("billing", "billing-0", *SOFTWARE)}
