@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.view.matrix import members
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["Blocker", "ShownGate", "shown_gate"]
 
 _MOST: Final = 8
+_EPOCH: Final = re.compile(r" at epoch \d+")
+"""Brokers learn of an epoch one after the other: it would tell brokers apart that say the same."""
 
 
 class Blocker(NamedTuple):
@@ -22,6 +25,8 @@ class Blocker(NamedTuple):
     condition: str
     brokers: str
     """Their ids or addresses; empty: the cluster as a whole."""
+    number: int
+    """How many brokers these are."""
     fact: str
 
 
@@ -61,8 +66,8 @@ def _blockers(decision: Decision, view: View | None) -> Iterator[Blocker]:
     for reason in decision.sorted_reasons:
         if reason.verdict != "open":
             broker = brokers.get((reason.node_id, reason.address or ""))
-            fact = reason.text if broker is None else reason.text.removeprefix(f"{broker.name} ")
+            fact = reason.text if broker is None else _EPOCH.sub("", reason.text.removeprefix(f"{broker.name} "))
             alike.setdefault((reason.condition, fact), []).append((reason.node_id, reason.address))
     for (condition, fact), keys in alike.items():
         known = [brokers[node_id, address] for node_id, address in keys if address and (node_id, address) in brokers]
-        yield Blocker(condition, members(known), fact)
+        yield Blocker(condition, members(known), len(known), fact)

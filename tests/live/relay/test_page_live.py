@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 def test_the_page_follows_a_real_roll() -> None:
     """Brokers done and left, the gate that opens, and the level that is finalized at the end."""
     with (
-        LocalKafka("3.9.2", nodes=1) as kafka,
+        LocalKafka("3.9.2", nodes=3) as kafka,
         fg.Discoverer(kafka.bootstrap, interval=1) as features,
         chromium() as browser,
     ):
@@ -32,7 +32,12 @@ def test_the_page_follows_a_real_roll() -> None:
             says("#roll", "release 3.9")
             says("#gates h3", "closed")
             kafka.roll(1, "4.2.0")
+            says("#roll p", "1 of 3 brokers have release 4.2")
             says("#timeline li", "broker 1: release 4.2")
+            kafka.roll(2, "4.2.0")
+            says("#roll p", "2 of 3 brokers have release 4.2")
+            kafka.roll(3, "4.2.0")
+            says("#roll", "All brokers that answer are equal")
             kafka.finalize({"metadata.version": 29, "group.version": 1})
             says("#timeline li", "group.version is finalized at 1 (was 0)")
             says("#gates h3", "open")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import requests
 from bs4 import BeautifulSoup
 from builders import broker, deaf, view
+from doc_pages import ROOT
 from relay_on_socket import serving
+from waiting import eventually
 
 from featuregate.catalog import captured_releases
 from featuregate.testing import StaticFeatures, release_view
@@ -69,8 +73,15 @@ def test_a_gate_names_the_brokers_that_it_waits_for() -> None:
     features = StaticFeatures(release_view("3.9", "3.9", "4.2", silent=[2]))
     gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1")
     assert text_of(page_of(features, gate), "#gates li li li") == (
-        "broker 1 serves ConsumerGroupHeartbeat 0..0 broker 2 did not answer: TimedOut: silent in this test"
+        "broker 1: serves ConsumerGroupHeartbeat 0..0 broker 2: did not answer: TimedOut: silent in this test"
     )
+
+
+def test_brokers_that_say_the_same_at_other_epochs_are_named_together() -> None:
+    """A hundred brokers learn of an epoch one after the other."""
+    features = StaticFeatures(view(*(broker(number, epoch=number, group_version=1) for number in range(1, 101))))
+    gate = features.gate("groups", "group.version>=2")
+    assert "brokers 1-100: says 1, " in text_of(page_of(features, gate), "#gates li li li")
 
 
 def test_an_open_gate_waits_for_no_broker() -> None:
@@ -190,11 +201,11 @@ def test_the_timeline_is_on_the_page_newest_first() -> None:
         requests.get(url, timeout=BOUND)  # the relay runs
         features.show(release_view("4.1", finalized=release_view("3.9").finalized, epoch=9))
         page = BeautifulSoup(requests.get(url, timeout=BOUND).text, "html.parser")
-    assert [text_of(entry, "span").split(" epoch")[0] for entry in page.select("#timeline li")] == [
+    assert [text_of(entry, "span").split(" (epoch")[0] for entry in page.select("#timeline li")] == [
         "broker 1: release 4.1 (was 3.9)",
         "cluster static: broker 1: release 3.9",
     ]
-    assert "epoch 9" in text_of(page, "#timeline li:first-child")
+    assert "(epoch 9)" in text_of(page, "#timeline li:first-child")
 
 
 def test_a_long_list_of_brokers_is_a_letter_and_opens() -> None:
@@ -227,3 +238,17 @@ def test_an_address_of_a_broker_without_an_id_is_shown() -> None:
     """A bootstrap broker list has no ids."""
     page = page_of(StaticFeatures(view(replace(broker(1), node_id=None, host="b1"))))
     assert "broker b1:9092" in text_of(page, "#roll h3")
+
+
+def test_the_example_rolls_a_cluster_under_its_page() -> None:
+    """It says where the page is, and ends with a signal."""
+    command = [sys.executable, str(ROOT / "examples/relay_page.py"), "--port", "0", "--seconds", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as example:
+        try:
+            assert example.stdout is not None
+            url = example.stdout.readline().split()[-1]
+            eventually(lambda: "group.version is finalized at 1" in requests.get(url, timeout=BOUND).text)
+            example.terminate()
+            assert example.wait(BOUND) == 0
+        finally:
+            example.kill()

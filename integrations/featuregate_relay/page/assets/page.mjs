@@ -60,6 +60,7 @@ function takeOver(page) {
     });
   }
   found.forEach((section) => shown.set(section.id, section.outerHTML));
+  document.querySelector("footer time").replaceWith(document.importNode(page.querySelector("footer time"), true));
   showAges();
 }
 
