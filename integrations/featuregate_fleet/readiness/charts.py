@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate_fleet.readiness.api_ranges import is_internal
+from featuregate_fleet.readiness.elements import plain
 from featuregate_fleet.readiness.hours import lost_hours
 
 if TYPE_CHECKING:
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["coverage_chart", "plain", "usage_by_software", "usage_chart"]
+__all__ = ["coverage_chart", "usage_by_software", "usage_chart"]
 
-_LONGEST: Final = 300
 _ROW: Final = 18
 """The height of a row in units of the SVG. All lengths below are in these units."""
 _LABEL: Final = 168
@@ -37,12 +37,6 @@ _SHADES: Final = 4
 
 _Uses = dict[int, dict[int, int]]
 """Requests by API and version."""
-
-
-def plain(text: str | None) -> str:
-    """Return text from the network for HTML: without control characters, cut to 300 characters, and escaped."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text or "")
-    return escape(shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…")
 
 
 # ---------------------------------------------------------------- API versions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["AppUsage", "BrokerLog", "Evidence", "GateUse", "LogLevel", "RecordUse", "Usage"]
+__all__ = ["AppUsage", "BrokerLog", "Evidence", "GateUse", "LevelAt", "LogLevel", "RecordUse", "Usage", "UsageAt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,27 @@ class BrokerLog:
     requests: int
     first_seen: datetime
     last_seen: datetime
+
+
+class UsageAt(NamedTuple):
+    """How often one software used one version of an API, in one hour or day."""
+
+    software: str
+    """Empty where no client said it."""
+    api_key: int
+    version: int
+    at: datetime
+    """When the hour or the day begins, in UTC."""
+    requests: int
+
+
+class LevelAt(NamedTuple):
+    """The finalized level of a feature when brokers were asked."""
+
+    feature: str
+    level: int | None
+    """0 for a feature that is not finalized; None if it is not known."""
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +157,9 @@ class Evidence:
     """The same of requests at INFO, which are deprecated ones alone."""
     log_levels: tuple[LogLevel, ...] = ()
     """The oldest first."""
+    over_time: tuple[UsageAt, ...] = ()
+    levels: tuple[LevelAt, ...] = ()
+    """Finalized levels as they were seen, the oldest first."""
     expected: frozenset[str] = frozenset()
     """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
     view: View | None = None

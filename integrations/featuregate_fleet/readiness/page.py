@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate_fleet.readiness.charts import coverage_chart, plain, usage_by_software, usage_chart
+from featuregate.catalog import api_key
+from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software, usage_chart
+from featuregate_fleet.readiness.elements import latest, left_out, listed, marked, minute, plain, strong, table
 from featuregate_fleet.readiness.rows import APP_GATES, Verdict
+from featuregate_fleet.readiness.style import STYLE
+from featuregate_fleet.readiness.timelines import levels_chart, lost_over_time, software_over_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from collections.abc import Sequence
 
+    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.report import Report
     from featuregate_fleet.readiness.rows import Row
 
@@ -40,54 +45,10 @@ _MEANINGS: Final = {
     Verdict.WARN: "look at it first",
     Verdict.OK: "nothing found",
 }
-_SIGNS: Final = {Verdict.BLOCK: "✕", Verdict.UNKNOWN: "?", Verdict.STALE: "◷", Verdict.WARN: "!", Verdict.OK: "✓"}
-"""Each verdict has a sign, because colour alone does not reach everybody."""
-
-_STYLE: Final = """\
-:root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--panel:#f6f8fa;--band:#dfe5ec;
---used:#1f5fa8;--gap:#eceff2;--s1:#b9d3ee;--s2:#7fb0e0;--s3:#3f83c8;--s4:#15508f;
---block:#b3261e;--unknown:#6b4fa0;--stale:#7a5c00;--warn:#9a4a00;--ok:#1a6b34}
-@media (prefers-color-scheme:dark){:root{--page:#12161b;--ink:#e6edf3;--soft:#9da7b3;--line:#39424d;--panel:#1b2128;
---band:#2f3843;--used:#6cb0f5;--gap:#242b33;--s1:#23456b;--s2:#2f69a6;--s3:#4f97dd;--s4:#a5d1fb;
---block:#ff8a80;--unknown:#c3a6f5;--stale:#e3bf4a;--warn:#ffab66;--ok:#6fd08c}}
-*{box-sizing:border-box}
-body{margin:0 auto;padding:1.5rem 1rem 3rem;max-width:72rem;background:var(--page);color:var(--ink);
-font:16px/1.5 system-ui,sans-serif}
-h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem}h2{font-size:1.2rem;margin:2.25rem 0 .5rem}
-h3{font-size:.95rem;margin:0 0 .25rem;overflow-wrap:anywhere}p{margin:.25rem 0 .75rem;max-width:48rem}
-.soft,figcaption,footer{color:var(--soft);font-size:.875rem}
-.block{--tone:var(--block)}.unknown{--tone:var(--unknown)}.stale{--tone:var(--stale)}
-.warn{--tone:var(--warn)}.ok{--tone:var(--ok)}
-.verdict{color:var(--tone);font-weight:700;white-space:nowrap}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.75rem;list-style:none;padding:0}
-.cards li{border:1px solid var(--line);border-top:4px solid var(--tone);border-radius:6px;padding:.6rem .8rem}
-.cards b{display:block;font-size:1.9rem;line-height:1.2}.cards .none b{color:var(--soft);font-weight:400}
-.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:1rem}
-figure{margin:0;border:1px solid var(--line);border-radius:6px;padding:.75rem;break-inside:avoid}
-svg{display:block;width:100%;max-width:34rem;height:auto;font:11px system-ui,sans-serif}
-svg.hours{max-width:none;min-width:40rem}
-svg text{fill:var(--ink)}svg .tick{fill:var(--soft);text-anchor:middle}svg .api{text-anchor:end}
-svg .first{text-anchor:start}svg .last{text-anchor:end}svg text.lost{fill:var(--block);font-weight:700}
-.band{fill:var(--band)}.used{fill:var(--used)}rect.lost{fill:var(--block)}.gap{fill:var(--gap)}
-.missing{fill:none;stroke:var(--block);stroke-width:2}
-.shade1{fill:var(--s1)}.shade2{fill:var(--s2)}.shade3{fill:var(--s3)}.shade4{fill:var(--s4)}
-.key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 .8em;vertical-align:-.05em;background:var(--c);
-print-color-adjust:exact;-webkit-print-color-adjust:exact}
-.wide{overflow-x:auto;margin-bottom:1rem}
-table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{text-align:left;vertical-align:top;padding:.4rem 1.1rem .4rem 0;border-bottom:1px solid var(--line);
-overflow-wrap:anywhere}
-th{font-weight:600}td.number,th.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-td.time{white-space:nowrap}tr{break-inside:avoid}td ul{margin:0;padding-left:1.1rem}
-@media (max-width:40rem){.stack thead{display:none}.stack tr,.stack td{display:block}
-.stack tr{border-bottom:1px solid var(--line);padding:.5rem 0}.stack td{border:0;padding:.1rem 0}
-.stack td.number{text-align:left}.stack td[data-name]::before{content:attr(data-name) ": ";color:var(--soft)}}
-@media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--line:#999;--panel:#fff;--band:#dfe5ec;
---used:#1f5fa8;--gap:#eceff2;--s1:#b9d3ee;--s2:#7fb0e0;--s3:#3f83c8;--s4:#15508f;
---block:#b3261e;--unknown:#6b4fa0;--stale:#7a5c00;--warn:#9a4a00;--ok:#1a6b34}
-body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}svg.hours{min-width:0}h2,h3{break-after:avoid}
-.charts{grid-template-columns:1fr 1fr}}
-"""
+_MOST_APIS: Final = 8
+_ANY: Final = 2**15
+"""The highest version where nothing bounds it."""
+_WINDOW: Final = timedelta(days=30)
 
 
 def to_html(report: Report, cluster: str) -> str:
@@ -103,6 +64,8 @@ def _page(report: Report, cluster: str, limits: _Limits) -> str:
         _movers(report, limits.rows),
         _gates(report, limits.rows),
         _usage(report, limits.charts),
+        _over_time(report, limits.charts),
+        _levels(report),
         _coverage(report, limits.brokers),
         _others(report, limits.rows),
         _footer(report),
@@ -111,8 +74,8 @@ def _page(report: Report, cluster: str, limits: _Limits) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{title}: {report.verdict}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{title}: {_verdict(report.verdict)}</h1>\n"
+        f"<title>{title}: {report.verdict}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<h1>{title}: {marked(report.verdict)}</h1>\n"
         f"<p>{_SUMMARIES[report.verdict]}</p>\n" + "\n".join(sections) + "\n</main>\n</body>\n</html>\n"
     )
 
@@ -129,7 +92,7 @@ _SUMMARIES: Final = {
 def _cards(report: Report) -> str:
     counts = Counter(row.verdict for row in report.rows)
     cards = "".join(
-        f'<li class="{verdict}{"" if counts[verdict] else " none"}"><b>{counts[verdict]}</b>{_verdict(verdict)}'
+        f'<li class="{verdict}{"" if counts[verdict] else " none"}"><b>{counts[verdict]}</b>{marked(verdict)}'
         f'<br><span class="soft">{_MEANINGS[verdict]}</span></li>'
         for verdict in _MEANINGS
     )
@@ -145,18 +108,32 @@ def _movers(report: Report, most: int) -> str:
     for row in blocking:
         clients[row.check, row.subject, row.software or ""].append(row)
     rows = [
-        f"<td>{_strong(found[0].subject)}</td>"
+        f"<td>{strong(found[0].subject)}</td>"
         f'<td data-name="Software">{plain(found[0].software) or "not said"}</td>'
-        f"<td>{_list(row.why for row in found)}</td>"
+        f"<td>{_reasons(found, report.move.apis)}</td>"
         f'<td class="number" data-name="Requests">{sum(row.count for row in found):,}</td>'
-        f'<td class="time" data-name="Last seen">{_latest(found)}</td>'
-        f"<td>{_list(dict.fromkeys(row.do for row in found))}</td>"
+        f'<td class="time" data-name="Last seen">{latest(found)}</td>'
         for found in clients.values()
     ]
     if not rows:
         return "<h2>Who must move</h2>\n<p>Nothing was seen to block the move.</p>"
-    head = ("Who", "Software", "Why", "#Requests", "Last seen (UTC)", "What to do")
-    return f"<h2>Who must move</h2>\n{_table(head, rows, 'clients', most)}"
+    head = ("Who", "Software", "Why, and what to do", "#Requests", "Last seen (UTC)")
+    apis = report.move.apis
+    step = f"Upgrade each client, or stop it, before the brokers {plain(apis.step)}." if apis else ""
+    return f"<h2>Who must move</h2>\n<p>{step}</p>\n{table(head, rows, 'clients', most)}"
+
+
+def _reasons(found: Sequence[Row], apis: ServedApis | None) -> str:
+    """Say in a few words which versions a client uses, and which are served; other findings in full."""
+    if apis is None or found[0].check != "api-versions":
+        return listed(f"{row.why} {row.do}" for row in found)
+    texts = []
+    for row in found[:_MOST_APIS]:
+        has = apis.served(api_key(row.api)) if row.api else None
+        served = "not served" if has is None else f"{has} served" if has.highest < _ANY else f"{has.lowest} on served"
+        texts.append(f"{row.api} {', '.join(map(str, row.versions))} ({served})")
+    more = [f"{len(found) - _MOST_APIS} more"] if len(found) > _MOST_APIS else []
+    return plain(", ".join([*texts, *more]))
 
 
 def _usage(report: Report, most: int) -> str:
@@ -174,23 +151,52 @@ def _usage(report: Report, most: int) -> str:
         f'<br><span class="key" style="--c:var(--band)"></span>{plain(apis.brokers)} serves these versions'
         '<span class="key" style="--c:var(--used)"></span>used, and served'
         '<span class="key" style="--c:var(--block)"></span>used, and not served</p>\n'
-        f'<div class="charts">\n{figures}\n</div>{_left_out(len(found) - most, "names of software")}'
+        f'<div class="charts">\n{figures}\n</div>{left_out(len(found) - most, "names of software")}'
     )
 
 
 def _gates(report: Report, most: int) -> str:
     rows = [
-        f"<td>{_strong(row.app)}</td><td>{_verdict(row.verdict)}</td>"
-        f"<td>{_strong(row.subject)}</td><td>{plain(row.why)}</td>"
+        f"<td>{strong(row.app)}</td><td>{marked(row.verdict)}</td>"
+        f"<td>{strong(row.subject)}</td><td>{plain(row.why)}</td>"
         f'<td data-name="Software">{plain(row.software or "")}</td>'
-        f'<td class="time" data-name="Last report">{_time(row.last_seen)}</td>'
+        f'<td class="time" data-name="Last report">{minute(row.last_seen)}</td>'
         for row in report.rows
         if row.check == APP_GATES and row.app
     ]
     if not rows:
         return "<h2>Gates of apps</h2>\n<p>No app reported its gates.</p>"
     head = ("App", "Verdict", "Gate", "What becomes of it", "Software", "Last report (UTC)")
-    return f"<h2>Gates of apps</h2>\n{_table(head, rows, 'gates', most)}"
+    return f"<h2>Gates of apps</h2>\n{table(head, rows, 'gates', most)}"
+
+
+def _over_time(report: Report, most: int) -> str:
+    if (apis := report.move.apis) is None:
+        return ""
+    earliest = report.now - _WINDOW
+    found = lost_over_time(report.evidence, apis, earliest)
+    if not found:
+        return ""
+    start = min(used.at for used in report.evidence.over_time if used.at >= earliest)
+    figures = "\n".join(
+        f"<figure><h3>{plain(software)}</h3>{software_over_time(rows, start, report.now)}</figure>"
+        for software, rows in found[:most]
+    )
+    return (
+        "<h2>API versions over time</h2>\n"
+        "<p>Software that uses what is not served then: in which hours or days, few to many requests by shade.</p>\n"
+        f'<div class="times">\n{figures}\n</div>{left_out(len(found) - most, "names of software")}'
+    )
+
+
+def _levels(report: Report) -> str:
+    if not any(one.level for one in report.evidence.levels):
+        return ""
+    chart = levels_chart(report.evidence.levels, report.now)
+    return (
+        "<h2>Finalized levels over time</h2>\n<p>As brokers told them when they were asked.</p>\n"
+        f'<div class="wide" tabindex="0" role="region" aria-label="Finalized levels over time">{chart}</div>'
+    )
 
 
 def _coverage(report: Report, most: int) -> str:
@@ -201,14 +207,14 @@ def _coverage(report: Report, most: int) -> str:
         return "<h2>Coverage</h2>\n<p>There is no evidence of this cluster.</p>"
     shown = sorted(brokers[:most], key=lambda broker: (len(broker), broker))
     rows = [
-        f"<td>{_strong(f'broker {broker}')}</td>"
+        f"<td>{strong(f'broker {broker}')}</td>"
         + (
             f'<td class="number" data-name="Hours">{log.hours:,}</td>'
             f'<td class="number" data-name="Requests">{log.requests:,}</td>'
-            f'<td class="time" data-name="First">{_time(log.first_seen)}</td>'
-            f'<td class="time" data-name="Last">{_time(log.last_seen)}</td>'
+            f'<td class="time" data-name="First">{minute(log.first_seen)}</td>'
+            f'<td class="time" data-name="Last">{minute(log.last_seen)}</td>'
             if (log := logs.get(broker))
-            else f'<td colspan="4">{_verdict(Verdict.UNKNOWN)} no request log at DEBUG</td>'
+            else f'<td colspan="4">{marked(Verdict.UNKNOWN)} no request log at DEBUG</td>'
         )
         for broker in shown
     ]
@@ -221,23 +227,23 @@ def _coverage(report: Report, most: int) -> str:
         f"{keys}few to many requests, on a logarithmic scale."
         " Half a cell: deprecated requests alone. A stroke: the broker logged, and the lines are lost.</p>\n"
         f'<div class="wide" tabindex="0" role="region" aria-label="Coverage by broker and hour">{chart}</div>\n'
-        f"{_table(head, rows, 'brokers', most)}{_left_out(len(brokers) - most, 'brokers, with more hours each,')}"
+        f"{table(head, rows, 'brokers', most)}{left_out(len(brokers) - most, 'brokers, with more hours each,')}"
     )
 
 
 def _others(report: Report, most: int) -> str:
     rows = [
-        f"<td>{_verdict(row.verdict)}</td><td>{plain(row.check)}</td><td>{_strong(row.subject)}</td>"
+        f"<td>{marked(row.verdict)}</td><td>{plain(row.check)}</td><td>{strong(row.subject)}</td>"
         f"<td>{plain(row.why)}{' ' if row.do else ''}{plain(row.do)}</td>"
         f'<td class="number" data-name="Requests">{row.count:,}</td>'
-        f'<td class="time" data-name="Last seen">{_time(row.last_seen)}</td>'
+        f'<td class="time" data-name="Last seen">{minute(row.last_seen)}</td>'
         for row in report.rows
         if row.verdict is not Verdict.BLOCK and row.check != APP_GATES
     ]
     if not rows:
         return ""
     head = ("Verdict", "Check", "Who", "Why, and what to do", "#Requests", "Last seen (UTC)")
-    return f"<h2>Other findings</h2>\n{_table(head, rows, 'findings', most)}"
+    return f"<h2>Other findings</h2>\n{table(head, rows, 'findings', most)}"
 
 
 def _footer(report: Report) -> str:
@@ -250,50 +256,8 @@ def _footer(report: Report) -> str:
     served = report.move.apis
     apis = f"API versions of {plain(served.brokers)}: {plain(served.source)}." if served else ""
     return (
-        f"<footer>\n<p>Taken at {_time(report.now)} UTC. Evidence is stale after {hours:g} hours. "
+        f"<footer>\n<p>Taken at {minute(report.now)} UTC. Evidence is stale after {hours:g} hours. "
         f"{evidence.read:,} lines were read: {evidence.rows:,} rows, {quarantined:,} in quarantine. "
         f"Versions of the tables: {versions or 'none'}. "
         f"{apis}</p>\n</footer>"
     )
-
-
-# ---------------------------------------------------------------- shared by sections
-
-
-def _table(head: Iterable[str], rows: Sequence[str], what: str, most: int) -> str:
-    """Return a table, whose rows stand below each other on a phone. A head with ``#`` is that of numbers."""
-    cells = "".join(
-        f'<th scope="col" class="number">{name[1:]}</th>' if name.startswith("#") else f'<th scope="col">{name}</th>'
-        for name in head
-    )
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows[:most])
-    table = f'<table class="stack">\n<thead><tr>{cells}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
-    return table + _left_out(len(rows) - most, what)
-
-
-def _left_out(more: int, what: str) -> str:
-    return (
-        f'\n<p class="soft">{more:,} more {what} are left out here; --output json has them all.</p>' if more > 0 else ""
-    )
-
-
-def _list(texts: Iterable[str]) -> str:
-    """Return one text as it is, and more of them as a list."""
-    items = [plain(text) for text in texts]
-    return items[0] if len(items) == 1 else f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
-
-
-def _verdict(verdict: Verdict) -> str:
-    return f'<span class="verdict {verdict}"><span aria-hidden="true">{_SIGNS[verdict]}</span> {verdict}</span>'
-
-
-def _strong(text: str) -> str:
-    return f"<strong>{plain(text)}</strong>"
-
-
-def _latest(rows: Iterable[Row]) -> str:
-    return _time(max((row.last_seen for row in rows if row.last_seen), default=None))
-
-
-def _time(when: datetime | None) -> str:
-    return f"{when:%Y-%m-%d %H:%M}" if when else ""

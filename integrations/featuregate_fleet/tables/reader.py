@@ -12,6 +12,7 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
+from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
 from featuregate_fleet.tables.usage_reader import read_app_usage
 
@@ -81,6 +82,8 @@ def _read(tables: DeltaTables) -> Evidence:
         hourly=hourly_requests(tables, "DEBUG"),
         deprecated=hourly_requests(tables, "INFO"),
         log_levels=log_levels(tables),
+        over_time=usage_over_time(tables),
+        levels=levels_over_time(tables),
         expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
         view=last_view(tables),
         records=record_uses(tables),

@@ -12,11 +12,21 @@ import pytest
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software
-from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, GateUse, LogLevel, Usage
+from featuregate_fleet.readiness.evidence import (
+    AppUsage,
+    BrokerLog,
+    Evidence,
+    GateUse,
+    LevelAt,
+    LogLevel,
+    Usage,
+    UsageAt,
+)
 from featuregate_fleet.readiness.moves import Finalize, ToRelease
 from featuregate_fleet.readiness.page import MOST_BYTES, to_html
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
+from featuregate_fleet.readiness.timelines import levels_chart, lost_over_time, software_over_time
 
 NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -64,6 +74,18 @@ def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> R
         usage=tuple(usage for number in range(clients) for usage in of_client(number, oldest=number < old)),
         brokers=logs,
         hourly=hourly,
+        over_time=tuple(
+            UsageAt(f"{name} {version}" if name else "", key, used, hours[back], 9 + back)
+            for number, (name, version) in enumerate(SOFTWARE[:clients])
+            for key in APIS
+            for used in ({0, TARGET.apis[key][1]} if number < old else {TARGET.apis[key][1]})
+            for back in range(number, 100, 7)
+        ),
+        levels=tuple(
+            LevelAt(feature, level, NOW - timedelta(days=days))
+            for days, levels in ((20, (0, 19)), (9, (0, 25)), (2, (1, 25)), (1, (1, 25)))
+            for feature, level in zip(("group.version", "metadata.version"), levels, strict=True)
+        ),
         expected=frozenset(map(str, range(1, brokers + 1))),
         read=10**6,
         rows=10**6,
@@ -135,8 +157,9 @@ def test_a_client_that_must_move_is_one_row_with_all_its_findings():
     movers, others = to_html(fleet(3), "orders").split("<h2>Who must move</h2>")[1].split("<h2>Other findings</h2>")
     assert movers.count("<strong>client &#x27;client-0&#x27; of User:team-0</strong>") == 1
     assert "apache-kafka-java 3.7.0" in movers
-    assert "<li>Kafka 4.2 serves Fetch 4-18, and the client uses 0" in movers
-    assert "Upgrade client &#x27;client-0&#x27;" in movers
+    assert "<td>DescribeConfigs 0 (1-4 served), " in movers
+    assert ", Fetch 0 (4-18 served), " in movers
+    assert "Upgrade each client, or stop it, before the brokers move to 4.2." in movers
     assert "client-1&#x27; of" not in movers
     assert "client-1&#x27; of" in others
 
@@ -186,7 +209,7 @@ def test_each_chart_has_a_text_and_each_table_its_heads():
     """Screen readers read these."""
     tags = Tags(to_html(fleet(3), "orders")).seen
     charts = [attributes for tag, attributes in tags if tag == "svg"]
-    assert len(charts) == 4
+    assert len(charts) == 6
     assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
     assert "Fetch 0, 18" in (charts[0]["aria-label"] or "")
     assert all(attributes.get("scope") == "col" for tag, attributes in tags if tag == "th")
@@ -270,3 +293,43 @@ def test_hours_of_deprecated_requests_and_lost_hours_are_marked():
     assert [path.count("M") for path in re.findall(r'd="([^"]*)"', chart)] == [1, 1, 1]
     assert 'class="missing"' in chart
     assert "missing" not in coverage_chart(["1"], replace(evidence, log_levels=()), NOW)
+
+
+def test_versions_that_are_not_served_are_drawn_over_time():
+    """So that an operator sees whether a client still uses them; software that uses none is left out."""
+    hour = NOW.replace(minute=0)
+    used = [
+        UsageAt("old 1.0", 1, 0, hour, 5),
+        UsageAt("old 1.0", 1, 2, hour - timedelta(hours=9), 10**6),
+        UsageAt("old 1.0", 1, 16, hour, 50),
+        UsageAt("old 1.0", 4, 1, hour, 50),  # between brokers
+        UsageAt("new", 1, 16, hour, 50),
+        UsageAt("gone", 1, 0, hour - timedelta(days=40), 5),
+    ]
+    ((software, rows),) = lost_over_time(Evidence(over_time=tuple(used)), ReleaseApis(TARGET), NOW - timedelta(days=30))
+    assert software == "old 1.0"
+    assert [(row.name, row.lost) for row in rows] == [("Fetch 2", True), ("Fetch 0", True), ("served versions", False)]
+    chart = software_over_time(rows, hour - timedelta(hours=9), NOW)
+    assert "Fetch 0 until 2026-11-22 12:00" in chart
+    assert sum(path.count("M") for path in re.findall(r' d="([^"]*)"', chart)) == 3
+
+
+def test_days_are_drawn_as_wide_as_they_are():
+    """Evidence of more than four days is counted by the day."""
+    day = NOW.replace(hour=0, minute=0)
+    used = tuple(UsageAt("old", 1, 0, day - timedelta(days=back), 5) for back in (0, 9))
+    ((_, rows),) = lost_over_time(Evidence(over_time=used), ReleaseApis(TARGET), NOW - timedelta(days=30))
+    assert "h56v" in software_over_time(rows, day - timedelta(days=9), NOW)
+
+
+def test_levels_are_drawn_from_when_they_were_first_seen():
+    """A level that stays is one bar; a feature that never was finalized is none."""
+    seen = [
+        LevelAt(feature, level, NOW - timedelta(days=days))
+        for days, levels in ((3, (0, 0)), (2, (1, 0)), (1, (1, 0)))
+        for feature, level in zip(("group.version", "share.version"), levels, strict=True)
+    ]
+    chart = levels_chart(seen, NOW)
+    assert "Finalized levels: group.version 0, 1." in chart
+    assert (chart.count('class="even"'), chart.count('class="odd"')) == (1, 1)
+    assert "share.version" not in chart

@@ -1,0 +1,63 @@
+"""Reads what the page draws over time: the versions that each software used, and finalized levels."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from featuregate_fleet.readiness.evidence import LevelAt, UsageAt
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["levels_over_time", "usage_over_time"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS: Final = 30
+_DAYS_IN_HOURS: Final = 4
+"""Evidence of up to so many days is counted by the hour, and by the day otherwise."""
+
+
+def usage_over_time(tables: DeltaTables) -> tuple[UsageAt, ...]:
+    """Count the requests of the last 30 days of evidence by software, API version and hour or day."""
+    lines = tables.read("api_usage").where("outcome = 'completed' and not coalesce(forwarded, false)")
+    span = lines.agg(f.unix_micros(f.min("hour")).alias("first"), f.unix_micros(f.max("hour")).alias("last")).head()
+    if span is None or span["last"] is None:
+        return ()
+    newest = _utc(span["last"])
+    first = max(_utc(span["first"]), newest - timedelta(days=_DAYS))
+    step = "hour" if newest - first <= timedelta(days=_DAYS_IN_HOURS) else "day"
+    counted = (
+        _named(lines.where(f.col("hour") >= f.timestamp_micros(f.lit((first - _EPOCH) // timedelta(microseconds=1)))))
+        .groupBy("software", "api_key", "version", f.unix_micros(f.date_trunc(step, "hour")).alias("at"))
+        .agg(f.sum("count").alias("count"))
+    )
+    return tuple(
+        UsageAt(row["software"], row["api_key"], row["version"], _utc(row["at"]), row["count"])
+        for row in counted.collect()
+    )
+
+
+def _named(lines: DataFrame) -> DataFrame:
+    """Add the software; a client that says one software on some connections has it on all of them."""
+    said = f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit(""))
+    of_client = Window.partitionBy("principal", "client_id")
+    known = lines.withColumn("said", said)
+    first, last = f.min("said").over(of_client), f.max("said").over(of_client)
+    return known.withColumn("software", f.coalesce("said", f.when(first == last, first), f.lit("")))
+
+
+def levels_over_time(tables: DeltaTables) -> tuple[LevelAt, ...]:
+    """Return the level of each feature in each run that asked the brokers, the oldest first."""
+    seen = tables.read("feature_levels").groupBy(f.unix_micros("taken_at").alias("at"), "feature")
+    rows = seen.agg(f.max("level").alias("level")).orderBy("at", "feature").collect()
+    return tuple(LevelAt(row["feature"], row["level"], _utc(row["at"])) for row in rows)
+
+
+def _utc(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
