@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import checks
 import commands
 import decoding
+import fleet
 import importing
 import live
 import scaling
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "switch": Benchmark(switch.run, 60, 4),
     "spark": Benchmark(spark.run, 9, 2),
     "commands": Benchmark(commands.run, 5, 2),
+    "fleet": Benchmark(fleet.run, 5, 1),
 }
 
 
@@ -61,6 +63,7 @@ PAGES = (
     Page("benchmarks-switch.md", "Benchmarks of the producer switch", ("switch",)),
     Page("benchmarks-spark.md", "Benchmarks on PySpark", ("spark",)),
     Page("benchmarks-commands.md", "Benchmarks of the commands", ("commands",)),
+    Page("benchmarks-fleet.md", "Benchmarks of the fleet pipeline", ("fleet",)),
 )
 
 

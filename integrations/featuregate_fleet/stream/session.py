@@ -23,13 +23,13 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["local_session"]
+__all__ = ["DELTA", "SETTINGS", "local_session"]
 
 SPARK: Final = "4.0."
 DELTA: Final = "4.0.0"
 """The release of Delta Lake for this line of Spark."""
 
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
@@ -63,7 +63,7 @@ def local_session() -> Iterator[SparkSession]:
     jars = f"{delta_lake(DELTA)}/*{os.pathsep}{spark_connector(pyspark.__version__)}/*"
     builder = SparkSession.builder.master("local[*]").appName("featuregate fleet")
     for name, value in {
-        **_SETTINGS,
+        **SETTINGS,
         "spark.driver.extraClassPath": jars,
         "spark.executor.extraClassPath": jars,
     }.items():

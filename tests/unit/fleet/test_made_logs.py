@@ -1,0 +1,44 @@
+"""The generator of request logs for benchmarks: its lines are those of real brokers."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from featuregate_fleet.evidence.one_line import read_line
+from featuregate_fleet.evidence.request import Request
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+from request_logs import Mix, made_lines, write_logs
+
+
+def test_the_same_seed_makes_the_same_lines():
+    """Runs on two machines measure the same work."""
+    first, again, other = (list(islice(made_lines(seed, Mix()), 50)) for seed in (7, 7, 8))
+    assert first == again != other
+
+
+def test_each_line_is_a_request():
+    """With the length of real ones, which is what reading costs."""
+    lines = list(islice(made_lines(7, Mix()), 5000))
+    assert all(isinstance(read_line(line.rstrip("\n")), Request) for line in lines)
+    assert 1000 < sum(map(len, lines)) / len(lines) < 1600
+
+
+@pytest.mark.parametrize(("first", "share"), [(None, (0.05, 0.5)), (0.9, (0.85, 0.95))])
+def test_one_client_may_send_most(first: float | None, share: tuple[float, float]):
+    """A key with most of the rows is what skew is about."""
+    made = [read_line(line.rstrip("\n")) for line in islice(made_lines(7, Mix(first=first)), 5000)]
+    names = Counter(one.client_id for one in made if isinstance(one, Request) and one.client_id != "1")
+    assert share[0] < names.most_common(1)[0][1] / names.total() < share[1]
+
+
+def test_files_have_the_lines_that_were_asked_for(tmp_path: Path):
+    """Below the folders of brokers, as the pipeline reads them."""
+    files = write_logs(tmp_path, 1001, brokers=2)
+    assert sum(len(file.read_text().splitlines()) for file in files) == 1001
+    assert {file.parent.name for file in files} == {"1"}
