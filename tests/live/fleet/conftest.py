@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gc
 import shutil
-import socket
 import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from fleet_clients import ask, copy_one_record
 from streams.sessions import own_jvm
 
 from featuregate.testing import LocalKafka
@@ -25,7 +24,6 @@ UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 """PySpark leaves the sockets to the garbage collector by which a driver collects rows."""
 
 REQUEST_LOG = {"kafka.request.logger": "DEBUG"}
-ANCIENT = b"ancient"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,24 +59,3 @@ def broker_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kafka.stop(1)
         shutil.copy(node.log, kept)
     return kept
-
-
-def copy_one_record(kafka: LocalKafka) -> None:
-    """Produce a record, and consume it in a group."""
-    producer = Producer(kafka.client_config({"client.id": 'bill"ing', "log_level": 0}))
-    producer.produce("orders", b"one")
-    assert producer.flush(60) == 0
-    names = {"client.id": "audit", "group.id": "audit", "auto.offset.reset": "earliest", "log_level": 0}
-    consumer = Consumer(kafka.client_config(names))
-    consumer.subscribe(["orders"])
-    record = consumer.poll(60)
-    assert record is not None
-    consumer.close()
-
-
-def ask(host: str, port: int, api_key: int, version: int, body: bytes) -> bytes:
-    """Send one request with a header of version 1, and return the first bytes of the answer; none if it is refused."""
-    header = struct.pack(">hhih", api_key, version, 7, len(ANCIENT)) + ANCIENT
-    with socket.create_connection((host, port), timeout=60) as connection:
-        connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
-        return connection.recv(1024)
