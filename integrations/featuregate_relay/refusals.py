@@ -22,11 +22,11 @@ class Refused(Exception):
         self.problem = problem
         self.retry_after = retry_after
 
-    def response(self, *, ofrep: bool) -> Response:
-        """Return the response; a 401 says which credentials are understood."""
+    def response(self, *, ofrep: bool, page: bool = False) -> Response:
+        """Return the response; a 401 says which credentials are understood, and lets a browser ask for them."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:  # noqa: PLR2004 - Unauthorized
-            headers["WWW-Authenticate"] = "Bearer"
+            headers["WWW-Authenticate"] = 'Basic realm="API key as password", charset="UTF-8"' if page else "Bearer"
         body = {"errorCode": "GENERAL", "errorDetails": self.problem} if ofrep else {"error": self.problem}
         return JSONResponse(body, status_code=self.status, headers=headers)
 
@@ -34,4 +34,5 @@ class Refused(Exception):
 async def refusal(request: Request, refused: Exception) -> Response:
     """Return the response to a refused request, as an exception handler of Starlette. OFREP has a body of its own."""
     assert isinstance(refused, Refused)
-    return refused.response(ofrep="/ofrep/v1/" in request.scope["path"])
+    page = "text/html" in request.headers.get("Accept", "")
+    return refused.response(ofrep="/ofrep/v1/" in request.scope["path"], page=page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -70,8 +71,7 @@ class Access:
         Refused
             401: there are no credentials, or wrong ones.
         """
-        scheme, _, bearer = headers.get("Authorization", "").partition(" ")
-        key = headers.get("X-API-Key") or (bearer.strip() if scheme.lower() == "bearer" else None)
+        key = _key(headers)
         if key is None:
             return self._without_key(peer_names)
         if self.tokens is not None and key.count(".") == _DOTS_OF_A_TOKEN:
@@ -103,6 +103,26 @@ class Access:
             raise Refused(401, f"the token is not valid: {error}") from None
         subject = str(claims["sub"])
         return self.subjects.get(subject) or Client(f"subject {subject}", self.any_subject)
+
+
+def _key(headers: Headers) -> str | None:
+    """Return the API key or the token that a request shows.
+
+    A browser that opens the page asks a person for it, and sends it as the password of any user (RFC 7617).
+    """
+    if key := headers.get("X-API-Key"):
+        return key
+    scheme, _, shown = headers.get("Authorization", "").partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return shown.strip()
+        case "basic":
+            try:
+                return base64.b64decode(shown.strip(), validate=True).decode().partition(":")[2]
+            except ValueError:
+                return ""  # is no key
+        case _:
+            return None
 
 
 class Authentication:

@@ -71,8 +71,22 @@ def test_nothing_is_served_without_credentials(url: str, path: str) -> None:
         answer = get(url + path, wrong and wrong.encode("latin-1"))
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert list(answer.json()) == ["error"]
-    basic = requests.get(url + path, auth=("payments", KEY), timeout=BOUND)
-    assert basic.status_code == 401
+    for password in ("wrong", "", "\xe9"):
+        assert requests.get(url + path, auth=("payments", password), timeout=BOUND).status_code == 401
+    for header in ("Basic", "Basic a", "Basic /w==", "Negotiate abc"):
+        assert requests.get(url + path, headers={"Authorization": header}, timeout=BOUND).status_code == 401
+
+
+def test_a_browser_asks_for_a_key_and_sends_it_as_a_password(url: str) -> None:
+    """Only where a person opens a page: a script that gets 401 opens no dialog."""
+    html = {"Accept": "text/html,*/*;q=0.8"}
+    asked = requests.get(url, headers=html, timeout=BOUND)
+    assert (asked.status_code, asked.headers["WWW-Authenticate"][:5]) == (401, "Basic")
+    page = requests.get(url, headers=html, auth=("anybody", KEY), timeout=BOUND)
+    assert page.status_code == 200
+    assert "orders" in page.text
+    assert "stock" not in page.text
+    assert requests.get(f"{url}/clusters/stock", auth=("anybody", KEY), timeout=BOUND).status_code == 403
 
 
 def test_a_key_opens_what_its_client_may_read(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ from waiting import BOUND
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.answers import SupportedRange
+from featuregate_relay.access.api_keys import ApiKeys
+from featuregate_relay.access.authentication import Access
+from featuregate_relay.access.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,3 +170,14 @@ def test_text_from_the_network_runs_nothing(browser: Browser) -> None:
         assert page.locator("img, main script").count() == 0
         assert page.title() == "orders: ok"
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_person_with_a_key_sees_the_page_live(browser: Browser) -> None:
+    """The browser sends the password with the files of the page and with its stream, too."""
+    access = Access(api_keys=ApiKeys({hashlib.sha256(b"key").hexdigest(): Client("me", None)}))
+    features = StaticFeatures(release_view("3.9", "3.9"))
+    person = {"http_credentials": {"username": "me", "password": "key"}}
+    with serving({"orders": features}, access=access) as url, looking_at(browser, url, **person) as page:
+        says(page, "#live", "Live")
+        features.show(release_view("3.9", "4.1"))
+        says(page, "#roll p", "1 of 2 brokers have release 4.1")
