@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -203,4 +204,29 @@ def test_the_java_provider_evaluates_a_gate_and_a_level(java_client: list[str]) 
         "level.group.version 1 1 null",
         "groups fallback null TYPE_MISMATCH",
         "missing false null FLAG_NOT_FOUND",
+    ], done.stderr
+
+
+@pytest.fixture(scope="session")
+def rust_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Compile OpenFeature's provider for Rust with a program that uses it, and return the command."""
+    cargo = shutil.which("cargo")
+    if cargo is None or not os.environ.get("FEATUREGATE_RUST"):
+        pytest.skip("compiles for a minute or two: set FEATUREGATE_RUST=1, and have `cargo` on the path")
+    folder = tmp_path_factory.mktemp("ofrep_rust")
+    shutil.copytree(PEERS / "ofrep_rust", folder, dirs_exist_ok=True)
+    built = subprocess.run([cargo, "build", "--quiet"], cwd=folder, capture_output=True, text=True, check=False)
+    if built.returncode:
+        pytest.skip(f"the provider cannot be had from cargo: {built.stderr.strip()}")
+    return [str(folder / "target" / "debug" / "ofrep-client")]
+
+
+def test_the_rust_provider_evaluates_a_gate_and_a_level(rust_client: list[str]) -> None:
+    """With types and variants."""
+    with replica(OPEN) as (_, url):
+        done = subprocess.run([*rust_client, url], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.stdout.splitlines() == [
+        "groups true open",
+        "level.group.version 1 1",
+        "missing FlagNotFound",
     ], done.stderr
