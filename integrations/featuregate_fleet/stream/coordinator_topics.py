@@ -93,8 +93,6 @@ def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEn
 
 def decoded(records: DataFrame) -> DataFrame:
     """Return rows of ``coordinator_records``: SQL decodes kinds and versions, Arrow batches keys and values."""
-    names = [(topic, number, kind) for topic, of_topic in kinds().items() for number, kind in of_topic.items()]
-    kind = f.create_map(*[f.lit(part) for topic, number, name in names for part in (f"{topic} {number}", name)])
     numbered = records.withColumns({"record_type": _number("key"), "version": _number("value")})
     raw = numbered.select(
         "topic",
@@ -104,11 +102,20 @@ def decoded(records: DataFrame) -> DataFrame:
         "key",
         "value",
         "record_type",
-        f.try_element_at(kind, f.concat_ws(" ", "topic", "record_type")).alias("kind"),
+        _kind().alias("kind"),
         "version",
     )
     assert raw.columns == RAW.names
     return raw.mapInArrow(decode_batches, from_arrow_schema(COORDINATOR_RECORDS))
+
+
+def _kind() -> Column:
+    """Return the name of the type of a record, from a constant array for each topic; null for an unknown type."""
+    found = f.lit(None).cast("string")
+    for topic, names in kinds().items():
+        array = f.array(*[f.lit(names.get(number)) for number in range(max(names) + 1)])
+        found = f.when(f.col("topic") == topic, f.get(array, f.col("record_type"))).otherwise(found)
+    return found
 
 
 def _number(column: str) -> Column:
