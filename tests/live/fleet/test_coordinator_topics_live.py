@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from featuregate.cli import main
 from featuregate.cli.plugin import UNKNOWN
 from featuregate.records.transactions import TransactionState
-from featuregate_fleet.evidence.coordinator_records import model_of_mark
+from featuregate_fleet.evidence.coordinator_records import kinds, model_of_mark
 from featuregate_fleet.stream import coordinator_topics
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
@@ -92,19 +92,14 @@ def test_tables_have_what_kafkas_own_formatters_print(
     """
     work(kafka)
     (tmp_path / "logs").mkdir()
-    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    command = [
-        "fleet",
-        "run",
-        "--once",
-        "--logs",
-        str(tmp_path / "logs"),
-        *place,
-        "--bootstrap-server",
-        kafka.bootstrap,
-    ]
+    command = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), "--bootstrap-server", kafka.bootstrap]
+    command += ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
     assert main(command) == 0
     rows = in_table(tmp_path)
+    assert all(row.kind == kinds()[row.topic][row.record_type] for row in rows)
+    old = kafka.node(1).version.startswith("3.")
+    (mark,) = [row for row in rows if row.group == "records-group" and row.kind == "OffsetCommit"]
+    assert (mark.model, mark.version) == ("v2", 3 if old else 4)
     for topic, formatters in FORMATTERS.items():
         ours: Counter[tuple[Any, ...]] = Counter()
         for row in rows:
@@ -118,7 +113,7 @@ def test_tables_have_what_kafkas_own_formatters_print(
             last = {json.dumps(key): value and value["data"] for key, value in printed}
             for key, value in last.items():
                 assert value is None or says_the_same(rows, json.loads(key)["data"], value), (key, value)
-    if kafka.node(1).version.startswith("3."):
+    if old:
         return
     checkpoint = tmp_path / "tables" / "_checkpoints" / "c" / "coordinator_records"
     for lost in (checkpoint / "commits").iterdir():
@@ -126,7 +121,9 @@ def test_tables_have_what_kafkas_own_formatters_print(
     assert main(command) == 0
     shutil.rmtree(checkpoint)
     assert main(command) == 0
-    assert counted(in_table(tmp_path)) == counted(rows)
+    again = in_table(tmp_path)
+    assert counted(again) == counted(rows)
+    assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group behind"
     monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
     assert main([*command, "--cluster", "without-the-setting"]) == UNKNOWN
     assert "and Spark returned no record of it" in capsys.readouterr().err

@@ -23,10 +23,13 @@ from featuregate import Admin
 from featuregate.admin.updates import disable, downgrade
 from featuregate.catalog import captured
 from featuregate.cli import main
+from featuregate.config.properties import read_properties
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.leaving import leave_group
+from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize
 from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.stream.internal_topics import topic_ends
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.reader import read_evidence
@@ -44,7 +47,7 @@ TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 SECURED: Any = {
     "security": "SASL_PLAINTEXT",
     "sasl_mechanism": "PLAIN",
-    "users": {"admin": "admin-secret", "fleet": "fleet-secret"},
+    "users": {"admin": "admin-secret", "fleet": "fleet-secret", "stranger": "fleet-secret"},
     "properties": {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
@@ -54,7 +57,7 @@ UNREAD = "so readiness cannot say what their coordinators would lose"
 READER = """\
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN
-sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="fleet" \\
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="{user}" \\
   password="fleet-secret";
 """
 
@@ -124,14 +127,12 @@ def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixtu
         transaction(kafka, b"one")
         old = joined(stack, kafka, "classic-group")
         new = joined(stack, kafka, "modern-group", group_protocol="consumer")
-        (tmp_path / "reader.properties").write_text(READER)
+        (tmp_path / "reader.properties").write_text(READER.format(user="fleet"))
+        allow(kafka)
         run = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]
         run += ["--bootstrap-server", kafka.bootstrap, "--command-config", str(tmp_path / "reader.properties")]
         assert main(run) == 0
-        assert UNREAD in capsys.readouterr().err
-        assert main(["fleet", "readiness", *place, "--finalize", "group.version=0"]) == 3
-        allow(kafka)
-        eventually(lambda: main(run) == 0 and UNREAD not in capsys.readouterr().err, "it is not allowed")
+        assert UNREAD not in capsys.readouterr().err
         assert main(["fleet", "readiness", *place, "--finalize", "group.version=0", "--output", "json"]) == 1
         (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["verdict"] == "block"]
         assert (row["check"], row["subject"], row["client_id"]) == (
@@ -141,6 +142,10 @@ def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixtu
         )
 
         with local_session() as spark:
+            (tmp_path / "stranger.properties").write_text(READER.format(user="stranger"))
+            config = {**read_properties(tmp_path / "stranger.properties"), "bootstrap.servers": kafka.bootstrap}
+            with pytest.raises(ClusterUnread, match=r"the topic __consumer_offsets cannot be read: .*Authorization"):
+                topic_ends(spark, config, TOPICS)
             evidence = read_evidence(DeltaTables(spark, tmp_path / "tables", "c"))
         assert blocked(evidence, Finalize("transaction.version", 1)) == {}
         assert blocked(evidence, Deprecate("group.version", 0)) == {}
