@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 _SAFE: Final = frozenset({"ok", "warn"})
+_DESPITE: Final = {None: _SAFE, "unknown": _SAFE | {"unknown", "stale"}, "block": _SAFE | {"unknown", "stale", "block"}}
+"""The verdicts with which an update is sent, by ``--despite-evidence``."""
 
 
 class EvidenceFinding(NamedTuple):
@@ -78,7 +80,7 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update]) -> Evidence
 
 
 def require_evidence(args: argparse.Namespace, updates: Sequence[Update]) -> None:
-    """Refuse updates that the evidence does not call safe, unless ``--despite-evidence`` is given.
+    """Refuse updates that the evidence does not call safe, unless ``--despite-evidence`` overrules it.
 
     Raises
     ------
@@ -90,8 +92,10 @@ def require_evidence(args: argparse.Namespace, updates: Sequence[Update]) -> Non
         return
     for line in evidence_lines(said):
         print_message(line)
-    if said.verdict not in _SAFE and not args.despite_evidence:
-        raise CommandError("nothing was changed, because of the evidence; --despite-evidence changes it", FAILED)
+    if said.verdict not in _DESPITE[args.despite_evidence]:
+        overruled = "block" if said.verdict == "block" else "unknown"
+        problem = f"nothing was changed, because of the evidence; --despite-evidence {overruled} changes it"
+        raise CommandError(problem, FAILED)
 
 
 def evidence_lines(said: EvidenceVerdict) -> list[str]:

@@ -197,8 +197,10 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
     "--evidence": {"metavar": "DIR", "help": "the tables of 'featuregate fleet': show what they say of the update"},
     "--evidence-cluster": {"metavar": "NAME", "help": "the name of the cluster in these tables"},
     "--despite-evidence": {
-        "action": "store_true",
-        "help": "change the levels also where the evidence blocks it, is missing or is too old",
+        "choices": ("unknown", "block"),
+        "nargs": "?",
+        "const": "block",
+        "help": "change the levels also where evidence is missing or too old (unknown), or blocks it, too (block)",
     },
 }
 _EVIDENCE: Final = ("--evidence", "--evidence-cluster", "--despite-evidence")

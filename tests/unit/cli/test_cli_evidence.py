@@ -66,12 +66,20 @@ def test_a_change_that_the_evidence_does_not_call_safe_is_refused(
     ended = on("upgrade", "--feature", "a=1", *given(verdict))
     assert (ended.code, ended.out, cluster.received) == (1, "", [])
     said = [f"The evidence says {verdict}.", f"{verdict}: {SAID}"]
-    said.append("nothing was changed, because of the evidence; --despite-evidence changes it")
+    overruled = "block" if verdict == "block" else "unknown"
+    said.append(f"nothing was changed, because of the evidence; --despite-evidence {overruled} changes it")
     assert ended.err == "".join(f"featuregate: {line}\n" for line in said)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "more"), [("ok", ()), ("warn", ()), ("block", ("--despite-evidence",)), ("unknown", ("--dry-run",))]
+    ("verdict", "more"),
+    [
+        ("ok", ()),
+        ("warn", ()),
+        ("block", ("--despite-evidence",)),
+        ("stale", ("--despite-evidence", "unknown")),
+        ("unknown", ("--dry-run",)),
+    ],
 )
 def test_a_change_that_is_safe_or_wanted_by_name_is_sent(
     on: Run, cluster: ScriptedCluster, install: Callable[[str], None], verdict: str, more: tuple[str, ...]
@@ -139,3 +147,13 @@ def test_tables_and_their_cluster_are_given_together(on: Run, half: tuple[str, s
     """Before any broker is asked."""
     assert on("plan", "upgrade", "--feature", "group.version=1", *half).code == 64
     assert "belong together" in on("upgrade", "--feature", "a=1", *half).err
+
+
+def test_missing_evidence_is_overruled_without_overruling_a_block(
+    on: Run, cluster: ScriptedCluster, install: Callable[[str], None]
+) -> None:
+    """A cluster without usage reports has no verdict on a downgrade; a client that breaks still counts."""
+    install(CHECK)
+    assert on("downgrade", "--feature", "a=1", *given("unknown"), "--despite-evidence", "unknown").code == 0
+    assert on("downgrade", "--feature", "a=1", *given("block"), "--despite-evidence", "unknown").code == 1
+    assert len(cluster.received) == 1
