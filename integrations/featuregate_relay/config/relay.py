@@ -130,15 +130,17 @@ class RelayConfig(Table):
         """Whether anybody is asked who they are."""
         return bool(self.clients) or self.tokens is not None
 
-    def access(self, *, anonymous: bool) -> Access:
-        """Return who may read what. A relay that asks nobody serves everybody.
+    def access(self, *, anonymous: bool) -> Access | None:
+        """Return who may read what; None: the relay asks nobody, and leaves credentials to a proxy before it.
 
         Raises
         ------
         ConfigMistakes
             The file of the secret cannot be used.
         """
-        access = make_access(self.clients, self.tokens, anonymous=anonymous or not self.authenticates)
+        if not self.authenticates:
+            return None
+        access = make_access(self.clients, self.tokens, anonymous=anonymous)
         if self.ticket_secret is None:
             return access
         try:

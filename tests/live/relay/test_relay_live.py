@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
+from event_source import listening
 from waiting import BOUND, eventually
 
 import featuregate as fg
@@ -26,6 +27,8 @@ def test_a_gate_opens_through_a_relay_over_a_real_broker(kafka: LocalKafka) -> N
             assert relay.stderr is not None
             url = relay.stderr.readline().split()[-1].removesuffix("/v1/clusters/default/view")
             eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
+            with listening(f"{url}/v1/clusters/default/events") as events:
+                assert next(event for event in events if event.kind == "view").data["cluster_id"] == kafka.cluster_id
             with fg.Discoverer(source=fg.HttpSource(url), interval=1, stale_after=3) as features:
                 sticky = features.gate("sticky", fg.presets.kip848)
                 live = features.gate("live", fg.presets.kip848, policy="live")

@@ -312,6 +312,16 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog:
     assert shown() == second.cert_chain_pems[0].bytes()
 
 
+def test_a_relay_that_asks_nobody_leaves_credentials_to_a_proxy(tmp_path: Path) -> None:
+    """The proxy passes them on, and the relay does not know them. Anonymous clients are wanted by name, too."""
+    assert read_config(written(tmp_path, "")).access(anonymous=False) is None
+    some = read_config(written(tmp_path, f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\n"))
+    access = some.access(anonymous=True)
+    assert access is not None
+    with serving({"orders": StaticFeatures(VIEW)}, access=access) as url:
+        assert [get(f"{url}/v1/clusters", key).status_code for key in (None, KEY, "wrong")] == [200, 200, 401]
+
+
 def test_a_relay_that_asks_nobody_listens_elsewhere_only_where_that_is_wanted() -> None:
     """By the name of the option."""
     arguments = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", "a:1", "--listen", "0.0.0.0:0"]

@@ -147,8 +147,11 @@ def test_replicas_share_a_secret(tmp_path: Path) -> None:
     """From a file. Without it, each process has its own."""
     (tmp_path / "secret").write_bytes(b"s" * 32)
     file = tmp_path / "relay.toml"
-    file.write_text("ticket-secret = 'secret'\n[clusters.orders]\nproperties.bootstrap.servers = 'a:1'")
+    cluster, client = "[clusters.orders]\nproperties.bootstrap.servers = 'a:1'", "[clients.web]\nclusters = ['orders']"
+    file.write_text(f"ticket-secret = 'secret'\n{cluster}\n{client}")
     one, other = (read_config(file).access(anonymous=False) for _ in range(2))
+    assert one is not None
+    assert other is not None
     ticket = one.tickets.ticket(Client("web", None), "orders")
     assert other.of_ticket(ticket).name == "web"
     assert Access().tickets.client(ticket) is None
