@@ -26,7 +26,10 @@ def chromium() -> Iterator[Browser]:
         found = next(filter(None, map(shutil.which, NAMES)), None) or (str(own) if own.exists() else None)
         if found is None:
             pytest.skip("needs Chromium: make chromium")
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        try:
+            browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        except playwright.Error as error:
+            pytest.skip(f"{found} does not start: {str(error).partition(chr(10))[0]}")
         try:
             yield browser
         finally:

@@ -45,7 +45,8 @@ HELP: Final = CommandHelp(
     """\
 Poll the brokers of a cluster and serve the merged view by HTTP: Discoverer(source=HttpSource(URL)) opens gates from it.
 Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and so is the level of each feature, as
-level.FEATURE. /readyz answers 200 as soon as there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
+level.FEATURE. A browser shows at / how far a roll is, the gates, and what has changed. /readyz answers 200 as soon as
+there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
 A TOML file (--config) names several clusters, and clients with their API keys, tokens or certificates. A relay that
 asks nobody who they are listens on loopback addresses only, unless --allow-anonymous is given.""",
