@@ -1,0 +1,37 @@
+"""The reference of the tables has each column of each table, in order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from featuregate_fleet.evidence import columns  # noqa: E402 - after the check for the extra
+
+PAGE = Path(__file__).parents[3] / "docs/reference/fleet-tables.md"
+COLUMN = re.compile(r"^\| `(\w+)` \| ([\w ]+) \|", re.MULTILINE)
+NO_TABLES = {"LINES", "MEMBER", "ORIGIN", "PARSED"}
+
+
+def type_of(kind: pa.DataType) -> str:
+    """Return the name of a type as the page has it."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_list(kind):
+        return f"list of {'struct' if pa.types.is_struct(kind.value_type) else kind.value_type}"
+    return str(kind)
+
+
+def test_the_page_has_the_columns_of_all_tables():
+    """Their names and their types."""
+    sections = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+    on_page = {text.partition("\n")[0]: COLUMN.findall(text) for text in sections}
+    schemas = {
+        name.lower(): [(field.name, type_of(field.type)) for field in value]
+        for name, value in vars(columns).items()
+        if isinstance(value, pa.Schema) and name not in NO_TABLES
+    }
+    assert on_page == schemas
