@@ -1,21 +1,45 @@
-"""What ``run`` takes from the cluster itself: who its brokers are, their levels, and the records of coordinators."""
+"""What ``run`` takes from the cluster itself: brokers, levels, records of coordinators, and logs in a topic."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+import re
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError, configuration, discover_view, print_message
 from featuregate_fleet.errors import ClusterUnread
 
 if TYPE_CHECKING:
-    import argparse
+    import threading
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
     from featuregate_fleet.tables.delta import DeltaTables
 
-__all__ = ["cluster_view", "read_cluster"]
+__all__ = ["add_topic_options", "cluster_view", "read_cluster", "read_log_topic"]
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def add_topic_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--logs-topic`` and ``--broker-header``."""
+    parser.add_argument(
+        "--logs-topic", metavar="TOPIC", type=_topic, help="a topic to which a shipper writes the lines of request logs"
+    )
+    parser.add_argument(
+        "--broker-header",
+        metavar="NAME",
+        default="broker",
+        help="the header of its records with the node id of the broker; without it, that is the key (default: broker)",
+    )
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a topic")
+    return text
 
 
 def cluster_view(args: argparse.Namespace) -> View | None:
@@ -23,6 +47,8 @@ def cluster_view(args: argparse.Namespace) -> View | None:
     if args.bootstrap_controller or args.broker_list == "bootstrap":
         raise CommandError("fleet run needs the ids of the brokers: give --bootstrap-server and no --broker-list")
     if not args.bootstrap_server and not args.command_config:
+        if args.logs_topic:
+            raise CommandError("--logs-topic needs --bootstrap-server")
         return None
     return discover_view(args)
 
@@ -41,3 +67,17 @@ def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tabl
         drain_coordinators(spark, configuration(args), tables)
     except ClusterUnread as error:
         print_message(f"{error}; so readiness cannot say what their coordinators would lose")
+
+
+def read_log_topic(
+    args: argparse.Namespace,
+    spark: SparkSession,
+    tables: DeltaTables,
+    time_zones: Mapping[str, str],
+    stop: threading.Event,
+) -> None:
+    """Read the logs in the topic."""
+    from featuregate_fleet.stream.log_topic import drain_log_topic  # noqa: PLC0415 - Spark
+
+    topic, header = args.logs_topic, args.broker_header
+    drain_log_topic(spark, configuration(args), topic, tables, header=header, time_zones=time_zones, stop=stop)

@@ -7,13 +7,13 @@ import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds, print_message
-from featuregate_fleet.commands.cluster_evidence import cluster_view, read_cluster
+from featuregate_fleet.commands.cluster_evidence import add_topic_options, cluster_view, read_cluster, read_log_topic
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.stop_signals import stop_signals
 from featuregate_fleet.commands.tables_options import add_tables_options, one_writer, tables_folder
+from featuregate_fleet.commands.time_zones import time_zone
 from featuregate_fleet.commands.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
@@ -43,7 +43,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="wait so long before looking for new files (default: 60)",
     )
     add_progress_option(parser)
-    parser.add_argument("--logs", metavar="DIR", type=Path, required=True, help="a folder for each broker")
+    parser.add_argument("--logs", metavar="DIR", type=Path, help="a folder for each broker")
+    add_topic_options(parser)
     parser.add_argument(
         "--time-zone",
         metavar="[BROKER=]ZONE",
@@ -61,16 +62,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _time_zone(text: str) -> tuple[str, str]:
     """Return the broker, or `OTHERS`, and the zone."""
     broker, _, zone = text.rpartition("=")
-    try:
-        ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):
-        raise argparse.ArgumentTypeError(f"{zone!r} is no time zone: take one such as Europe/Berlin") from None
-    return broker or OTHERS, zone
+    return broker or OTHERS, time_zone(zone)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read each file once, and those that come later."""
-    if not args.logs.is_dir():
+    if not args.logs and not args.logs_topic:
+        raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
+    if args.logs and not args.logs.is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
     view = cluster_view(args)
     folder = tables_folder(args)
@@ -82,9 +81,12 @@ def run(args: argparse.Namespace) -> int:
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session() as spark, stopping as stop:
-        tables = DeltaTables(spark, folder, args.cluster)
+        tables, noted = DeltaTables(spark, folder, args.cluster), set[str]()
         while True:
-            _read(args, spark, view, tables, stop)
+            grown = _read(args, spark, view, tables, stop)
+            for path in sorted(grown - noted):
+                print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
+            noted |= grown
             progress.show(read_line_counts(tables))
             if args.once or stop.wait(args.interval):
                 return OK
@@ -93,17 +95,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(
     args: argparse.Namespace, spark: SparkSession, view: View | None, tables: DeltaTables, stop: threading.Event
-) -> None:
-    """Read what was not read before."""
+) -> set[str]:
+    """Read what was not read before, and return the files that have grown since they were read."""
     from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
 
-    tables.expect(_folders(args.logs), {str(broker.node_id) for broker in view.brokers} if view else None)
-    drain(spark, args.logs, tables, IN_UTC | dict(args.time_zone), stop)
-    for path in grown_files(args.logs, tables):
-        print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
+    zones = IN_UTC | dict(args.time_zone)
+    folders = _folders(args.logs) if args.logs else ()
+    tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
+    if args.logs:
+        drain(spark, args.logs, tables, zones, stop)
+    if args.logs_topic and not stop.is_set():
+        read_log_topic(args, spark, tables, zones, stop)
     if view and not stop.is_set():
         read_cluster(args, spark, view, tables)
         read_usage(args, spark, tables, view.cluster_id)
+    return set(grown_files(args.logs, tables)) if args.logs else set()
 
 
 def _folders(logs: Path) -> set[str]:

@@ -56,11 +56,11 @@ KEYS: Final = tuple(name for name in API_USAGE.names if name not in ("count", "f
 
 QUARANTINE: Final = pa.schema(
     [
-        ("path", pa.string()),  # of the file, below the folder of logs
+        ("path", pa.string()),  # of the file, below the folder of logs; kafka:TOPIC/PARTITION for a record
         ("uri", pa.string()),  # as Spark names the file
-        ("broker", pa.string()),  # null where the folder is not a broker's
+        ("broker", pa.string()),  # null where nobody knows it
         ("time_zone", pa.string()),  # of the times in its lines
-        ("at", pa.int64()),  # the byte at which the line begins, in the text of a compressed file
+        ("at", pa.int64()),  # the byte at which the line begins, in the text of a compressed file; the offset
         ("reason", pa.string()),  # see evidence.reasons
         ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters; why a file cannot be read
         ("whole", pa.bool_()),  # raw is the whole line, so that another parser can read it
@@ -73,14 +73,14 @@ EVIDENCE_FILES: Final = pa.schema(
     [
         ("path", pa.string()),
         ("uri", pa.string()),  # as Spark names the file
-        ("broker", pa.string()),  # null where the folder is not a broker's
-        ("size", pa.int64()),  # bytes of the file when it was read
+        ("broker", pa.string()),  # null where nobody knows it
+        ("size", pa.int64()),  # bytes of the file when it was read; the offset after the last record
         ("read", pa.int64()),  # lines: read = rows + quarantined
         ("rows", pa.int64()),
         ("quarantined", pa.int64()),
     ]
 )
-"""The files that were read. A file is read once, by its path."""
+"""The files that were read, each once, by its path; and how far partitions of topics were, which several rows say."""
 
 BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
 """The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""

@@ -1,4 +1,4 @@
-"""The ends of internal topics, asked of the cluster by Kafka's own admin client within Spark's JVM."""
+"""The ends of topics, asked of the cluster by Kafka's own admin client within Spark's JVM."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def parse(*argv: str) -> argparse.Namespace:
             ("readiness", "--tables", "t", "--cluster", "c"),
             "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required",
         ),
-        (("run", "--once", "--tables", "t", "--cluster", "c"), "the following arguments are required: --logs"),
+        (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is no name of a topic"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(argv: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]):
@@ -125,6 +125,17 @@ def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):
         (tmp_path / name).mkdir()
     (tmp_path / "3").touch()
     assert reading._folders(tmp_path) == {"1", "20"}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [((), "give --logs, --logs-topic or both"), (("--logs-topic", "t"), "--logs-topic needs --bootstrap-server")],
+)
+def test_a_run_needs_logs_and_where_they_are(options: tuple[str, ...], says: str, tmp_path: Path):
+    """A topic is on a cluster."""
+    args = parse("run", "--once", "--tables", str(tmp_path), "--cluster", "c", *options)
+    with pytest.raises(CommandError, match=says):
+        command.run(args)
 
 
 @pytest.mark.parametrize("option", [("--bootstrap-controller", "c:1"), ("--broker-list", "bootstrap")])

@@ -1,0 +1,123 @@
+"""The stream from a topic to which a shipper writes request logs: each record once, each micro-batch once."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.columns import PARSED
+from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.files.log_records import RECORDS, parse_records
+from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
+from featuregate_fleet.stream.parsed import write_parsed
+from featuregate_fleet.tables.delta import BatchId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.stream.internal_topics import TopicEnds
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["drain_log_topic"]
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_IN_A_BATCH: Final = 1_000_000
+
+
+def drain_log_topic(
+    spark: SparkSession,
+    config: Mapping[str, str],
+    topic: str,
+    tables: DeltaTables,
+    *,
+    header: str = "broker",
+    time_zones: Mapping[str, str] = IN_UTC,
+    stop: threading.Event | None = None,
+) -> None:
+    """Read all records of a topic that were not read before into the tables.
+
+    ``config`` has the properties of a client, with Java's names or Spark's. The node id of the broker that wrote a line
+    is in the ``header`` of its record, or where there is none in its key. ``stop`` ends the stream after the
+    micro-batch that is being written.
+
+    Raises
+    ------
+    ClusterUnread
+        The cluster does not answer, or does not allow it.
+    TablesBroken
+        The stream failed, the topic does not exist, or it lost records that were not read. The tables have whole
+        micro-batches.
+    """
+    java = java_properties(config)
+    (found,) = topic_ends(spark, java, [topic])
+    stopped = threading.Event()
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        if stop is not None and stop.is_set():
+            stopped.set()
+            raise InterruptedError  # as in request_logs
+        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        assert query_id is not None, "Spark names the query of each micro-batch"
+        # A lost checkpoint begins anew. The rows of other queries do not change any more.
+        done = _read_up_to(tables.read("evidence_files").where(f.col("query_id") != query_id))
+        new = batch.join(f.broadcast(done), "uri", "left").where("done is null or offset >= done")
+        parse = partial(parse_records, time_zones=dict(time_zones))
+        parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
+        write_parsed(parsed, tables, BatchId(query_id, batch_id))
+
+    try:
+        _check(found, {row.uri: row.done for row in _read_up_to(tables.read("evidence_files")).collect()})
+        stream = _records(spark, java, topic, header).writeStream.foreachBatch(write).trigger(availableNow=True)
+        query = stream.option("checkpointLocation", str(tables.checkpoint(f"log_topic_{topic}"))).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+    except PySparkException as error:
+        if stopped.is_set():
+            return
+        raise TablesBroken(f"the stream over the topic {topic} failed: {str(error).partition(chr(10))[0]}") from error
+
+
+def _records(spark: SparkSession, java: Mapping[str, str], topic: str, header: str) -> DataFrame:
+    """Return a stream of the records of a topic as `RECORDS`."""
+    options = {
+        **{f"kafka.{name}": text for name, text in java.items()},
+        "kafka.isolation.level": "read_committed",
+        "kafka.allow.auto.create.topics": "false",
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+        "maxOffsetsPerTrigger": str(_IN_A_BATCH),
+        "failOnDataLoss": "true",
+    }
+    records = spark.readStream.format("kafka").options(**options).load()
+    last = f.try_element_at(f.filter("headers", lambda each: each["key"] == f.lit(header)), f.lit(-1))
+    uri = f.concat(f.lit("kafka:"), "topic", f.lit("/"), "partition")
+    return records.select(uri.alias("uri"), "offset", f.coalesce(last["value"], "key").alias("broker"), "value")
+
+
+def _read_up_to(files: DataFrame) -> DataFrame:
+    """Return the offset behind the last record of each partition."""
+    return files.where("uri like 'kafka:%'").groupBy("uri").agg(f.max("size").alias("done"))
+
+
+def _check(found: TopicEnds, read: Mapping[str, int]) -> None:
+    """Check that all records are there that were not read."""
+    if not found.ends:
+        raise TablesBroken(f"the topic {found.topic} does not exist, or this client may not describe it")
+    for partition, (begin, end) in found.ends.items():
+        done = read.get(f"kafka:{found.topic}/{partition}", 0)
+        if done > end or 0 < done < begin:
+            raise TablesBroken(
+                f"{found.topic}-{partition} was read up to offset {done}, and has those from {begin} to {end} now: it "
+                "is another topic, or records were deleted before they were read; give its evidence another --cluster"
+            )

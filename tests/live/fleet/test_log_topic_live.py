@@ -1,0 +1,100 @@
+"""Request logs in a topic of a real cluster, to which a shipper writes them line by line."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import eventually
+
+from featuregate.cli import main
+from featuregate_fleet.evidence.one_line import read_line
+from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.testing import LocalKafka
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+
+TOPIC = "request-logs-of-brokers"
+
+
+def create(kafka: LocalKafka) -> None:
+    """Create the topic; one that is being deleted may be there for a while."""
+    admin = AdminClient(kafka.client_config({}))
+
+    def created() -> bool:
+        admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(60)
+        return True
+
+    eventually(created, "the topic is created", despite=(KafkaException,))
+
+
+def delete(kafka: LocalKafka) -> None:
+    """Delete the topic, and wait until no client sees it."""
+    admin = AdminClient(kafka.client_config({}))
+    admin.delete_topics([TOPIC])[TOPIC].result(60)
+    eventually(lambda: TOPIC not in admin.list_topics(timeout=60).topics, "the topic is gone")
+
+
+def ship(kafka: LocalKafka, lines: list[str]) -> None:
+    """Write lines: one in ten without a broker, others with the broker as the key, and most with a header."""
+    producer = Producer(kafka.client_config({"log_level": 0}))
+    for number, line in enumerate(lines):
+        named: dict[str, Any] = {} if number % 10 == 0 else {"headers": {"broker": b"1"}}
+        named = {"key": b"1"} if number % 10 == 1 else named
+        producer.produce(TOPIC, line.encode(), partition=0, **named)
+    assert producer.flush(240) == 0
+
+
+def counts(tables: Path) -> tuple[int, int]:
+    """Return the number of requests, and that of lines of an unknown broker."""
+    with local_session() as spark:
+        found = DeltaTables(spark, tables, "c")
+        requests = sum(row["count"] for row in found.read("api_usage").where("outcome = 'completed'").collect())
+        unknown = found.read("quarantine").where("reason = 'unknown-broker'").collect()
+    assert {row.uri for row in unknown} <= {f"kafka:{TOPIC}/0"}
+    return requests, len(unknown)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_lines_in_a_topic_count_once(
+    kafka: LocalKafka, broker_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also after a lost checkpoint; a topic that was replaced or deleted ends the run."""
+    tables = tmp_path / "tables"
+    command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
+    command += ["--bootstrap-server", kafka.bootstrap]
+    lines = broker_log.read_text().splitlines()
+    requests = [number for number, line in enumerate(lines) if isinstance(read_line(line), Request)]
+    unknown = sum(number % 10 == 0 for number in requests)
+    create(kafka)
+    try:
+        ship(kafka, lines)
+        assert main(command) == 0
+        once = counts(tables)
+        assert once[0] == len(requests) - unknown
+        assert once[1] >= unknown  # those of refusals, too
+        shutil.rmtree(tables / "_checkpoints")
+        ship(kafka, lines)
+        assert main(command) == 0
+        assert counts(tables) == (2 * once[0], 2 * once[1])
+    finally:
+        delete(kafka)
+    capsys.readouterr()
+    assert main(command) == 2
+    assert f"the topic {TOPIC} does not exist" in capsys.readouterr().err
+    create(kafka)
+    try:
+        ship(kafka, lines[:1])
+        assert main(command) == 2
+        assert "it is another topic, or records were deleted" in capsys.readouterr().err
+    finally:
+        delete(kafka)

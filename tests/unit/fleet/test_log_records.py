@@ -1,0 +1,94 @@
+"""Records of a topic to which a shipper writes request logs: each line of a broker that is known counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fleet_lines import document, line_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow")
+
+from featuregate_fleet.evidence.paths import IN_UTC  # noqa: E402 - after the check for the extra
+from featuregate_fleet.files.log_records import RECORDS, parse_records  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+URI = "kafka:logs/0"
+_ERROR = b"[2026-11-22 21:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error "
+_WHY = b"org.apache.kafka.common.errors.UnsupportedVersionException: Received request for api with key 3 (Metadata) "
+REFUSED = (_ERROR + b"(kafka.network.Processor)", _WHY + b"and unsupported version 99")
+LINE = line_of(document()).encode()
+
+
+def parse(
+    records: Sequence[tuple[Any, ...]], size: int = 10, zones: Mapping[str, str] = IN_UTC
+) -> dict[str, list[dict[str, Any]]]:
+    """Parse records in batches of ``size``, and return the rows of each table."""
+    rows = [dict(zip(RECORDS.names, record, strict=True)) for record in records]
+    batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]
+    tables: dict[str, list[dict[str, Any]]] = {"api_usage": [], "quarantine": [], "evidence_files": []}
+    for batch in parse_records(batches, time_zones=zones):
+        for row in batch.to_pylist():
+            ((name, value),) = [(name, value) for name, value in row.items() if value is not None]
+            tables[name].append(value)
+    return tables
+
+
+def test_a_line_whose_broker_nobody_knows_is_in_quarantine():
+    """With its topic, partition and offset."""
+    said = [None, b"", b"kafka-1", b"01", b"\xff", b"1"]
+    tables = parse([(URI, offset, broker, LINE) for offset, broker in enumerate(said)])
+    found = sorted((row["uri"], row["at"], row["reason"], row["broker"]) for row in tables["quarantine"])
+    assert found == [(URI, offset, "unknown-broker", None) for offset in range(5)]
+    assert [(row["broker"], row["count"]) for row in tables["api_usage"]] == [("1", 1)]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([URI, "kafka:logs/1"]),
+            st.sampled_from([b"1", b"2", None]),
+            st.sampled_from([LINE, LINE + b"\n", LINE + b"\n" + LINE, b"garbage", b"\xff\xfe", b"", None]),
+        )
+    ),
+    st.integers(1, 9),
+)
+def test_each_line_of_each_record_is_a_row_or_in_quarantine(records: list[tuple[str, Any, Any]], size: int):
+    """Whichever partitions and brokers take turns, and however the records are cut into batches."""
+    tables = parse([(uri, offset, broker, value) for offset, (uri, broker, value) in enumerate(records)], size)
+    lines = [(broker, line) for _, broker, value in records for line in (value or b"").removesuffix(b"\n").split(b"\n")]
+    good = sum(broker is not None and line == LINE for broker, line in lines)
+    sums = [sum(row[name] for row in tables["evidence_files"]) for name in ("read", "rows", "quarantined")]
+    assert sums == [len(lines), good, len(lines) - good]
+    assert len(tables["quarantine"]) == len(lines) - good
+    assert sum(row["count"] for row in tables["api_usage"]) == good
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_a_partition_was_read_up_to_the_offset_behind_its_last_record(size: int):
+    """From there a new checkpoint goes on."""
+    tables = parse([(URI, 7, b"1", LINE), (URI, 9, b"2", LINE), (URI, 12, b"1", LINE)], size)
+    assert {row["broker"]: row["size"] for row in tables["evidence_files"]} == {"1": 13, "2": 10}
+
+
+@pytest.mark.parametrize("values", [REFUSED, [b"\n".join(REFUSED)]])
+def test_a_refused_request_may_be_one_record_or_two(values: Sequence[bytes]):
+    """Some shippers keep the lines of an error together. The line of another broker between them does not matter."""
+    records = [
+        part for at, value in enumerate(values) for part in ((URI, 2 * at, b"1", value), (URI, 2 * at + 1, b"2", LINE))
+    ]
+    tables = parse(records)
+    refused = [
+        (row["broker"], row["api_key"], row["version"]) for row in tables["api_usage"] if row["outcome"] == "refused"
+    ]
+    assert refused == [("1", 3, 99)]
+
+
+def test_each_broker_has_its_time_zone():
+    """As with files."""
+    tables = parse([(URI, 0, b"1", LINE), (URI, 1, b"2", LINE)], zones={"others": "UTC", "2": "Europe/Berlin"})
+    assert {row["broker"]: row["last_seen"].hour for row in tables["api_usage"]} == {"1": 21, "2": 20}
