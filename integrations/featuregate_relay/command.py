@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_options", "run"]
 
-_OF_THE_FILE: Final = ("bootstrap_server", "bootstrap_controller", "command_config", "name", "gates", "latches")
+_OF_THE_FILE: Final = (
+    "bootstrap_server",
+    "bootstrap_controller",
+    "command_config",
+    "name",
+    "gates",
+    "interval",
+    "timeout",
+    "latches",
+)
 """Options that a file has for each cluster."""
 
 _EXPOSED: Final = (
@@ -109,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
         )
         for name, features in discoverers.items()
     }
+    if relay.authenticates and tls is None and not listen.loopback:
+        print_message(f"credentials cross the network in clear text to {listen}: give [tls], or end TLS at a proxy")
     listener = _bound(server.bind, listen)
     where = Address(*listener.getsockname()[:2])
     path = f"/{next(iter(clusters))}/view" if len(clusters) == 1 else ""

@@ -312,6 +312,21 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog:
     assert shown() == second.cert_chain_pems[0].bytes()
 
 
+def test_keys_without_tls_are_named_where_others_can_read_them(tmp_path: Path) -> None:
+    """In a line before the relay serves: a mesh may encrypt them."""
+    file = written(tmp_path, f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\n")
+    for listen, lines in (("0.0.0.0:0", 2), ("127.0.0.1:0", 1)):
+        command = [sys.executable, "-m", "featuregate", "serve", "--config", str(file), "--listen", listen]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                told = [process.stderr.readline() for _ in range(lines)]
+            finally:
+                process.kill()
+        assert ("clear text" in told[0]) == (lines == 2)
+        assert "serving cluster orders at http://" in told[-1]
+
+
 def test_a_relay_that_asks_nobody_leaves_credentials_to_a_proxy(tmp_path: Path) -> None:
     """The proxy passes them on, and the relay does not know them. Anonymous clients are wanted by name, too."""
     assert read_config(written(tmp_path, "")).access(anonymous=False) is None

@@ -156,8 +156,9 @@ def test_a_configuration_is_checked_without_serving(tmp_path: Path) -> None:
     done = serve("--config", str(file), "--check-config")
     assert (done.returncode, done.stderr) == (0, f"featuregate: {file}: no mistake, cluster a\n")
     assert serve("--config", str(tmp_path / "none.toml")).returncode == 64
-    twice = serve("--config", str(file), "--gate", "a=kip848")
-    assert (twice.returncode, "--gate: not allowed with --config" in twice.stderr) == (64, True)
+    for option, value in (("--gate", "a=kip848"), ("--interval", "5"), ("--command-config", "none")):
+        twice = serve("--config", str(file), option, value)
+        assert (twice.returncode, f"{option}: not allowed with --config" in twice.stderr) == (64, True)
 
 
 def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
