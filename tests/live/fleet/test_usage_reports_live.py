@@ -13,6 +13,7 @@ from waiting import BOUND, eventually
 
 import featuregate as fg
 from featuregate.cli import main
+from featuregate.usage.report import UsageReport
 from featuregate_confluent import UsageTopic
 from featuregate_fleet.stream import quarantine
 from featuregate_fleet.stream.session import local_session
@@ -41,11 +42,18 @@ def create_topic(kafka: LocalKafka) -> None:
 
 def report(kafka: LocalKafka, app: str, name: str, requirement: fg.Requirement, **more: Any) -> None:
     """Run an app with one gate, until its reports are in the topic."""
-    reporter = fg.UsageReporter(UsageTopic(kafka.client_config(), TOPIC), app=app, instance=f"{app}-1")
+    topic, sent = UsageTopic(kafka.client_config(), TOPIC), list[UsageReport]()
+
+    def send(value: bytes) -> None:
+        topic(value)
+        sent.append(UsageReport.from_json(value))
+
+    reporter = fg.UsageReporter(send, app=app, instance=f"{app}-1")
     with fg.Discoverer(kafka.bootstrap, usage=reporter) as features:
-        gate = features.gate(name, requirement, **more)
+        features.gate(name, requirement, **more)
         assert features.wait(BOUND)
-        eventually(lambda: features.health()["usage"]["sent"], f"a report of {gate.name}")
+        eventually(lambda: sent, f"a report of {app}")
+    eventually(lambda: sent[-1].closing, f"the last report of {app}")
 
 
 @pytest.mark.usefixtures("jvm")
