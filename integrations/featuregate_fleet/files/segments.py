@@ -136,13 +136,15 @@ class Segmenter:
 
     def _write(self, name: str, text: bytes) -> str:
         hidden = self._folder / f".{name}"
-        with hidden.open("wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(hidden, self._folder / name)
-        hidden.unlink()
+        try:
+            with hidden.open("wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(hidden, self._folder / name)
+        finally:
+            hidden.unlink(missing_ok=True)  # half of it would keep a full disk full
         return name
 
     def _progress(self) -> _Progress | None:

@@ -1,0 +1,95 @@
+"""Bad input is counted, not lost: garbage among real lines, huge lines, and a full disk."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from featuregate_fleet.evidence.one_line import read_line  # noqa: E402 - after the check for the extra
+from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.text import LONGEST  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import pieces_of  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REQUESTS = 2_000
+
+
+def garbage(random_: random.Random, line: bytes) -> bytes:
+    """Return bytes that are no request: noise, half a line, a line with the middle of another one, or nothing."""
+    noise = random_.randbytes(random_.randrange(200)).replace(b"\n", b"")
+    cut = random_.randrange(40, len(line) // 2)  # as text, a line that lacks the end of its last field is understood
+    return random_.choice([noise, line[:cut], line[:cut] + line[:cut], noise + b"Completed request:{", b"", b"\0" * 50])
+
+
+def totals(path: Path) -> tuple[dict[str, int], int, int]:
+    """Read a file of broker 1; return the counts of its lines, the requests, and the rows of the quarantine."""
+    file = log_file(str(path.parent.parent), path.as_uri(), path.stat().st_size)
+    pieces = pieces_of(file)
+    numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(pieces))])
+    rows = [row for batch in parse_pieces([numbers], pieces=pieces) for row in batch.to_pylist()]
+    lines: dict[str, Any] = dict.fromkeys(("read", "rows", "quarantined"), 0)
+    for row in rows:
+        for name in lines if row["evidence_files"] else ():
+            lines[name] += row["evidence_files"][name]
+    usage = sum(row["api_usage"]["count"] for row in rows if row["api_usage"])
+    return lines, usage, sum(bool(row["quarantine"]) for row in rows)
+
+
+@pytest.mark.parametrize("percent", [5, 50])
+def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines: Sequence[str], percent: int):
+    """Each line is a row or in quarantine, and all requests of a real broker are rows."""
+    random_ = random.Random(percent)
+    requests = [line.encode() for line in real_lines if isinstance(read_line(line), Request)]
+    text, bad = [], 0
+    for number in range(REQUESTS):
+        line = requests[number % len(requests)]
+        if random_.randrange(100) < percent:
+            text.append(garbage(random_, line))
+            bad += 1
+        else:
+            text.append(line)
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log").write_bytes(b"".join(line + b"\n" for line in text))
+    lines, usage, quarantined = totals(tmp_path / "1" / "log")
+    assert lines == {"read": REQUESTS, "rows": REQUESTS - bad, "quarantined": bad}
+    assert (usage, quarantined) == (REQUESTS - bad, bad)
+
+
+def test_huge_lines_are_counted(tmp_path: Path):
+    """Of more bytes than a line may have, with a request before and behind."""
+    line = (Path(__file__).parents[2] / "data/request_logs/4.2.0.log").read_bytes().splitlines()
+    request = next(each for each in line if isinstance(read_line(each.decode()), Request))
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log").write_bytes(b"\n".join([request, request + b"x" * LONGEST, request, b"x" * LONGEST, b""]))
+    assert totals(tmp_path / "1" / "log") == ({"read": 4, "rows": 2, "quarantined": 2}, 2, 2)
+
+
+@pytest.mark.parametrize("option", [(), ("--aggregate",)])
+def test_a_full_disk_loses_no_line(tmp_path: Path, option: tuple[str, ...]):
+    """The collector says so in one line, leaves nothing half-written, and goes on once there is space."""
+    log = tmp_path / "kafka-request.log"
+    log.write_bytes(b"".join(b"%d garbage\n" % number for number in range(REQUESTS)))
+    command = [sys.executable, "-m", "featuregate", "fleet", "collect", "--once", "--log", str(log), "--broker", "1"]
+    command += ["--logs", str(tmp_path), *option]
+    full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (20_000, 20_000))
+    found = subprocess.run(command, preexec_fn=full, capture_output=True, text=True, timeout=240, check=False)
+    assert found.returncode == 2
+    assert found.stderr.startswith("featuregate: the log cannot be collected: ")
+    assert len(found.stderr.splitlines()) == 1
+    assert {path.name for path in (tmp_path / "1").iterdir()} <= {".lock", ".progress.json"}
+    assert subprocess.run(command, capture_output=True, timeout=240, check=False).returncode == 0
+    (segment,) = [path for path in (tmp_path / "1").iterdir() if not path.name.startswith(".")]
+    assert totals(segment)[0]["read"] == REQUESTS
