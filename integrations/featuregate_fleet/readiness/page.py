@@ -111,13 +111,13 @@ def _movers(report: Report, most: int) -> str:
         f"<td>{strong(found[0].subject)}</td>"
         f'<td data-name="Software">{plain(found[0].software) or "not said"}</td>'
         f"<td>{_reasons(found, report.move.apis)}</td>"
-        f'<td class="number" data-name="Requests">{sum(row.count for row in found):,}</td>'
+        f'<td class="number" data-name="Times seen">{sum(row.count for row in found):,}</td>'
         f'<td class="time" data-name="Last seen">{latest(found)}</td>'
         for found in clients.values()
     ]
     if not rows:
         return "<h2>Who must move</h2>\n<p>Nothing was seen to block the move.</p>"
-    head = ("Who", "Software", "Why, and what to do", "#Requests", "Last seen (UTC)")
+    head = ("Who", "Software", "Why, and what to do", "#Times seen", "Last seen (UTC)")
     apis = report.move.apis
     step = f"Upgrade each client, or stop it, before the brokers {plain(apis.step)}." if apis else ""
     return f"<h2>Who must move</h2>\n<p>{step}</p>\n{table(head, rows, 'clients', most)}"
@@ -235,14 +235,14 @@ def _others(report: Report, most: int) -> str:
     rows = [
         f"<td>{marked(row.verdict)}</td><td>{plain(row.check)}</td><td>{strong(row.subject)}</td>"
         f"<td>{plain(row.why)}{' ' if row.do else ''}{plain(row.do)}</td>"
-        f'<td class="number" data-name="Requests">{row.count:,}</td>'
+        f'<td class="number" data-name="Times seen">{row.count:,}</td>'
         f'<td class="time" data-name="Last seen">{minute(row.last_seen)}</td>'
         for row in report.rows
         if row.verdict is not Verdict.BLOCK and row.check != APP_GATES
     ]
     if not rows:
         return ""
-    head = ("Verdict", "Check", "Who", "Why, and what to do", "#Requests", "Last seen (UTC)")
+    head = ("Verdict", "Check", "Who", "Why, and what to do", "#Times seen", "Last seen (UTC)")
     return f"<h2>Other findings</h2>\n{table(head, rows, 'findings', most)}"
 
 

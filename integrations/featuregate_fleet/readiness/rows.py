@@ -54,6 +54,6 @@ class Row:
     versions: tuple[int, ...] = ()
     """The versions that the finding is about, ascending."""
     count: int = 0
-    """The requests that the finding is about."""
+    """The requests, records or reports that the finding is about."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
