@@ -233,7 +233,7 @@ def _coverage(report: Report, most: int) -> str:
 
 def _others(report: Report, most: int) -> str:
     rows = [
-        f"<td>{marked(row.verdict)}</td><td>{plain(row.check)}</td><td>{strong(row.subject)}</td>"
+        f'<td>{marked(row.verdict)}</td><td class="check">{plain(row.check)}</td><td>{strong(row.subject)}</td>'
         f"<td>{plain(row.why)}{' ' if row.do else ''}{plain(row.do)}</td>"
         f'<td class="number" data-name="Times seen">{row.count:,}</td>'
         f'<td class="time" data-name="Last seen">{minute(row.last_seen)}</td>'

@@ -26,7 +26,7 @@ h3{font-size:.95rem;margin:0 0 .25rem;overflow-wrap:anywhere}p{margin:.25rem 0 .
 .cards li{border:1px solid var(--line);border-top:4px solid var(--tone);border-radius:6px;padding:.6rem .8rem}
 .cards b{display:block;font-size:1.9rem;line-height:1.2}.cards .none b{color:var(--soft);font-weight:400}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:1rem}
-.times{display:grid;gap:1rem}.times figure{overflow-x:auto}
+.times{display:grid;gap:1rem}.times svg.hours{max-width:52rem}.times figure{overflow-x:auto}
 figure{margin:0;border:1px solid var(--line);border-radius:6px;padding:.75rem;break-inside:avoid}
 svg{display:block;width:100%;max-width:34rem;height:auto;font:11px system-ui,sans-serif}
 svg.hours{max-width:none;min-width:40rem}
@@ -44,7 +44,7 @@ table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;vertical-align:top;padding:.4rem 1.1rem .4rem 0;border-bottom:1px solid var(--line);
 overflow-wrap:anywhere}
 th{font-weight:600}td.number,th.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-td.time{white-space:nowrap}tr{break-inside:avoid}td ul{margin:0;padding-left:1.1rem}
+td.time,td.check{white-space:nowrap}tr{break-inside:avoid}td ul{margin:0;padding-left:1.1rem}
 @media (max-width:40rem){.stack thead{display:none}.stack tr,.stack td{display:block}
 .stack tr{border-bottom:1px solid var(--line);padding:.5rem 0}.stack td{border:0;padding:.1rem 0}
 .stack td.number{text-align:left}.stack td[data-name]::before{content:attr(data-name) ": ";color:var(--soft)}}

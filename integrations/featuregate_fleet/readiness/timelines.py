@@ -24,6 +24,8 @@ _ROW: Final = 18
 """The height of a row in units of the SVG. All lengths below are in these units."""
 _LABEL: Final = 200
 _WIDTH: Final = 560
+_LETTER: Final = 8
+"""The width of a letter, about."""
 _SHADES: Final = 4
 _SERVED: Final = "served versions"
 _MOST_ROWS: Final = 7
@@ -107,8 +109,9 @@ def levels_chart(levels: Iterable[LevelAt], now: datetime) -> str:
             left = _LABEL + _WIDTH * (one.at - start).total_seconds() / whole
             kind = "odd" if place % 2 else "even"
             box = f'x="{left:.5g}" y="{top + 1}" width="{_LABEL + _WIDTH - left:.5g}" height="{_ROW - 2}"'
-            spot = f'x="{min(left + 4, _LABEL + _WIDTH - 60):.5g}" y="{top + 13}"'
-            text = f'<text class="level" {spot}>{escape(_level(one))}</text>'
+            name_of_level = _level(one)
+            spot = f'x="{min(left + 4, _LABEL + _WIDTH - _LETTER * len(name_of_level)):.5g}" y="{top + 13}"'
+            text = f'<text class="level" {spot}>{escape(name_of_level)}</text>'
             parts.append(f'<rect class="{kind}" {box}/>{text}')
     said = "; ".join(f"{name} {', '.join(_level(one) for one in of)}" for name, of in changed.items())
     return _svg(len(changed) + 1, f"Finalized levels: {said}.", parts)
