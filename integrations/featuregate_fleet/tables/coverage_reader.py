@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["hourly_requests", "log_levels"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MIDDLE: Final = 30
+"""Minutes."""
 
 
 def hourly_requests(tables: DeltaTables, level: str) -> Mapping[str, Mapping[datetime, int]]:
@@ -31,11 +33,19 @@ def hourly_requests(tables: DeltaTables, level: str) -> Mapping[str, Mapping[dat
 
 
 def log_levels(tables: DeltaTables) -> tuple[LogLevel, ...]:
-    """Return the levels that brokers told, the oldest first."""
-    told = tables.read("coverage").select("broker", "level", f.unix_micros("taken_at").alias("taken_at"))
+    """Return the levels that brokers told, the oldest first.
+
+    A run without ``--once`` asks each minute. Of one broker, hour and level two answers are enough: the one that is
+    nearest to the middle of the hour, which no clock can move into another one, and the last one.
+    """
+    told = tables.read("coverage").withColumn("hour", f.date_trunc("hour", "taken_at"))
+    middle = f.abs(f.minute("taken_at") - _MIDDLE)
+    times = f.array_distinct(f.array(f.min_by("taken_at", middle), f.max("taken_at")))
+    kept = told.groupBy("broker", "hour", "level").agg(times.alias("times"))
+    at = kept.select("broker", "level", f.explode("times").alias("at")).orderBy("at")
     return tuple(
         LogLevel(broker=row["broker"], level=row["level"], taken_at=_utc(row["taken_at"]))
-        for row in told.orderBy("taken_at").collect()
+        for row in at.select("broker", "level", f.unix_micros("at").alias("taken_at")).collect()
     )
 
 

@@ -53,9 +53,13 @@ def _named(lines: DataFrame) -> DataFrame:
 
 
 def levels_over_time(tables: DeltaTables) -> tuple[LevelAt, ...]:
-    """Return the level of each feature in each run that asked the brokers, the oldest first."""
+    """Return the level of each feature when it was first seen, and whenever it had changed, the oldest first."""
     seen = tables.read("feature_levels").groupBy(f.unix_micros("taken_at").alias("at"), "feature")
-    rows = seen.agg(f.max("level").alias("level")).orderBy("at", "feature").collect()
+    before = Window.partitionBy("feature").orderBy("at")
+    levels = seen.agg(f.max("level").alias("level"))
+    levels = levels.withColumn("place", f.row_number().over(before)).withColumn("last", f.lag("level").over(before))
+    changed = levels.where("place = 1 or not level <=> last")
+    rows = changed.orderBy("at", "feature").collect()
     return tuple(LevelAt(row["feature"], row["level"], _utc(row["at"])) for row in rows)
 
 
