@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
 from featuregate.gating.level_conditions import judge_level
-from featuregate.gating.verdicts import RANK, Reason, Verdict, silence
+from featuregate.gating.verdicts import RANK, Reason, Verdict, reason_lines, silence
 from featuregate.requirements import (
     MAX_LEVEL,
     NOTHING_EXCLUDED,
@@ -121,10 +121,10 @@ class Decision:
         where = f"cluster {self.cluster_id or 'unknown'}, {f'epoch {self.epoch}' if self.epoch >= 0 else 'no epoch'}"
         head = f"{self.held or self.verdict}: {self.requirement} ({where}"
         head += f", {self.policy} gate)" if self.policy else ")"
-        shown = self.sorted_reasons[:_LINES]
-        lines = [f"  {reason.verdict:<7}  {reason.condition}: {reason.text}" for reason in shown]
-        left = len(self.reasons) - len(shown)
-        return "\n".join([head, *lines, *([f"  and {left} more reasons"] if left else [])])
+        lines = reason_lines(self.sorted_reasons)
+        left = len(lines) - _LINES
+        shown = [head, *lines[:_LINES], *([f"and {left} more reasons"] if left > 0 else [])]
+        return "\n  ".join(shown)
 
 
 def evaluate(

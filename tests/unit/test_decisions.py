@@ -352,7 +352,17 @@ def test_a_broker_without_the_api_is_told_so() -> None:
 
 def test_a_decision_of_many_brokers_stays_readable() -> None:
     """It ends up in an exception and in logs."""
-    lines = str(evaluate(view(*(broker(at, txn=2) for at in range(100))), TXN)).splitlines()
+    brokers = (broker(at, txn=2 if at == 7 else 3) for at in range(1, 101))
+    assert str(evaluate(view(*brokers), TXN)).splitlines() == [
+        "closed: TxnOffsetCommit>=3 (cluster c, epoch 10)",
+        "  closed   TxnOffsetCommit>=3: broker 7 (b7:9092) serves TxnOffsetCommit 0..2",
+        "  open     TxnOffsetCommit>=3: 99 brokers (1-6,8-100) serve TxnOffsetCommit 0..3",
+    ]
+
+
+def test_a_decision_for_many_causes_fits_a_page() -> None:
+    """Each of 100 brokers has a cause of its own."""
+    lines = str(evaluate(view(*(broker(at, txn=at) for at in range(100))), Api("TxnOffsetCommit") >= 100)).splitlines()
     assert len(lines) == 22
     assert lines[-1] == "  and 80 more reasons"
 
