@@ -22,7 +22,7 @@ from featuregate_relay.access.clients import Client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +67,8 @@ def test_the_page_changes_while_it_is_looked_at(browser: Browser) -> None:
         page.evaluate("document.body.dataset.same = 'yes'")
         page.locator("#agreed-summary").click()
         page.locator("#agreed-summary").focus()
+        features.show(release_view("3.9", "4.1", silent=[1]))
+        says(page, "#roll h3", "No answer")
         features.show(release_view("3.9", "4.1"))
         says(page, "#roll p", "1 of 2 brokers have release 4.1")
         says(page, "#timeline li", "broker 2: release 4.1 (was 3.9)")
@@ -75,6 +77,8 @@ def test_the_page_changes_while_it_is_looked_at(browser: Browser) -> None:
         assert page.evaluate("document.activeElement.id") == "agreed-summary"
         features.show(release_view("4.1", "4.1"))
         says(page, "#gates h3", "open")
+        says(page, "#rollback li", "heartbeats")  # a section that was not there
+        assert page.locator("#agreed").get_attribute("open") is not None
         assert page.evaluate("document.body.dataset.same") == "yes"
 
 
@@ -85,6 +89,42 @@ def test_the_page_of_a_cluster_that_begins_to_answer_fills_itself(browser: Brows
         says(page, "#summary", "no broker has answered yet")
         features.show(release_view("4.1"))
         says(page, "#matrix th", "metadata.version")
+
+
+EVENTS_ONLY = """
+const later = setTimeout;
+window.setTimeout = (run, delay) => (delay < 1000 ? later(run, delay) : 0);
+const add = EventSource.prototype.addEventListener;
+EventSource.prototype.addEventListener = function (kind, ...rest) {
+  if (kind !== "heartbeat") add.call(this, kind, ...rest);
+};
+"""
+
+
+def test_a_change_that_comes_while_the_page_is_fetched_is_not_missed(browser: Browser) -> None:
+    """Another fetch follows. No heartbeat and no timer helps: these would fetch the page, too, but later."""
+    features = StaticFeatures(release_view("3.9"))
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(MILLISECONDS)
+    page.add_init_script(EVENTS_ONLY)
+
+    def change_meanwhile(route: Route) -> None:
+        before = route.fetch()
+        features.show(release_view("4.1", cluster_id="third"))
+        page.wait_for_timeout(1000)  # for the event of the change
+        route.fulfill(response=before)
+
+    try:
+        with serving({"orders": features}) as url:
+            page.goto(url)
+            says(page, "#live", "Live")
+            page.route(f"{url}/", change_meanwhile, times=1)
+            features.show(release_view("4.1", cluster_id="second"))
+            says(page, "dd", "third")
+            page.goto("about:blank")
+    finally:
+        context.close()
 
 
 def test_a_page_whose_relay_is_gone_says_so(browser: Browser) -> None:

@@ -3,6 +3,7 @@
 
 const SECONDS_OF_SILENCE = 45; // three heartbeats
 const SECONDS_WITHOUT_EVENTS = 15; // between two looks, where the page has no stream
+const SECONDS_TO_COME_BACK = 8; // the relay tells browsers to come back within 5
 const SECONDS_TO_RETRY = 5;
 
 const main = document.querySelector("main");
@@ -11,8 +12,11 @@ const shown = new Map(sections(document).map((section) => [section.id, section.o
 let loadedAt = performance.now();
 let stream = null;
 let silence = 0;
+let broken = false;
 let retry = 0;
 let loading = null;
+let again = false;
+let news = "Live";
 
 function sections(page) {
   return [...page.querySelectorAll("main > section[id]")];
@@ -34,49 +38,56 @@ async function fetchPage() {
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
 
-/** Fetch the page again; one fetch at a time. */
+/** Fetch the page again. What changes during a fetch may be missing in its page, so that another fetch follows. */
 function refresh() {
-  loading ??= fetchPage()
+  if (loading) {
+    again = true;
+    return loading;
+  }
+  again = false;
+  loading = fetchPage()
     .then(takeOver)
     .finally(() => {
       loading = null;
-    });
+    })
+    .then(() => (again ? refresh() : null));
   return loading;
 }
 
 function takeOver(page) {
   loadedAt = performance.now();
   document.title = page.title;
-  main.dataset.revision = page.querySelector("main").dataset.revision;
+  const { revision } = page.querySelector("main").dataset;
+  const before = main.dataset.revision;
+  main.dataset.revision = revision;
   const found = sections(page);
   const known = sections(document);
   if (found.map((each) => each.id).join() !== known.map((each) => each.id).join()) {
-    main.replaceChildren(...found.map((each) => document.importNode(each, true)));
+    keeping(main, () => main.replaceChildren(...found.map((each) => document.importNode(each, true))));
   } else {
     found.forEach((section, index) => {
       if (shown.get(section.id) !== section.outerHTML) {
-        replace(known[index], document.importNode(section, true));
+        keeping(known[index], () => known[index].replaceWith(document.importNode(section, true)));
       }
     });
   }
   found.forEach((section) => shown.set(section.id, section.outerHTML));
   document.querySelector("footer time").replaceWith(document.importNode(page.querySelector("footer time"), true));
   showAges();
+  if (before !== "" && before !== revision) {
+    const newest = document.querySelector("#timeline li span")?.textContent.trim().replace(/\s+/g, " ");
+    news = newest ? `Changed: ${newest}` : news;
+  }
 }
 
-/** Put a section in the place of another one, with what a person has opened, scrolled and focused there. */
-function replace(old, section) {
-  const open = new Set([...old.querySelectorAll("details[open]")].map((details) => details.id));
-  const scrolled = old.querySelector(".wide")?.scrollLeft ?? 0;
-  const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
-  old.replaceWith(section);
-  section.querySelectorAll("details").forEach((details) => {
-    details.open = open.has(details.id);
-  });
-  const wide = section.querySelector(".wide");
-  if (wide) {
-    wide.scrollLeft = scrolled;
-  }
+/** Put something in the place of a part of the page, and keep what a person has opened, scrolled and focused there. */
+function keeping(part, put) {
+  const open = [...part.querySelectorAll("details[open]")].map((details) => details.id);
+  const scrolled = [...part.querySelectorAll(".wide")].map((wide) => [wide.id, wide.scrollLeft]);
+  const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+  put();
+  open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+  scrolled.forEach(([id, left]) => document.getElementById(id)?.scrollTo({ left }));
   if (focused) {
     document.getElementById(focused)?.focus({ preventScroll: true });
   }
@@ -94,10 +105,8 @@ function showAges() {
 function listen() {
   silenced();
   stream = new EventSource(main.dataset.events);
-  stream.addEventListener("view", (event) => changed(JSON.parse(event.data)));
-  stream.addEventListener("health", (event) => changed(JSON.parse(event.data)));
-  stream.addEventListener("heartbeat", () => alive(refresh()));
-  stream.addEventListener("error", lost);
+  ["view", "health", "heartbeat"].forEach((kind) => stream.addEventListener(kind, alive));
+  stream.addEventListener("error", interrupted);
 }
 
 function hangUp() {
@@ -107,20 +116,10 @@ function hangUp() {
   stream = null;
 }
 
-function changed(state) {
-  const news = main.dataset.revision !== "" && main.dataset.revision !== state.revision;
-  alive(
-    refresh().then(() => {
-      const newest = document.querySelector("#timeline li span")?.textContent.trim().replace(/\s+/g, " ");
-      return news && newest ? `Changed: ${newest}` : null;
-    }),
-  );
-}
-
-function alive(work) {
+function alive() {
   silenced();
-  work.then(
-    (news) => say(news ?? (status.textContent.startsWith("Changed") ? status.textContent : "Live")),
+  refresh().then(
+    () => say(news),
     () => say("The page could not be fetched again: it shows what was known before"),
   );
 }
@@ -128,15 +127,21 @@ function alive(work) {
 /** Begin the time after which a stream without events is taken for a broken one. */
 function silenced() {
   clearTimeout(silence);
-  silence = setTimeout(lost, SECONDS_OF_SILENCE * 1000);
+  broken = false;
+  silence = setTimeout(giveUp, SECONDS_OF_SILENCE * 1000);
 }
 
-function lost() {
-  say("The connection to the relay is lost: the page shows what was known before");
-  // A stream that was refused, or is silent, does not come back by itself.
-  if (stream && stream.readyState === EventSource.CONNECTING) {
-    return;
+/** Give the browser some time to come back by itself: the relay ends each stream after some minutes. */
+function interrupted() {
+  if (!broken) {
+    clearTimeout(silence);
+    broken = true;
+    silence = setTimeout(giveUp, stream.readyState === EventSource.CLOSED ? 0 : SECONDS_TO_COME_BACK * 1000);
   }
+}
+
+function giveUp() {
+  say("The connection to the relay is lost: the page shows what was known before");
   hangUp();
   retry = setTimeout(listen, (1 + Math.random()) * SECONDS_TO_RETRY * 1000);
 }
@@ -149,8 +154,8 @@ function look() {
     if (main.dataset.events) {
       listen();
     } else {
-      alive(refresh());
-      hangUp();
+      alive();
+      clearTimeout(silence);
       retry = setTimeout(look, SECONDS_WITHOUT_EVENTS * 1000);
     }
   }
