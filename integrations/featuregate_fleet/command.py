@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandHelp
-from featuregate_fleet.commands import collect, readiness, replay, request_logging
+from featuregate_fleet.commands import collect, compact, forget, readiness, replay, request_logging, retain
 from featuregate_fleet.commands import run as reading
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ evidence its verdict is unknown, never ok.""",
         "fleet run --once --logs logs --tables tables --cluster orders",
         "fleet run --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
         "fleet replay --tables tables --cluster orders",
+        "fleet retain --tables tables --cluster orders --days 90",
         "fleet readiness --tables tables --cluster orders --to 4.2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --output json",
         "fleet readiness --tables tables --cluster orders --drop-api 'Fetch<12'",
@@ -43,6 +44,9 @@ _ACTIONS: Final = {
     "collect": (collect, "cut a live log into files for 'run'"),
     "run": (reading, "read log files into tables"),
     "replay": (replay, "parse again what is in quarantine"),
+    "retain": (retain, "delete evidence that is too old"),
+    "forget": (forget, "remove who one principal is"),
+    "compact": (compact, "join the small files of the tables"),
     "readiness": (readiness, "say whether a move is safe"),
 }
 

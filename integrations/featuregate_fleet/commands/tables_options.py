@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.line_counts import LineCounts
 
-__all__ = ["add_tables_options", "alone", "counts", "one_writer", "tables_folder"]
+__all__ = ["add_tables_options", "alone", "counts", "no_other_writer", "one_writer", "tables_folder"]
 
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
@@ -52,6 +52,18 @@ def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:
     """Refuse a second run over the same tables, which would share the checkpoint of the first one."""
     tables.mkdir(parents=True, exist_ok=True)
     return alone(tables / f".{cluster}.lock", f"another run writes the tables of {cluster}: wait for its end")
+
+
+@contextmanager
+def no_other_writer(tables: Path, cluster: str) -> Iterator[None]:
+    """Refuse all runs over these tables, also those of other clusters: files that they are writing would vanish."""
+    with ExitStack() as locks:
+        locks.enter_context(one_writer(tables, cluster))
+        for lock in tables.glob(".*.lock"):
+            other = lock.name[1 : -len(".lock")]
+            if other != cluster:
+                locks.enter_context(one_writer(tables, other))
+        yield
 
 
 @contextmanager

@@ -32,7 +32,9 @@ _TABLES: Final = {
     "usage_topics": columns.USAGE_TOPICS,
 }
 _CHECKPOINTS: Final = "_checkpoints"
+_CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
+_LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 class BatchId(NamedTuple):
     """Which stream writes, and which of its micro-batches."""
@@ -99,6 +101,27 @@ class DeltaTables:
     def replace(self, table: str, kept: DataFrame, added: DataFrame, batch: BatchId) -> None:
         """Replace all rows of this cluster at once: by some that were read from the table, and by those of a batch."""
         self._overwrite(table, kept.unionByName(self._whole_rows(table, added, batch)))
+
+    def names(self) -> list[str]:
+        """Return the names of the tables that exist."""
+        return [name for name in _TABLES if self.version(name) is not None]
+
+    def rewrite(self, table: str, rows: DataFrame) -> None:
+        """Replace all rows of this cluster by rows that were read from the table."""
+        self._overwrite(table, rows)
+
+    def compact(self, table: str) -> None:
+        """Join the files of a table, those of all clusters."""
+        self._spark.sql(f"OPTIMIZE {self._quoted(table)}").collect()
+
+    def vacuum(self, table: str) -> None:
+        """Delete the files of earlier versions. Nobody may write a table meanwhile, of whichever cluster."""
+        self._spark.conf.set(_CHECK_RETENTION, "false")  # which guards writers that are at work
+        self._spark.conf.set(_LISTING, "2")  # tasks that list the one folder of a table; 10,000 by default
+        self._spark.sql(f"VACUUM {self._quoted(table)} RETAIN 0 HOURS").collect()
+
+    def _quoted(self, table: str) -> str:
+        return f"delta.`{self._path(table).replace('`', '``')}`"
 
     def _overwrite(self, table: str, rows: DataFrame) -> None:
         only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version(table) is not None else {}

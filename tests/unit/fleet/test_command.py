@@ -39,6 +39,8 @@ def parse(*argv: str) -> argparse.Namespace:
             ("readiness", "--tables", "t", "--cluster", "c"),
             "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required",
         ),
+        (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is no number of days"),
+        (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is no number of days"),
         (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is no name of a topic"),
     ],
 )
@@ -156,6 +158,17 @@ def test_a_second_run_at_the_same_time_is_refused(tmp_path: Path):
     ):
         command.run(args)
     assert error.value.exit_code == UNKNOWN
+
+
+def test_no_file_is_deleted_while_another_cluster_is_written(tmp_path: Path):
+    """It may be one that the run has written, and not committed."""
+    pytest.importorskip("pyspark")
+    args = parse("retain", "--days", "90", "--tables", str(tmp_path), "--cluster", "c")
+    with (
+        FileLock(tmp_path / ".other.lock"),
+        pytest.raises(CommandError, match="another run writes the tables of other"),
+    ):
+        command.run(args)
 
 
 @pytest.mark.parametrize("action", ["run", "readiness"])

@@ -1,0 +1,34 @@
+"""``featuregate fleet compact``: join the small files of the tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.cli.plugin import OK
+from featuregate_fleet.commands.tables_options import add_tables_options, no_other_writer, tables_folder
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["DESCRIPTION", "add_options", "run"]
+
+DESCRIPTION: Final = """\
+Join the files of each table, of which every micro-batch writes one, and delete the files of earlier versions.\
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``compact``."""
+    add_tables_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Join the files."""
+    folder = tables_folder(args)
+    from featuregate_fleet.stream.removal import compact  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+
+    with no_other_writer(folder, args.cluster), local_session() as spark:
+        compact(DeltaTables(spark, folder, args.cluster))
+    return OK

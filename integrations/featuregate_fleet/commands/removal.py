@@ -1,0 +1,50 @@
+"""``featuregate fleet retain`` and ``forget``: remove rows, after a dry run that says which."""
+
+# ruff: noqa: T201 - what a command prints is its result
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.cli.plugin import OK, CommandError
+from featuregate_fleet.commands.tables_options import add_tables_options, no_other_writer, tables_folder
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from featuregate_fleet.stream.removal import Removal
+
+__all__ = ["add_removal_options", "run_removal"]
+
+
+def add_removal_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--checksum``, ``--tables`` and ``--cluster``."""
+    parser.add_argument(
+        "--checksum", metavar="TEXT", help="do it: what the same command printed without this option, and no row since"
+    )
+    add_tables_options(parser)
+
+
+def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
+    """Print what would be removed and its checksum, or remove it if that is the checksum that was given."""
+    folder = tables_folder(args)
+    from featuregate_fleet.stream.removal import plan, remove  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+
+    with no_other_writer(folder, args.cluster), local_session() as spark:
+        tables, removal = DeltaTables(spark, folder, args.cluster), made()
+        found = plan(tables, removal)
+        if args.checksum is not None and args.checksum != found.checksum:
+            raise CommandError(
+                f"--checksum {args.checksum}: the rows have changed since, or the options differ. Nothing was removed: "
+                "run the command without --checksum, and look at what it says"
+            )
+        if args.checksum is not None:
+            remove(tables, removal)
+    for table, count in found.counts.items():
+        print(f"{args.cluster}: {table}: {count} rows")
+    if args.checksum is None:
+        print(f"{args.cluster}: nothing was changed; to do it, add --checksum {found.checksum}")
+    return OK

@@ -1,0 +1,126 @@
+"""Removes rows that are too old, and the names of one principal; joins the files of tables."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+
+from featuregate_fleet.errors import TablesBroken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from pyspark.sql import Column
+
+    from featuregate_fleet.tables.delta import DeltaTables
+
+__all__ = ["Removal", "compact", "forgetting", "plan", "remove", "retention"]
+
+_TIMES: Final = {
+    "api_usage": "last_seen",
+    "feature_usage": "last_seen",
+    "cluster_views": "taken_at",
+    "coverage": "taken_at",
+    "feature_levels": "taken_at",
+}
+"""The tables of what was seen at a time. The others say how far evidence was read, or what is current."""
+
+
+class Removal(NamedTuple):
+    """What is changed in rows: ``None`` for rows that are deleted, or the columns that get another value."""
+
+    rows: Mapping[str, Column]
+    """Which rows, by table."""
+    values: Mapping[str, Mapping[str, object]] | None
+
+
+class Plan(NamedTuple):
+    """What a removal would do to the tables as they are."""
+
+    counts: Mapping[str, int]
+    """How many rows, by table."""
+    checksum: str
+    """That of the rows and of what is done to them."""
+
+
+def retention(before: datetime) -> Removal:
+    """Delete what was seen before a time."""
+    return Removal({table: f.col(column) < f.lit(before) for table, column in _TIMES.items()}, None)
+
+
+def forgetting(principal: str) -> Removal:
+    """Remove who a principal is. The requests stay, because a verdict without them would be wrong."""
+    nobody = {"principal": None, "client_id": None, "client_host": None}
+    rows = {"api_usage": f.col("principal") == principal, "quarantine": f.contains("raw", f.lit(principal))}
+    return Removal(rows, {"api_usage": nobody, "quarantine": {"raw": "", "whole": False}})
+
+
+def plan(tables: DeltaTables, removal: Removal) -> Plan:
+    """Count what a removal would change.
+
+    Raises
+    ------
+    TablesBroken
+        A table cannot be read.
+    """
+    try:
+        found = {table: _summary(tables, table, rows) for table, rows in removal.rows.items()}
+    except PySparkException as error:
+        raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error
+    text = repr([sorted(found.items()), removal.values])
+    return Plan({table: count for table, (count, _) in found.items()}, sha256(text.encode()).hexdigest()[:16])
+
+
+def _summary(tables: DeltaTables, table: str, rows: Column) -> tuple[int, int | None]:
+    found = tables.read(table)
+    hashes = f.bit_xor(f.xxhash64(*found.columns))
+    count, together = found.where(rows).agg(f.count("*"), hashes).collect()[0]
+    return count, together
+
+
+def remove(tables: DeltaTables, removal: Removal) -> None:
+    """Change the rows, and delete the files that had them. No other process may write these tables meanwhile.
+
+    Raises
+    ------
+    TablesBroken
+        A table cannot be read or written.
+    """
+    try:
+        for table, rows in removal.rows.items():
+            if tables.version(table) is None:
+                continue
+            found, chosen = tables.read(table), f.coalesce(rows, f.expr("false"))
+            if removal.values is None:
+                tables.rewrite(table, found.where(~chosen))
+            else:
+                kinds = {field.name: field.dataType for field in found.schema}
+                changed = {
+                    name: f.when(chosen, f.lit(value).cast(kinds[name])).otherwise(f.col(name))
+                    for name, value in removal.values[table].items()
+                }
+                # All at once: the condition has to see the row as it was.
+                tables.rewrite(table, found.select([changed.get(name, f.col(name)).alias(name) for name in kinds]))
+            tables.vacuum(table)
+    except PySparkException as error:
+        raise TablesBroken(f"the rows cannot be removed: {str(error).partition(chr(10))[0]}") from error
+
+
+def compact(tables: DeltaTables) -> None:
+    """Join the small files of each table, and delete those of earlier versions.
+
+    Raises
+    ------
+    TablesBroken
+        A table cannot be read or written.
+    """
+    try:
+        for table in tables.names():
+            tables.compact(table)
+            tables.vacuum(table)
+    except PySparkException as error:
+        raise TablesBroken(f"the tables cannot be compacted: {str(error).partition(chr(10))[0]}") from error

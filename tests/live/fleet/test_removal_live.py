@@ -1,0 +1,71 @@
+"""What is removed from real tables, and what stays."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli import main
+from featuregate_fleet.stream.removal import compact, forgetting, plan, remove
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+PRINCIPAL = "User:ANONYMOUS"
+
+
+def data_files(tables: Path, table: str) -> list[Path]:
+    """Return the files with rows of a table, of all its versions."""
+    return list((tables / table).glob("*.parquet"))
+
+
+@pytest.mark.usefixtures("jvm")
+def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Old rows go, one principal becomes nobody, the requests of others stay, and no file keeps what is gone."""
+    folder, tables = tmp_path / "logs" / "1", tmp_path / "tables"
+    folder.mkdir(parents=True)
+    place = ["--tables", str(tables), "--cluster", "c"]
+    run = ["fleet", "run", "--once", "--logs", str(folder.parent), *place]
+    text = broker_log.read_text()
+    old = re.sub(r"^(\[?)20\d\d", r"\g<1>2020", text, flags=re.MULTILINE)
+    (folder / "new.log").write_text(text)
+    assert main(run) == 0
+    (folder / "old.log").write_text(f"{old}\ncut for {PRINCIPAL}\n")
+    assert main(run) == 0
+
+    retain = ["fleet", "retain", "--days", "365", *place]
+    capsys.readouterr()
+    assert main(retain) == 0
+    said = capsys.readouterr().out
+    (checksum,) = re.findall(r"add --checksum (\w+)", said)
+    (old_rows,) = map(int, re.findall(r"c: api_usage: (\d+) rows", said))
+    assert old_rows
+    assert len(data_files(tables, "api_usage")) == 2
+    assert main([*retain, "--checksum", "0" * 16]) == 64
+    assert "Nothing was removed" in capsys.readouterr().err
+    assert main([*retain, "--checksum", checksum]) == 0
+    assert len(data_files(tables, "api_usage")) == 1
+
+    with local_session() as spark:
+        found = DeltaTables(spark, tables, "c")
+        usage = found.read("api_usage").collect()
+        assert usage
+        assert min(row.last_seen for row in usage).year > 2020
+        its = [row for row in usage if row.principal == PRINCIPAL]
+        counts = plan(found, forgetting(PRINCIPAL)).counts
+        assert counts["api_usage"] == len(its)
+        assert counts["quarantine"] >= 1
+        remove(found, forgetting(PRINCIPAL))
+        left = found.read("api_usage").collect()
+        assert sum(row["count"] for row in left) == sum(row["count"] for row in usage)
+        assert {row.client_id for row in left if row.principal is None} <= {None}
+        assert plan(found, forgetting(PRINCIPAL)).counts == {"api_usage": 0, "quarantine": 0}
+        assert found.read("quarantine").where("raw = '' and not whole").count() == counts["quarantine"]
+        compact(found)
+        assert {name: len(data_files(tables, name)) for name in found.names()} == dict.fromkeys(found.names(), 1)
