@@ -36,6 +36,13 @@ _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled
 
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
+_NEW_COLUMNS: Final = {"mergeSchema": "true"}
+"""A table that an older release has made gets the columns that it lacks."""
+
+_BEFORE: Final = {"quarantine": {"time_zone": "UTC", "whole": False, "parser": 0}}
+"""What the rows of an older release mean where they lack a column; otherwise that is null."""
+
+
 class BatchId(NamedTuple):
     """Which stream writes, and which of its micro-batches."""
 
@@ -67,7 +74,7 @@ class DeltaTables:
         if self.version(table) is None:
             return self._spark.createDataFrame([], from_arrow_schema(_whole(table)))
         rows = self._spark.read.format("delta").load(self._path(table))
-        return rows.where(f.col("cluster") == self._cluster)
+        return _migrated(table, rows.where(f.col("cluster") == self._cluster))
 
     def version(self, table: str) -> int | None:
         """Return the newest version of a table; None where it does not exist."""
@@ -81,7 +88,7 @@ class DeltaTables:
         again, and must not be ignored: so the id of the query is that of the checkpoint.
         """
         whole = self._whole_rows(table, rows, batch).coalesce(1)
-        once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id)}
+        once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id), **_NEW_COLUMNS}
         whole.write.format("delta").mode("append").options(**once).save(self._path(table))
 
     def expect(self, folders: Collection[str], listed: Collection[str] | None) -> None:
@@ -125,7 +132,7 @@ class DeltaTables:
 
     def _overwrite(self, table: str, rows: DataFrame) -> None:
         only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version(table) is not None else {}
-        rows.coalesce(1).write.format("delta").mode("overwrite").options(**only).save(self._path(table))
+        rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_NEW_COLUMNS).save(self._path(table))
 
     def _whole_rows(self, table: str, rows: DataFrame, batch: BatchId) -> DataFrame:
         origin = {"cluster": f.lit(self._cluster), "query_id": f.lit(batch.query_id), "batch_id": f.lit(batch.batch_id)}
@@ -134,6 +141,17 @@ class DeltaTables:
 
     def _path(self, table: str) -> str:
         return str(self._folder / table)  # Spark takes a path as it is, and would not decode a URI
+
+
+def _migrated(table: str, rows: DataFrame) -> DataFrame:
+    """Return the rows with all columns of this release, and with those of a newer one left out."""
+    before = _BEFORE.get(table, {})
+    columns_now = []
+    for field in from_arrow_schema(_whole(table)):
+        found = f.col(field.name) if field.name in rows.columns else f.lit(None)
+        known = f.coalesce(found, f.lit(before[field.name])) if field.name in before else found
+        columns_now.append(known.cast(field.dataType).alias(field.name))
+    return rows.select(columns_now)
 
 
 def _whole(table: str) -> pa.Schema:

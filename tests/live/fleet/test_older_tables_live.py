@@ -1,0 +1,55 @@
+"""Tables of an older release are read, and get the columns that they lack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate.cli import main
+from featuregate_fleet.evidence.columns import EVIDENCE_FILES, ORIGIN, QUARANTINE
+from featuregate_fleet.evidence.one_line import read_line
+from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+LACKING = ("time_zone", "parser")
+"""Columns of the quarantine that the first release did not have."""
+
+
+@pytest.mark.usefixtures("jvm")
+def test_an_older_quarantine_is_read_and_replayed(tmp_path: Path, broker_log: Path) -> None:
+    """A line that its parser did not understand becomes a request, and new lines have all columns."""
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), Request))
+    origin = {"cluster": "c", "query_id": "old", "batch_id": 0}
+    kept = {"path": "1/a", "uri": "file:/gone/1/a", "broker": "1", "at": 0, "reason": "cut", "raw": line, "whole": True}
+    counted = {"path": "1/a", "uri": "file:/gone/1/a", "broker": "1", "size": 9, "read": 1, "rows": 0, "quarantined": 1}
+    with local_session() as spark:
+        for name, schema, row in (("quarantine", QUARANTINE, kept), ("evidence_files", EVIDENCE_FILES, counted)):
+            whole = from_arrow_schema(schema)
+            for field in from_arrow_schema(ORIGIN):
+                whole = whole.add(field)
+            rows = spark.createDataFrame([{**dict.fromkeys(LACKING), **row, **origin}], whole)
+            older = rows.drop(*LACKING) if name == "quarantine" else rows
+            older.write.format("delta").save(str(tmp_path / "tables" / name))
+        (read,) = DeltaTables(spark, tmp_path / "tables", "c").read("quarantine").collect()
+        assert (read.time_zone, read.parser, read.raw) == ("UTC", 0, line)
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    (tmp_path / "logs" / "1" / "b").write_text("garbage\n")
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
+    assert main(["fleet", "replay", *place]) == 0
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        assert [row["count"] for row in tables.read("api_usage").collect()] == [1]
+        (left,) = tables.read("quarantine").collect()
+        assert (left.raw, left.time_zone, left.parser > 0) == ("garbage", "UTC", True)
+        sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
+        assert tuple(tables.read("evidence_files").agg(*sums).collect()[0]) == (2, 1, 1)
