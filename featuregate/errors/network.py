@@ -79,12 +79,19 @@ class AuthenticationFailed(FeatureGateError):
         return f"{self.address}: authentication with {self.mechanism} failed: {self.problem}"
 
 
-class DiscoveryError(FeatureGateError):
-    """No broker answered; ``causes`` holds ``(address, error)`` for each broker, in the order of the requests."""
+_ADVERTISED = "these addresses: set advertised.listeners of each broker to an address that this machine reaches"
 
-    def __init__(self, causes: Iterable[tuple[object, BaseException]]) -> None:
+
+class DiscoveryError(FeatureGateError):
+    """No broker answered; ``causes`` holds ``(address, error)`` for each broker, in the order of the requests.
+
+    ``listed_by`` is the address of the node that answered with the list of these brokers, None where no node did.
+    """
+
+    def __init__(self, causes: Iterable[tuple[object, BaseException]], listed_by: str | None = None) -> None:
         self.causes: tuple[tuple[str, BaseException], ...] = tuple((str(address), error) for address, error in causes)
-        super().__init__(self.causes)
+        self.listed_by = listed_by
+        super().__init__(self.causes, listed_by)
 
     def __str__(self) -> str:
         if not self.causes:
@@ -92,7 +99,8 @@ class DiscoveryError(FeatureGateError):
         addresses: dict[str, list[str]] = {}
         for address, error in self.causes:
             addresses.setdefault(_reason(address, error), []).append(address)
-        return "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
+        said = "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
+        return said if self.listed_by is None else f"{said}; {self.listed_by} answered, and lists {_ADVERTISED}"
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -106,7 +106,8 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
             results[node.node_id] = _result(settings, node, failure, clock() - began)
     in_order = tuple(results[node.node_id] for node in broker_list.nodes)
     if all(result.failure is not None for result in in_order):
-        raise DiscoveryError((result.address, result.failure) for result in in_order if result.failure is not None)
+        causes = [(result.address, result.failure) for result in in_order if result.failure is not None]
+        raise DiscoveryError(causes, None if fetched is None else str(fetched.address))
     return ClusterProbe(broker_list=broker_list, results=in_order)
 
 

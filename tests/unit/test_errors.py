@@ -94,6 +94,15 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         DiscoveryError([(address, ConnectFailed(address, "connecting", "refused")) for address in ("a:1", "b:2")]),
         "no broker answered: a:1, b:2: failed while connecting: refused",
     ),
+    (
+        DiscoveryError(
+            [("kafka:9092", ConnectFailed("kafka:9092", "resolving the name", "unknown"))], "127.0.0.1:9092"
+        ),
+        (
+            "no broker answered: kafka:9092: failed while resolving the name: unknown; 127.0.0.1:9092 answered, and "
+            "lists these addresses: set advertised.listeners of each broker to an address that this machine reaches"
+        ),
+    ),
     (GateClosed("eos-v2", "broker 1 lacks it"), "gate 'eos-v2' is not open: broker 1 lacks it"),
     (
         NotPicklable("Discoverer", "send the View instead"),

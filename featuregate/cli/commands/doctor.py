@@ -101,6 +101,16 @@ def _counts(findings: Sequence[Finding]) -> str:
 
 
 def _gone(error: DiscoveryError) -> Finding:
+    if error.listed_by is not None:
+        return Finding(
+            severity="error",
+            code="advertised-addresses",
+            where="cluster",
+            problem="No broker answers at the address that the cluster advertises for it.",
+            evidence=str(error),
+            advice="set advertised.listeners of each broker to a name that this machine resolves and reaches, and that "
+            "is in its certificate; or check whether the cluster is being restarted",
+        )
     return Finding(
         severity="error",
         code="gone",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -260,3 +261,15 @@ def test_every_code_is_documented() -> None:
     page = (ROOT / "docs/reference/command-line.md").read_text()
     assert len(codes) > 25
     assert {code for code in codes if f"`{code}`" not in page} == set()
+
+
+def test_doctor_names_addresses_that_the_cluster_advertises_and_nobody_reaches(
+    run: Run, fake_cluster: MakeCluster
+) -> None:
+    """A broker in a container that advertises its name there, the best-known problem of beginners."""
+    kafka = fake_cluster(1)
+    bootstrap = kafka.bootstrap
+    kafka.broker(1).node = replace(kafka.broker(1).node, host="kafka.invalid")
+    ended = run("doctor", "--bootstrap-server", bootstrap)
+    assert "No broker answers at the address that the cluster advertises for it." in ended.out
+    assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in ended.out

@@ -374,8 +374,9 @@ async def test_advertised_addresses_that_do_not_work_are_reported(cluster, setti
     address = await cluster.add(1)
     cluster.listing.clear()
     cluster.list(1, closed_port)
-    with pytest.raises(DiscoveryError, match="Connection refused"):
+    with pytest.raises(DiscoveryError, match="Connection refused") as caught:
         await probe_all(settings_for(address), None)
+    assert caught.value.listed_by == str(address)
 
 
 async def test_a_controller_in_bootstrap_servers_is_refused(cluster, settings_for):
