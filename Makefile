@@ -34,7 +34,7 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a m
 WORKERS ?= 4
 
 .PHONY: test
-test: lint docs java chromium ## everything: check, docs, tests against real brokers, coverage (less than half an hour)
+test: lint docs java chromium ## everything: check, docs, tests against real brokers, coverage (about half an hour)
 	$(BIN)/coverage erase
 	PYTHONFAULTHANDLER=1 COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=20
@@ -112,6 +112,7 @@ chromium: $(READY)
 		sys.exit(not os.path.exists(p.chromium.executable_path))' 2>/dev/null && exit 0; \
 	echo "No Chromium found: installing one"; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq >/dev/null && apt-get install -qq -y --no-install-recommends chromium >/dev/null && exit 0; \
+		timeout 300 sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -qq -y --no-install-recommends chromium' >/dev/null </dev/null && exit 0; \
 	fi; \
 	timeout 120 $(BIN)/playwright install chromium >/dev/null 2>&1 || echo "No Chromium could be had: its tests are skipped"
