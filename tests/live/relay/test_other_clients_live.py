@@ -32,6 +32,7 @@ CLOSED = release_view("4.2", finalized={**LEVELS, "group.version": 0}, epoch=5)
 OPEN = release_view("4.2", finalized={**LEVELS, "group.version": 1}, epoch=6)
 DOWNGRADED = release_view("4.2", finalized={**LEVELS, "group.version": 0}, epoch=7)
 POLLS = 4
+FETCH_SECONDS = 180
 
 
 @contextmanager
@@ -52,10 +53,18 @@ def web_provider(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ofrep_web")
     shutil.copytree(PEERS / "ofrep_web", folder, dirs_exist_ok=True)
     install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"]
-    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=BOUND, check=False)
-    if installed.returncode:
-        pytest.skip(f"the provider cannot be had from npm: {installed.stderr.strip()}")
+    fetch("npm", install, folder)
     return folder
+
+
+def fetch(manager: str, command: list[str], folder: Path) -> None:
+    """Run a package manager, and skip where it cannot get the provider."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{manager} has not got the provider within {FETCH_SECONDS} s")
+    if done.returncode:
+        pytest.skip(f"the provider cannot be had from {manager}: {(done.stderr or done.stdout).strip()}")
 
 
 @pytest.fixture
@@ -189,9 +198,7 @@ def java_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "dependency:copy-dependencies",
         f"-DoutputDirectory={jars}",
     ]
-    copied = subprocess.run(copy, capture_output=True, text=True, timeout=BOUND, check=False)
-    if copied.returncode:
-        pytest.skip(f"the provider cannot be had from Maven: {copied.stdout.strip()}")
+    fetch("Maven", copy, jars)
     return [str(find_java()), "-cp", f"{jars}/*", str(PEERS / "ofrep_java" / "OfrepClient.java")]
 
 
@@ -215,9 +222,7 @@ def rust_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         pytest.skip("compiles for a minute or two: set FEATUREGATE_RUST=1, and have `cargo` on the path")
     folder = tmp_path_factory.mktemp("ofrep_rust")
     shutil.copytree(PEERS / "ofrep_rust", folder, dirs_exist_ok=True)
-    built = subprocess.run([cargo, "build", "--quiet"], cwd=folder, capture_output=True, text=True, check=False)
-    if built.returncode:
-        pytest.skip(f"the provider cannot be had from cargo: {built.stderr.strip()}")
+    fetch("cargo", [cargo, "build", "--quiet"], folder)
     return [str(folder / "target" / "debug" / "ofrep-client")]
 
 
