@@ -75,7 +75,7 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update]) -> Evidence
     from featuregate.cli.plugin_loader import load_check  # noqa: PLC0415 - only --evidence needs it
 
     if (check := load_check()) is None:
-        raise CommandError("--evidence needs the fleet pipeline: pip install 'featuregate[fleet]'")
+        raise CommandError("--evidence needs the fleet pipeline: pip install '.[fleet]' in a checkout")
     return check.check_updates(args.evidence, args.evidence_cluster, updates)
 
 

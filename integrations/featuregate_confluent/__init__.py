@@ -90,7 +90,9 @@ def __getattr__(name: str) -> object:
         found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name == "confluent_kafka":
-            raise ImportError("featuregate_confluent needs confluent-kafka: install featuregate[confluent]") from error
+            raise ImportError(
+                "featuregate_confluent needs confluent-kafka: pip install '.[confluent]' in a checkout"
+            ) from error
         raise
     globals()[name] = found  # the next read is that of any module attribute
     return found

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
     except ImportError:
-        raise CommandError("group needs confluent-kafka: pip install 'featuregate[confluent]'") from None
+        raise CommandError("group needs confluent-kafka: pip install '.[confluent]' in a checkout") from None
     silence_log()
     try:
         return _show(args) if args.action == "show" else _rollback(args)

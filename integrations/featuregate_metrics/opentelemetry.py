@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "opentelemetry":
         raise
     raise ImportError(
-        "featuregate_metrics.opentelemetry needs opentelemetry-api: pip install 'featuregate[opentelemetry]'"
+        "featuregate_metrics.opentelemetry needs opentelemetry-api: pip install '.[opentelemetry]' in a checkout"
     ) from error
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "prometheus_client":
         raise
     raise ImportError(
-        "featuregate_metrics.prometheus needs prometheus-client: pip install 'featuregate[prometheus]'"
+        "featuregate_metrics.prometheus needs prometheus-client: pip install '.[prometheus]' in a checkout"
     ) from error
 
 if TYPE_CHECKING:

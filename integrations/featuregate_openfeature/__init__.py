@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "openfeature":
         raise
     raise ImportError(
-        "featuregate_openfeature needs openfeature-sdk: pip install 'featuregate[openfeature]'"
+        "featuregate_openfeature needs openfeature-sdk: pip install '.[openfeature]' in a checkout"
     ) from error
 
 __all__ = ["KafkaFeatureProvider"]

@@ -81,7 +81,7 @@ def __getattr__(name: str) -> object:
         found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name in {"pyspark", "pyarrow", "py4j", "confluent_kafka"}:
-            raise ImportError(f"featuregate_spark needs {error.name}: install featuregate[spark]") from error
+            raise ImportError(f"featuregate_spark needs {error.name}: pip install '.[spark]' in a checkout") from error
         raise
     globals()[name] = found  # the next read is that of any module attribute
     return found

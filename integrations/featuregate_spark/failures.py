@@ -74,5 +74,6 @@ def _advice(lacks: str, python: str | None) -> str:
     which = f"{python!r}" if python else "a Python on the server"
     return (
         f"Spark's workers run {which} (PYSPARK_PYTHON), which {lacks}: set PYSPARK_PYTHON to a Python with the "
-        f"version and packages of this driver's {sys.executable} on each node, or install featuregate[spark] there"
+        f"version and packages of this driver's {sys.executable} on each node, or pip install '.[spark]' in a checkout "
+        "there"
     )

@@ -18,6 +18,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         import shtab  # noqa: PLC0415 - an extra
     except ImportError:
-        raise CommandError("completion needs shtab: pip install 'featuregate[cli]'") from None
+        raise CommandError("completion needs shtab: pip install '.[cli]' in a checkout") from None
     print(shtab.complete(build_parser(all_plugins()), args.shell))
     return OK

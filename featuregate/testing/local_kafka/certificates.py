@@ -22,7 +22,7 @@ def issue_certificates(folder: Path) -> None:
         import trustme  # noqa: PLC0415 - an extra, needed only for TLS
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
     except ImportError as error:
-        raise ImportError("TLS listeners need trustme: pip install 'featuregate[testing]'") from error
+        raise ImportError("TLS listeners need trustme: pip install '.[testing]' in a checkout") from error
 
     def pkcs8(certificate: trustme.LeafCert) -> bytes:
         """Kafka reads private keys in PKCS 8 alone (KIP-651); trustme writes the older form."""

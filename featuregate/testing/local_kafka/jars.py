@@ -144,7 +144,7 @@ def _resolve(wanted: _Download, repository: Path, progress: _Progress) -> Iterat
     try:
         from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an extra, needed only to download
     except ImportError as error:
-        raise ImportError("jgo downloads Kafka's jars: pip install 'featuregate[testing]'") from error
+        raise ImportError("jgo downloads Kafka's jars: pip install '.[testing]' in a checkout") from error
     context = MavenContext(resolver=PythonResolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
     try:
         closure = _closure(context, wanted.coordinates)

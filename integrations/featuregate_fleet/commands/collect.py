@@ -66,7 +66,7 @@ def _change(args: argparse.Namespace) -> Callable[[bytes], bytes]:
         try:
             from featuregate_fleet.files.aggregation import aggregate  # noqa: PLC0415 - pyarrow
         except ImportError as error:
-            raise CommandError("--aggregate needs pyarrow: pip install 'featuregate[fleet]'") from error
+            raise CommandError("--aggregate needs pyarrow: pip install '.[fleet]' in a checkout") from error
         return partial(aggregate, time_zone=args.time_zone)
     return cut_bodies if args.cut_bodies else bytes
 

@@ -18,7 +18,7 @@ try:
     import pyspark
     from pyspark.sql import SparkSession
 except ImportError as error:
-    raise WrongSpark("the fleet pipeline needs PySpark: pip install 'featuregate[fleet]'") from error
+    raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -190,7 +190,7 @@ def test_completion_without_shtab_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         64,
-        "featuregate: completion needs shtab: pip install 'featuregate[cli]'\n",
+        "featuregate: completion needs shtab: pip install '.[cli]' in a checkout\n",
     )
 
 

@@ -126,7 +126,7 @@ def test_without_a_package_that_reads_evidence_one_line_says_what_to_install(on:
     assert on("plan", "upgrade", "--feature", "group.version=1", *given("t")) == (
         64,
         "",
-        "featuregate: --evidence needs the fleet pipeline: pip install 'featuregate[fleet]'\n",
+        "featuregate: --evidence needs the fleet pipeline: pip install '.[fleet]' in a checkout\n",
     )
     assert on("upgrade", "--feature", "a=1", *given("t")).code == 1
 

@@ -90,7 +90,10 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsy
     """The command exists without the client, and says what to install."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     assert main(["group", "show", "--group", "orders", "--bootstrap-server", NOBODY]) == 64
-    assert capsys.readouterr().err == "featuregate: group needs confluent-kafka: pip install 'featuregate[confluent]'\n"
+    assert (
+        capsys.readouterr().err
+        == "featuregate: group needs confluent-kafka: pip install '.[confluent]' in a checkout\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,5 +72,5 @@ for name in ("ProducerSwitch", "ExactlyOnceProcessor", "safe_send_offsets"):
         print(error)
 """
     )
-    words = "featuregate_confluent needs confluent-kafka: install featuregate[confluent]"
+    words = "featuregate_confluent needs confluent-kafka: pip install '.[confluent]' in a checkout"
     assert run(code).splitlines() == ["v2", words, words, words]

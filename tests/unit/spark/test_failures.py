@@ -81,7 +81,7 @@ def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, sa
     assert "\n" not in words
     assert f"Spark's workers run '/usr/bin/python3' (PYSPARK_PYTHON), which {said}" in words
     assert sys.executable in words
-    assert "install featuregate[spark] there" in words
+    assert "pip install '.[spark]' in a checkout there" in words
 
 
 @pytest.mark.parametrize("text", ["", "No module named 'pandas'", WORKER.format(line="ValueError: x")])

@@ -80,5 +80,5 @@ try:
 except ImportError as error:
     print(error)
 """
-    words = "featuregate_spark needs pyspark: install featuregate[spark]"
+    words = "featuregate_spark needs pyspark: pip install '.[spark]' in a checkout"
     assert run(WITHOUT + code).splitlines() == ["-1", words]
