@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
@@ -84,8 +84,9 @@ def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> 
 
 
 def _preference(answer: BrokerAnswer) -> tuple[bool, float, int, str]:
-    """Order answers of one broker. The text breaks ties, so that the order of answers cannot."""
-    return answer.answered, answer.answered_at, answer.epoch, repr(answer)
+    """Order answers of one broker. The text of all fields breaks ties, so that the order of answers cannot."""
+    text = repr([getattr(answer, field.name) for field in fields(answer)])
+    return answer.answered, answer.answered_at, answer.epoch, text
 
 
 def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:

@@ -201,12 +201,12 @@ def test_input_partitions_of_names_and_patterns(kafka: LocalKafka, topic: str) -
     """All partitions of both are found. A missing topic has none, and is not created by the request."""
     reader = GroupReader(kafka.client_config(), "inputs")
     both = ((topic, 0), (topic, 1))
-    assert reader.input_partitions([topic, "nowhere"]) == both
+    assert reader.input_partitions([topic, "no-such-topic"]) == both
     assert reader.input_partitions([f"^{topic[:-3]}", topic]) == both
     assert set(both) < set(reader.input_partitions([r"^[[:alpha:]_]+s$"])), "everything, where we cannot be sure"
-    assert reader.input_partitions(["^nowhere"]) == ()
+    assert reader.input_partitions(["^no-such-topic"]) == ()
     admin = AdminClient(kafka.client_config())
-    assert "nowhere" not in admin.list_topics(timeout=BOUND).topics
+    assert "no-such-topic" not in admin.list_topics(timeout=BOUND).topics
     reader.close()
 
 
