@@ -367,6 +367,13 @@ def test_a_decision_for_many_causes_fits_a_page() -> None:
     assert lines[-1] == "  and 80 more reasons"
 
 
+def test_a_condition_that_a_requirement_names_twice_has_one_line_for_the_cluster() -> None:
+    """The same fact of the cluster is there once for each place."""
+    decision = evaluate(view(broker(1)), (GROUP & TXN) | GROUP)
+    lines = str(decision).splitlines()[1:]
+    assert len(lines) == len(set(lines)) < len(decision.reasons)
+
+
 def test_the_summary_is_the_first_reason_for_the_verdict() -> None:
     """One line for a log."""
     seen = view(broker(1, txn=2, group_version=1), broker(2, txn=1, group_version=1), deaf(3))
