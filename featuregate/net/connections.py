@@ -26,6 +26,9 @@ __all__ = ["Connect", "KeptConnections", "authenticate", "new_connection"]
 _HALF_OPEN: Final = 1.0
 """Seconds without an answer before a new connection is tried as well: a firewall may have dropped the kept one."""
 
+_LOG_IN: Final = 2.0
+"""Seconds that the authentication of a connection to keep may take: a probe waits for it, and has its answer."""
+
 
 class Negotiation(NamedTuple):
     """A connection that is open, and the broker's answer to ApiVersions on it, which came just now."""
@@ -90,13 +93,16 @@ class KeptConnections:
         found = await self._negotiate(key, settings)
         try:
             yield found
-            with suppress(FeatureGateError):  # the answer counts, and the next probe finds the reason
-                await authenticate(found.connection, settings)
+            # A broker answers ApiVersions once before authentication, and any time after it. Where the bootstrap list
+            # names every broker, nothing else is sent.
+            if settings.broker_list != "bootstrap":
+                with suppress(FeatureGateError, TimeoutError):  # the answer counts, whatever follows it
+                    async with asyncio.timeout(_LOG_IN):
+                        await authenticate(found.connection, settings)
         except BaseException:
             found.connection.close()
             raise
-        # A broker answers ApiVersions once before authentication, and any time after it.
-        if settings.sasl is None or found.connection.authenticated:
+        if found.connection.authenticated or not settings.protocol.startswith("SASL_"):
             self._keep(key, found.connection)
         else:
             found.connection.close()

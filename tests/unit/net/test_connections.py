@@ -204,3 +204,24 @@ async def test_a_broker_that_refuses_the_password_has_answered_all_the_same(prob
         with pytest.raises(FeatureGateError):
             await probe.ask(log_in=True)
         assert len(node.writers) == 2
+
+
+@pytest.mark.parametrize("config", [PLAIN, {"security.protocol": "SASL_PLAINTEXT"}])
+async def test_a_bootstrap_broker_list_sends_only_api_versions_and_keeps_no_sasl_connection(probing, node, config):
+    """With credentials or without: an app that lists every broker needs none, and none is sent."""
+    node.fake.says[SaslAuthenticateRequest] = lambda *_: SaslAuthenticateResponse()
+    async with probing(config, broker_list="bootstrap") as probe:
+        for _ in range(2):
+            assert await probe.ask()
+            await until(node.ended)
+        assert [type(request) for request, _ in node.fake.asked] == [ApiVersionsRequest] * 2
+
+
+async def test_a_broker_that_hangs_in_authentication_has_answered_all_the_same(probing, node, monkeypatch):
+    """The probe does not wait for all of its time."""
+    monkeypatch.setattr(connections, "_LOG_IN", 0.05)
+    node.fake.says[SaslAuthenticateRequest] = lambda *_: b""
+    async with probing(PLAIN) as probe:
+        async with asyncio.timeout(BOUND / 2):
+            assert await probe.ask()
+        await until(node.ended)
