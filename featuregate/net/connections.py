@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.wire.events import ExpectedNode, Negotiated
 
-__all__ = ["Connect", "KeptConnections", "authenticate", "new_connection"]
+__all__ = ["Connect", "KeptConnections", "authenticate", "new_connection", "open_negotiated"]
 
 _HALF_OPEN: Final = 1.0
 """Seconds without an answer before a new connection is tried as well: a firewall may have dropped the kept one."""
@@ -42,13 +42,24 @@ Connect: TypeAlias = "Callable[[Address, Settings, ExpectedNode | None], Abstrac
 :meth:`Connection.negotiate`."""
 
 
+async def open_negotiated(address: Address, settings: Settings, expected: ExpectedNode | None) -> Negotiation:
+    """Open a connection, and send ApiVersions. The caller closes it; where this raises, it is closed."""
+    connection = await Connection.open(address, settings, expected)
+    try:
+        return Negotiation(connection, await connection.negotiate())
+    except BaseException:
+        connection.close()
+        raise
+
+
 @asynccontextmanager
 async def new_connection(
     address: Address, settings: Settings, expected: ExpectedNode | None = None
 ) -> AsyncIterator[Negotiation]:
     """Open a connection, send ApiVersions, and close the connection in the end."""
-    with await Connection.open(address, settings, expected) as connection:
-        yield Negotiation(connection, await connection.negotiate())
+    negotiation = await open_negotiated(address, settings, expected)
+    with negotiation.connection:
+        yield negotiation
 
 
 async def authenticate(connection: Connection, settings: Settings) -> None:
@@ -120,7 +131,7 @@ class KeptConnections:
             connection.close()
 
     async def _negotiate(self, key: _Key, settings: Settings) -> Negotiation:
-        new = partial(_negotiate_new, key, settings)
+        new = partial(open_negotiated, key.address, settings, key.expected)
         kept = self._kept.pop(key, None)
         if kept is None:
             return await new()
@@ -139,15 +150,6 @@ class KeptConnections:
         if (connection := self._kept.pop(key, None)) is not None:
             connection.close()
             self.lost.set()
-
-
-async def _negotiate_new(key: _Key, settings: Settings) -> Negotiation:
-    connection = await Connection.open(key.address, settings, key.expected)
-    try:
-        return Negotiation(connection, await connection.negotiate())
-    except BaseException:
-        connection.close()
-        raise
 
 
 async def _negotiate_again(connection: Connection) -> Negotiation | None:

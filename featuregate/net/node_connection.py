@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.net.cluster_metadata import address_of, check_role, expected_node
-from featuregate.net.connection import Connection
-from featuregate.net.connections import authenticate
+from featuregate.net.connections import authenticate, open_negotiated
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.net.cluster_metadata import BrokerList
+    from featuregate.net.connection import Connection
     from featuregate.wire.cluster import Node
 
 __all__ = ["connect"]
@@ -25,9 +25,9 @@ async def connect(settings: Settings, broker_list: BrokerList, node: Node) -> Co
         No connection in time, another node or role than expected, no authentication. The connection is closed.
     """
     address = address_of(node)
-    connection = await Connection.open(address, settings, expected_node(broker_list, node))
+    connection, negotiated = await open_negotiated(address, settings, expected_node(broker_list, node))
     try:
-        check_role(address, settings, await connection.negotiate())
+        check_role(address, settings, negotiated)
         await authenticate(connection, settings)
     except BaseException:
         connection.close()
