@@ -96,6 +96,8 @@ class Listener:
         self.handler = handler
         self.connections: set[_Connection] = set()
         self._tls = tls
+        if port:
+            _require_unused(port)
         self._keeper: socket.socket | None = _bind(port)
         self._listening: socket.socket | None = None
         self._connecting: set[asyncio.Task[None]] = set()
@@ -255,6 +257,13 @@ class _Connection(asyncio.Protocol):
         if transmission.close:
             self._transport.close()
         return not transmission.close
+
+
+def _require_unused(port: int) -> None:
+    """Raise OSError where somebody listens: two listeners of `_bind` would share a port, and its clients."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as lone:
+        lone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        lone.bind((HOST, port))
 
 
 def _bind(port: int) -> socket.socket:

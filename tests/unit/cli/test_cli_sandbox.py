@@ -88,6 +88,17 @@ def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> No
     assert f"port {port} cannot be used: Address already in use; give --port" in capsys.readouterr().err
 
 
+def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> None:
+    """Its clients would get answers of both clusters."""
+    with running("--port", str(port)) as first:
+        lines_until(first, "Ctrl-C ends it")
+        second = subprocess.run(
+            (*COMMAND, "--port", str(port)), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert second.returncode == 2
+        assert f"port {port} cannot be used: Address already in use; give --port" in second.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
