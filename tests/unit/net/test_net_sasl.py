@@ -147,7 +147,9 @@ class ScramListener:
         """Return the next token of the server."""
         if self._server is None:
             self._server = self._mechanism.make_server(lambda _: self._info)
-            self._server.set_client_first(token.decode())
+            first, by_token, _ = token.decode().partition(",tokenauth=true")  # which scramp does not know
+            self._server.set_client_first(first)
+            self._server.client_first_bare += by_token
             return self._spoil(self._server.get_server_first().encode())
         self._server.set_client_final(token.decode())
         return self._spoil(self._server.get_server_final().encode())
@@ -180,6 +182,17 @@ async def test_scram_never_sends_the_password(serve, listener, authenticate):
     tokens = [request.auth_bytes for request, _ in node.asked if isinstance(request, SaslAuthenticateRequest)]
     assert len(tokens) == 2
     assert PASSWORD.encode() not in b"".join(tokens)
+
+
+async def test_a_delegation_token_is_told_in_the_first_message(serve, listener, authenticate):
+    """The extension is part of what both sides prove (KIP-48)."""
+    node = listener(ScramListener("SCRAM-SHA-512"), mechanism="SCRAM-SHA-512")
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    jaas = f'{module} required username="app" password="{PASSWORD}" tokenauth="true";'
+    await authenticate(await serve(node), "SCRAM-SHA-512", **{"sasl.jaas.config": jaas})
+    first = next(request.auth_bytes for request, _ in node.asked if isinstance(request, SaslAuthenticateRequest))
+    assert first.startswith(b"n,,n=app,r=")
+    assert first.endswith(b",tokenauth=true")
 
 
 async def test_a_wrong_scram_password_is_refused(serve, listener, authenticate):

@@ -4,17 +4,18 @@ import asyncio
 import datetime as dt
 import ssl
 import subprocess
+from dataclasses import replace
 
 import pytest
 import trustme
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from featuregate.config import Address, Settings
 from featuregate.errors import ConfigError, ConnectionLost, FeatureGateError, RemoteWireError, TimedOut, TlsFailed
 from featuregate.net.connection import Connection
-from featuregate.net.tls import context_for
+from featuregate.net.tls import context_for, without_host_names
 
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 
@@ -312,7 +313,7 @@ def test_a_certificate_without_its_key_is_an_error(client):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"\xfe\xed\xfe\xed\0\0\0\2", "keytool -importkeystore"),
+        (b"\xfe\xed\xfe\xed\0\0\0\2", "cut or damaged"),
         (b"0 nonsense", "neither PEM nor a PKCS12 store that its password opens"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "no certificate that can be read"),
         (b"-----BEGIN JUNK-----\nAAAA\n-----END JUNK-----", "no certificate that can be read"),
@@ -332,7 +333,9 @@ def test_a_file_that_holds_no_store_at_all_is_told_apart(tmp_path, content):
     """The error asks neither for a password nor for a package, because neither would help."""
     path = tmp_path / "store"
     path.write_bytes(content)
-    assert refused(ssl_truststore_location=str(path)).problem == f"{str(path)!r} is neither PEM nor a PKCS12 store"
+    assert (
+        refused(ssl_truststore_location=str(path)).problem == f"{str(path)!r} is neither PEM nor a PKCS12 or JKS store"
+    )
 
 
 def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
@@ -357,3 +360,82 @@ async def test_bytes_after_the_handshake_may_be_anything(serve, ask, authority):
     address = await serve(garbage, tls=server_context(authority))
     with pytest.raises(FeatureGateError):
         await asyncio.wait_for(ask(address, ssl_ca_pem=pem(authority)), 30)
+
+
+def own_context(authority):
+    """Return a context that an app has made."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+async def test_the_apps_own_context_is_used(serve, settings_for, fake_node, authority, client):
+    """It has the app's authorities and certificate."""
+    address = await serve(fake_node(), tls=server_context(authority, clients=authority))
+    context = own_context(authority)
+    client.configure_cert(context)
+    settings = settings_for(address, config={"security_protocol": "SSL", "ssl_context": context})
+    assert context_for(settings.tls) is context
+    with await Connection.open(address, settings) as connection:
+        assert (await connection.negotiate()).response.api_ranges
+
+
+def test_a_context_without_authorities_leaves_those_of_the_system():
+    """OpenSSL lists no authorities of a folder before it has used them."""
+    settings = Settings.parse(
+        {"bootstrap_servers": "a", "security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
+    )
+    empty = replace(settings.tls, context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    assert not without_host_names(empty).check_hostname
+
+
+async def test_the_names_of_a_certificate_are_read_by_the_apps_authorities(serve, settings_for, fake_node, authority):
+    """The context itself must not be changed, so another one reads them."""
+    address = await serve(fake_node(), tls=server_context(authority, "elsewhere.test"))
+    context = own_context(authority)
+    with pytest.raises(TlsFailed, match=r"the certificate is for 'elsewhere\.test'"):
+        await Connection.open(
+            address, settings_for(address, config={"security_protocol": "SSL", "ssl_context": context})
+        )
+    assert context.check_hostname
+
+
+@pytest.fixture
+def revocations(authority, tmp_path):
+    """Write the authority's list of revoked certificates."""
+
+    def write(*certificates):
+        now = dt.datetime.now(dt.UTC)
+        root = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
+        builder = x509.CertificateRevocationListBuilder(root.subject, now, now + dt.timedelta(days=1))
+        for certificate in certificates:
+            number = x509.load_pem_x509_certificate(certificate.cert_chain_pems[0].bytes()).serial_number
+            revoked = x509.RevokedCertificateBuilder(number, now).build()
+            builder = builder.add_revoked_certificate(revoked)
+        key = serialization.load_pem_private_key(authority.private_key_pem.bytes(), None)
+        path = tmp_path / "revoked.pem"
+        path.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        return str(path)
+
+    return write
+
+
+async def test_a_revoked_certificate_is_refused(serve, ask, fake_node, authority, revocations):
+    """The list is read as librdkafka and kafka-python read it; other certificates pass."""
+    ours = authority.issue_cert("127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.configure_cert(context)
+    address = await serve(fake_node(), tls=context)
+    assert await ask(address, ssl_ca_pem=pem(authority), ssl_crl_location=revocations(authority.issue_cert("other")))
+    with pytest.raises(TlsFailed, match="certificate revoked"):
+        await ask(address, ssl_ca_pem=pem(authority), ssl_crl_location=revocations(ours))
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_list_of_revoked_certificates_that_is_none_is_an_error(tmp_path, authority, trusted):
+    """OpenSSL would trust a certificate in the file."""
+    path = tmp_path / "revoked.pem"
+    path.write_text(pem(authority) if trusted else "nonsense")
+    error = refused(ssl_crl_location=str(path))
+    assert error.key == "ssl.crl.location"
+    assert "is no PEM file of revoked certificates alone" in error.problem

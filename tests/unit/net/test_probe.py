@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import itertools
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from featuregate.errors import (
     TimedOut,
     UnsupportedVersion,
 )
-from featuregate.net.probe import BrokerList, probe_all, probe_node
+from featuregate.net.connections import new_connection
+from featuregate.net.probe import BrokerList, probe_all
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import (
     CONTROLLERS,
@@ -181,21 +183,20 @@ async def test_each_failure_has_its_own_cause(cluster, settings_for, closed_port
     assert "resolving the name" in str(probe.results[3].failure)
 
 
-async def test_an_unexpected_error_leaves_no_probe_of_another_node_behind(cluster, settings_for, silent, monkeypatch):
+async def test_an_unexpected_error_leaves_no_probe_of_another_node_behind(cluster, settings_for, silent):
     """Otherwise these probes would continue in the event loop of the app."""
     address = await cluster.add(1)
-    await cluster.add(2)
+    spoiled = await cluster.add(2)
     await cluster.add(3, talk=silent)
 
-    async def fail(settings, broker_list, node, connect):
-        if node.node_id == 2:
+    def connect(to, settings, expected=None):
+        if to == spoiled:
             raise RuntimeError("a defect")
-        return await probe_node(settings, broker_list, node, connect)
+        return new_connection(to, settings, expected)
 
-    monkeypatch.setattr("featuregate.net.probe.probe_node", fail)
     before = asyncio.all_tasks()
     with pytest.raises(RuntimeError, match="a defect"):
-        await probe_all(settings_for(address), None)
+        await probe_all(settings_for(address), None, connect)
     names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]
     assert not [name for name in names if "probe" in name]
 
@@ -293,6 +294,27 @@ async def test_invariant_7_the_total_timeout_limits_fetching_the_broker_list(ser
     stuck = await serve(silent)
     with pytest.raises(DiscoveryError, match=r"the 0\.2 s in total have passed"):
         await probe_all(settings_for(stuck, total_timeout=0.2), None)
+
+
+async def test_an_answer_counts_although_its_connection_is_not_ready_when_the_time_ends(
+    cluster, settings_for, monkeypatch
+):
+    """A connection that is kept is authenticated after the answer."""
+    address = await cluster.add(1)
+    await cluster.add(2)
+    loop = asyncio.get_running_loop()
+    now = loop.time
+
+    @asynccontextmanager
+    async def connect(to, settings, expected=None):
+        async with new_connection(to, settings, expected) as found:
+            yield found
+            if to != address:
+                monkeypatch.setattr(loop, "time", lambda: now() + 60.0)
+                await asyncio.Event().wait()
+
+    probe = await probe_all(settings_for(address, total_timeout=30.0), None, connect)
+    assert [result.failure for result in probe.results] == [None, None]
 
 
 async def test_invariant_7_the_total_timeout_limits_the_probe(cluster, settings_for, silent):

@@ -11,7 +11,8 @@ import pytest
 import requests
 import responses
 
-from featuregate.config import Callback, ClientCredentials, Secret, UnsecuredToken
+from featuregate.config import Secret
+from featuregate.config.oauthbearer import Callback, ClientCredentials, TokenProvider, UnsecuredToken
 from featuregate.credentials.tokens import TokenFetcher, fetch_token
 from featuregate.errors import AuthenticationFailed, ConfigError, TimedOut
 
@@ -273,3 +274,86 @@ def test_invariant_9_the_repr_of_a_token_hides_its_value(clock):
     """The repr of a token does not contain its value."""
     source = Callback(function=lambda _: ("hunter2", clock.now + 9), config="")
     assert "hunter2" not in repr(TokenFetcher(clock).fetch(source, 5))
+
+
+class Provider:
+    """A token provider of kafka-python, which counts its calls."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def token(self):
+        """Return a new token each time."""
+        self.calls += 1
+        return f"t{self.calls}"
+
+    def extensions(self):
+        """Return SASL extensions."""
+        return {"logicalCluster": "lkc-1"}
+
+
+class CoroutineProvider:
+    """A token provider of aiokafka, which has no extensions."""
+
+    async def token(self):
+        """Return a token after a turn of the loop."""
+        await asyncio.sleep(0)
+        return "t"
+
+
+async def test_a_token_provider_is_asked_for_each_connection():
+    """It gives no expiry, and caches its tokens itself."""
+    source = TokenProvider(provider=Provider())
+    fetcher = TokenFetcher()
+    found = [await fetch_token(source, 30, fetcher) for _ in range(2)]
+    assert [token.value.reveal() for token in found] == ["t1", "t2"]
+    assert found[0].extensions == (("logicalCluster", "lkc-1"),)
+
+
+async def test_a_token_provider_may_be_a_coroutine():
+    """It runs in a loop of its own, beside the caller's."""
+    token = await fetch_token(TokenProvider(provider=CoroutineProvider()), 30, TokenFetcher())
+    assert (token.value.reveal(), token.extensions) == ("t", ())
+
+
+@pytest.mark.parametrize("given", [None, b"hunter2", 3])
+def test_a_token_provider_that_gives_no_text_is_an_error_without_it(given):
+    """The error names the keyword."""
+    provider = Provider()
+    provider.token = lambda: given
+    with pytest.raises(
+        ConfigError, match=r"sasl_oauth_token_provider: gave no token: token\(\) must give a str"
+    ) as caught:
+        TokenFetcher().fetch(TokenProvider(provider=provider), 5)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_token_provider_that_fails_is_an_error_without_its_text():
+    """The text of the app's error may hold a secret; the cause has it."""
+    provider = Provider()
+
+    def fail():
+        raise ValueError("hunter2")
+
+    provider.token = fail
+    with pytest.raises(ConfigError, match="gave no token: it failed with ValueError") as caught:
+        TokenFetcher().fetch(TokenProvider(provider=provider), 5)
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_a_token_provider_that_hangs_costs_one_timeout():
+    """The error names the keyword."""
+    released = threading.Event()
+    provider = Provider()
+    provider.token = lambda: released.wait(60) and "t"
+    with pytest.raises(TimedOut, match="sasl_oauth_token_provider"):
+        await fetch_token(TokenProvider(provider=provider), 0.05, TokenFetcher())
+    released.set()
+
+
+def test_an_expiry_in_milliseconds_is_refused_with_advice(clock):
+    """The signers of clouds give milliseconds, and the token would be kept for a day."""
+    source = Callback(function=lambda _: ("hunter2", clock() * 1000 + 900_000_000_000), config="")
+    with pytest.raises(ConfigError, match="oauth_cb: gave an expiry in milliseconds: divide it by 1000") as caught:
+        TokenFetcher(clock).fetch(source, 5)
+    assert "hunter2" not in str(caught.value)

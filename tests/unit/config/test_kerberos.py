@@ -1,0 +1,113 @@
+"""Kerberos, in the spelling of each client, and delegation tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from featuregate.config import Sasl, Settings
+from featuregate.config.kerberos import Kerberos
+from featuregate.errors import ConfigError
+
+KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def parsed(config: dict[str, Any], mechanism: str | None = "GSSAPI") -> Sasl:
+    """Return the SASL settings of these properties."""
+    base = {"bootstrap.servers": "a", "security.protocol": "SASL_PLAINTEXT"}
+    sasl = Settings.parse({**base, **({"sasl.mechanism": mechanism} if mechanism else {}), **config}).sasl
+    assert sasl is not None
+    return sasl
+
+
+def refused(config: dict[str, Any], mechanism: str = "GSSAPI") -> ConfigError:
+    """Return the error that these properties cause."""
+    with pytest.raises(ConfigError) as caught:
+        parsed(config, mechanism)
+    return caught.value
+
+
+def test_librdkafkas_properties() -> None:
+    """With a keytab, the principal is librdkafka's by default."""
+    assert parsed({"sasl.kerberos.keytab": "/k"}).kerberos == Kerberos(keytab="/k", principal="kafkaclient")
+    config = {"sasl.kerberos.service.name": "s", "sasl.kerberos.principal": "app@R", "sasl.kerberos.keytab": "/k"}
+    assert parsed(config).kerberos == Kerberos(service="s", principal="app@R", keytab="/k")
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "gssapi", None])
+def test_gssapi_is_the_default_and_needs_nothing(mechanism: str | None) -> None:
+    """The ticket is in the system's cache."""
+    assert parsed({}, mechanism).kerberos == Kerberos()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ('useKeyTab=true storeKey=true keyTab="/k" principal="app@R"', Kerberos(keytab="/k", principal="app@R")),
+        ('useKeyTab=true keyTab="file:/k" serviceName="s"', Kerberos(keytab="/k", service="s")),
+        ("useTicketCache=true", Kerberos()),
+        ('useTicketCache=true ticketCache="/t" principal="app@R"', Kerberos(ticket_cache="/t", principal="app@R")),
+        ('useKeyTab=false keyTab="/k"', Kerberos()),
+    ],
+)
+def test_javas_login_module(options: str, expected: Kerberos) -> None:
+    """Its options are those of the JDK."""
+    assert parsed({"sasl.jaas.config": f"{KRB5} required {options};"}).kerberos == expected
+
+
+def test_keywords_of_kafka_python() -> None:
+    """The domain name stands in for the host of each broker."""
+    config = {"sasl_kerberos_service_name": "s", "sasl_kerberos_domain_name": "kafka.example"}
+    assert parsed(config).kerberos == Kerberos(service="s", host="kafka.example")
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        (
+            {"sasl.jaas.config": f"{KRB5} required useKeyTab=true;"},
+            "sasl.jaas.config: has useKeyTab without a file: give keyTab",
+        ),
+        (
+            {"sasl.jaas.config": f"{SCRAM} required username=a password=hunter2;"},
+            "sasl.jaas.config: has a login module without a ticket: use Krb5LoginModule for GSSAPI",
+        ),
+        (
+            {"sasl.jaas.config": f"{KRB5} required serviceName=a;", "sasl.kerberos.service.name": "b"},
+            "sasl.jaas.config: has a serviceName that differs from sasl.kerberos.service.name",
+        ),
+        (
+            {"sasl.jaas.config": f"{KRB5} required;", "sasl.kerberos.keytab": "/k"},
+            "sasl.kerberos.keytab: sasl.jaas.config is given too: keep one of them",
+        ),
+        (
+            {"sasl_kerberos_name": "kafka@host"},
+            "sasl_kerberos_name: is not supported: give sasl_kerberos_service_name and sasl_kerberos_domain_name",
+        ),
+    ],
+)
+def test_each_refusal_names_the_property(config: dict[str, Any], line: str) -> None:
+    """In one line, without a secret."""
+    assert str(refused(config)) == line
+
+
+def test_a_password_without_a_mechanism_is_an_error() -> None:
+    """GSSAPI is the default and takes no password, so another mechanism is meant."""
+    with pytest.raises(ConfigError, match="is not set, which means GSSAPI, without a password"):
+        parsed({"sasl.username": "app", "sasl.password": "hunter2"}, None)
+
+
+def test_a_delegation_token_is_told_by_javas_login_module() -> None:
+    """No other client has a property for it."""
+    sasl = parsed({"sasl.jaas.config": f'{SCRAM} required username=id password=mac tokenauth="true";'}, "SCRAM-SHA-256")
+    assert (sasl.username, sasl.delegation_token) == ("id", True)
+    sasl = parsed({"sasl.jaas.config": f"{SCRAM} required username=id password=mac;"}, "SCRAM-SHA-256")
+    assert not sasl.delegation_token
+
+
+def test_a_delegation_token_needs_scram() -> None:
+    """PLAIN would send its HMAC."""
+    error = refused({"sasl.jaas.config": f"{SCRAM} required username=id password=mac tokenauth=true;"}, "PLAIN")
+    assert str(error) == "sasl.jaas.config: has tokenauth, which only SCRAM knows: see sasl.mechanism"

@@ -1,0 +1,262 @@
+"""GSSAPI: the exchange around Kerberos, whose library a test replaces. Live tests have the real one and a real KDC."""
+
+from __future__ import annotations
+
+import enum
+import sys
+import threading
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
+from featuregate.net import cluster_metadata
+from featuregate.net.connection import Connection
+from featuregate.wire.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+
+class GSSError(Exception):
+    """The library's error: codes whose texts it looks up."""
+
+    def __init__(self, maj_code: int = 1, min_code: int = 2) -> None:
+        super().__init__("hunter2")
+        self.maj_code, self.min_code = maj_code, min_code
+
+    def get_all_statuses(self, code: int, *, is_maj: bool) -> list[str]:
+        """Return the texts of a code."""
+        return [f"{'major' if is_maj else 'minor'} {code}"]
+
+
+class Flags(enum.IntFlag):
+    """What a context may be asked for."""
+
+    mutual_authentication = 2
+    integrity = 32
+
+
+class Library(ModuleType):
+    """The parts of gssapi that are used, over a KDC that a test sets."""
+
+    exceptions = SimpleNamespace(GSSError=GSSError)
+    RequirementFlag = Flags
+    NameType = SimpleNamespace(hostbased_service="service", kerberos_principal="principal")
+    MechType = SimpleNamespace(kerberos="kerberos")
+
+    def __init__(self) -> None:
+        super().__init__("gssapi")
+        self.mutual = True
+        self.steps: list[bytes | None] = []
+        self.names: list[tuple[str, str]] = []
+        self.stores: list[object] = []
+        self.fail_at: str | None = None
+        self.kdc = threading.Event()
+        self.kdc.set()
+
+    def Name(self, text: str, kind: str) -> tuple[str, str]:  # noqa: N802 - the library's name
+        """Make a name."""
+        self.names.append((text, kind))
+        return text, kind
+
+    def Credentials(self, *, name: object, usage: str, mechs: list[str], store: object) -> str:  # noqa: N802 - likewise
+        """Find credentials."""
+        assert (usage, mechs) == ("initiate", ["kerberos"])
+        self.stores.append(store)
+        if self.fail_at == "stores":
+            raise NotImplementedError
+        if self.fail_at == "credentials":
+            raise GSSError(min_code=0)
+        return f"credentials of {name}"
+
+    def SecurityContext(self, **options: Any) -> Context:  # noqa: N802 - likewise
+        """Begin."""
+        assert options["usage"] == "initiate"
+        return Context(self)
+
+
+class Context:
+    """Complete after the broker's token."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.complete = False
+
+    @property
+    def actual_flags(self) -> Flags:
+        """What the context has."""
+        return Flags.integrity | (Flags.mutual_authentication if self._library.mutual else Flags(0))
+
+    def step(self, token: bytes | None) -> bytes | None:
+        """Take a token."""
+        assert self._library.kdc.wait(60)
+        self._library.steps.append(token)
+        if self._library.fail_at == f"step {len(self._library.steps)}":
+            raise GSSError
+        self.complete = token is not None
+        return None if self.complete else b"first"
+
+    def unwrap(self, message: bytes) -> SimpleNamespace:
+        """Check the broker's signature."""
+        if not message.startswith(b"signed "):
+            raise GSSError
+        return SimpleNamespace(message=message.removeprefix(b"signed "))
+
+    def wrap(self, message: bytes, *, encrypt: bool) -> SimpleNamespace:
+        """Sign."""
+        assert not encrypt
+        return SimpleNamespace(message=b"mine " + message)
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
+    """Replace gssapi."""
+    library = Library()
+    monkeypatch.setitem(sys.modules, "gssapi", library)
+    return library
+
+
+ANSWERS = {b"first": b"theirs", b"": b"signed \x07\x00\xff\xff", b"mine \x01\x00\x00\x00": b""}
+
+
+@pytest.fixture
+def login(serve: Any, fake_node: Any, settings_for: Any) -> Any:
+    """Authenticate with a broker that answers tokens by a table, and return the tokens that it got."""
+
+    async def run(
+        answers: dict[bytes, bytes] = ANSWERS, ranges: Any = None, bounds: Any = None, **config: object
+    ) -> list[bytes]:
+        node = fake_node(ranges)
+        node.says[SaslHandshakeRequest] = lambda *_: SaslHandshakeResponse(mechanisms=("GSSAPI",))
+
+        def answer(request: SaslAuthenticateRequest, _: int) -> SaslAuthenticateResponse:
+            token = answers.get(request.auth_bytes)
+            if token is None:
+                return SaslAuthenticateResponse(error_code=58, error_message="no")
+            return SaslAuthenticateResponse(auth_bytes=token)
+
+        node.says[SaslAuthenticateRequest] = answer
+        address = await serve(node)
+        config = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI", **config}
+        settings = settings_for(address, config=config, **(bounds or {}))
+        with await Connection.open(address, settings) as connection:
+            await connection.negotiate()
+            await cluster_metadata.authenticate(connection, settings)
+        return [request.auth_bytes for request, _ in node.asked if isinstance(request, SaslAuthenticateRequest)]
+
+    return run
+
+
+async def failure(login: Any, **options: Any) -> FeatureGateError:
+    """Return the error of a failed login: one line that does not repeat the library's error."""
+    with pytest.raises(FeatureGateError) as caught:
+        await login(**options)
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    return caught.value
+
+
+async def test_no_security_layer_is_agreed_on(library: Library, login: Any) -> None:
+    """The broker offers layers and a size, and the client chooses none, without a size (RFC 4752)."""
+    assert await login() == list(ANSWERS)
+    assert library.steps == [None, b"theirs"]
+    assert library.names == [("kafka@127.0.0.1", "service")]
+    assert library.stores == []
+
+
+async def test_the_service_and_the_keytab_are_those_of_the_app(library: Library, login: Any) -> None:
+    """Tickets of a keytab stay in memory."""
+    await login(sasl_kerberos_service_name="s", sasl_kerberos_domain_name="b.example", **{"sasl.kerberos.keytab": "/k"})
+    assert library.names == [("s@b.example", "service"), ("kafkaclient", "principal")]
+    assert library.stores == [{"client_keytab": "/k", "ccache": "MEMORY:featuregate kafkaclient /k"}]
+
+
+async def test_a_ticket_cache_is_that_of_the_app(library: Library, login: Any) -> None:
+    """Java's login module names it."""
+    jaas = 'com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true ticketCache="/t";'
+    await login(**{"sasl.jaas.config": jaas})
+    assert library.stores == [{"ccache": "/t"}]
+
+
+@pytest.mark.parametrize("offer", [b"signed \x06\x00\xff\xff", b"signed \x01", b"signed ", b"signed \x01\0\0\0\0"])
+async def test_a_broker_that_requires_a_layer_is_refused(library: Library, login: Any, offer: bytes) -> None:
+    """Kafka has none; a broken offer is one."""
+    del library
+    error = await failure(login, answers={**ANSWERS, b"": offer})
+    assert "requires a security layer" in str(error)
+
+
+async def test_an_offer_without_a_signature_is_refused(library: Library, login: Any) -> None:
+    """Somebody in between could have removed the layers."""
+    del library
+    error = await failure(login, answers={**ANSWERS, b"": b"\x01\x00\x00\x00"})
+    assert isinstance(error, AuthenticationFailed)
+    assert "Kerberos failed: minor 2" in str(error)
+
+
+async def test_a_broker_that_does_not_show_who_it_is_is_refused(library: Library, login: Any) -> None:
+    """The client asks for mutual authentication, and checks that it has it."""
+    library.mutual = False
+    assert "the broker did not show who it is" in str(await failure(login))
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("credentials", "Kerberos failed: major 1: see sasl.kerberos.keytab and its principal"),
+        ("step 1", "minor 2: see sasl.kerberos.keytab and its principal (the service is kafka@127.0.0.1)"),
+        ("step 2", "minor 2: see sasl.kerberos.keytab"),
+    ],
+)
+async def test_a_failure_of_kerberos_is_told_in_its_words(library: Library, login: Any, place: str, says: str) -> None:
+    """With what to do."""
+    library.fail_at = place
+    assert says in str(await failure(login, **{"sasl.kerberos.keytab": "/k"}))
+
+
+async def test_a_kerberos_without_stores_is_told(library: Library, login: Any) -> None:
+    """That of macOS has none."""
+    library.fail_at = "stores"
+    assert "leave it out, and run kinit" in str(await failure(login, **{"sasl.kerberos.keytab": "/k"}))
+
+
+async def test_without_a_ticket_kinit_is_advised(library: Library, login: Any) -> None:
+    """There is no keytab to look at."""
+    library.fail_at = "step 1"
+    assert "run kinit, or set sasl.kerberos.keytab" in str(await failure(login))
+
+
+async def test_a_refusal_is_told_in_the_brokers_words(library: Library, login: Any) -> None:
+    """A principal may not be allowed."""
+    del library
+    error = await failure(login, answers={b"first": b"theirs"})
+    assert "SASL_AUTHENTICATION_FAILED: no" in str(error)
+
+
+async def test_a_kdc_that_hangs_costs_one_timeout(library: Library, login: Any) -> None:
+    """The library waits in a thread of its own."""
+    library.kdc.clear()
+    error = await failure(login, bounds={"request_timeout": 0.2})
+    library.kdc.set()
+    assert isinstance(error, TimedOut)
+    assert error.address.startswith("127.0.0.1:")
+    assert "no answer of the KDC within 0.2 s" in str(error)
+
+
+async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, login: Any) -> None:
+    """The core does not install it."""
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    error = await failure(login)
+    assert isinstance(error, ConfigError)
+    assert "pip install '.[kerberos]' in a checkout" in str(error)
+
+
+async def test_brokers_before_1_0_are_refused(library: Library, login: Any) -> None:
+    """Their last token has no answer."""
+    del library
+    error = await failure(login, ranges={0: (0, 2), 3: (0, 5), 17: (0, 0), 18: (0, 1)})
+    assert "brokers before 1.0" in str(error)
