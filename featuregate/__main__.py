@@ -2,7 +2,7 @@
 
 import sys
 
-from featuregate.cli import main
+from featuregate.cli.script import featuregate
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(featuregate())

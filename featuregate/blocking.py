@@ -34,8 +34,8 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return thread.submit(run).result()
 
 
-async def in_daemon_thread(call: Callable[[], T]) -> T:
-    """Run a blocking call in a daemon thread, and return its result or raise its exception.
+def in_daemon_thread(call: Callable[[], T]) -> asyncio.Future[T]:
+    """Begin a blocking call in a daemon thread; awaiting it returns its result or raises its exception.
 
     A caller that is cancelled does not wait for the call. The loop's own executor is not used: `asyncio.run` waits at
     its end for the executor's threads, however long a name server or a token endpoint takes.
@@ -58,7 +58,7 @@ async def in_daemon_thread(call: Callable[[], T]) -> T:
         result, error = None, None
         try:
             result = call()
-        except Exception as raised:  # noqa: BLE001 - raised again where it is awaited
+        except BaseException as raised:  # noqa: BLE001 - raised again where it is awaited, also sys.exit()
             error = raised
         try:
             loop.call_soon_threadsafe(finish, result, error)
@@ -66,4 +66,4 @@ async def in_daemon_thread(call: Callable[[], T]) -> T:
             return  # the loop is closed, so no coroutine waits any more
 
     threading.Thread(target=run, name="featuregate-blocking-call", daemon=True).start()
-    return await future
+    return future

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
 from featuregate.admin.plans import plan
+from featuregate.admin.update_messages import outcome_of, request
 from featuregate.admin.updates import checked
 from featuregate.blocking import run_blocking
 from featuregate.errors import (
@@ -21,7 +22,6 @@ from featuregate.errors import (
     UpdateRefused,
     UpdateUncertain,
 )
-from featuregate.kafka_errors import NONE, broker_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from featuregate.admin.plans import Plan, UnreadLatch
     from featuregate.admin.updates import Update
     from featuregate.config import Settings
-    from featuregate.errors import BrokerError
-    from featuregate.net.probe import BrokerList
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
-    from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+    from featuregate.wire.update_features import UpdateFeaturesRequest
 
 __all__ = ["READ_BACK_SECONDS", "UPDATE_SECONDS", "Admin"]
 
@@ -43,17 +41,6 @@ UPDATE_SECONDS: Final = 60.0
 READ_BACK_SECONDS: Final = 10.0
 _FIRST_LOOK: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
-
-_WORDS: Final = {
-    -1: "The server experienced an unexpected error when processing the request.",
-    7: "The request timed out.",
-    31: "Cluster authorization failed.",
-    42: "This most likely occurs because of a request being malformed by the client library or the message was sent "
-    "to an incompatible broker. See the broker logs for more details.",
-    95: "The given update version was invalid.",
-    96: "Unable to update finalized features due to an unexpected server error.",
-}
-"""The texts of Kafka's own client, where the controller answers with a code alone (``Errors.java``)."""
 
 
 class Admin:
@@ -239,7 +226,7 @@ class Admin:
         deadline = asyncio.get_running_loop().time() + self._settings.total_timeout
 
         def make(timeout_ms: int) -> UpdateFeaturesRequest:
-            return _request(updates, timeout_ms, dry_run=dry_run)
+            return request(updates, timeout_ms, dry_run=dry_run)
 
         try:
             response, broker_list = await ask_controller(self._settings, make, lambda said: said.error_code, deadline)
@@ -247,7 +234,7 @@ class Admin:
             if dry_run:
                 raise lost.cause from lost
             return await self._read_back(updates, None, str(lost.cause), lost)
-        outcome = _outcome(response, broker_list, updates, dry_run=dry_run)
+        outcome = outcome_of(response, broker_list, updates, dry_run=dry_run)
         open_outcomes = [one for one in outcome.features if one.open]
         if open_outcomes and not dry_run:
             doubtful = [one.update for one in open_outcomes]
@@ -275,51 +262,9 @@ class Admin:
         return replace(said, features=features, read_back=True)
 
 
-def _request(updates: tuple[Update, ...], timeout_ms: int, *, dry_run: bool) -> UpdateFeaturesRequest:
-    from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpgradeType  # noqa: PLC0415
-
-    return UpdateFeaturesRequest(
-        timeout_ms=timeout_ms,
-        updates=tuple(
-            FeatureUpdate(
-                feature=update.feature,
-                max_version_level=update.level,
-                upgrade_type=UpgradeType[update.upgrade_type.upper()],
-            )
-            for update in updates
-        ),
-        validate_only=dry_run,
-    )
-
-
-def _outcome(
-    response: UpdateFeaturesResponse, broker_list: BrokerList, updates: tuple[Update, ...], *, dry_run: bool
-) -> Outcome:
-    """Translate an answer: one error for all, or results one by one, or neither where all went well (v2)."""
-    if response.error_code != NONE:
-        every = _error(response.error_code, response.error_message)
-        errors: dict[str, BrokerError | None] = {update.feature: every for update in updates}
-    elif response.results:
-        errors = {one.feature: _error(one.error_code, one.error_message) for one in response.results}
-    else:
-        errors = dict.fromkeys(update.feature for update in updates)
-    features = tuple(
-        FeatureOutcome(update=update, error=errors.get(update.feature, _no_result(update))) for update in updates
-    )
-    return Outcome(cluster_id=broker_list.cluster_id, dry_run=dry_run, features=features)
-
-
 def _answered(outcome: Outcome) -> str:
     """Say what the controller answered where that leaves something open: first the doubt, then what is known."""
     doubts = dict.fromkeys(str(one.error).rstrip(".") for one in outcome.features if one.open)
     known = [f"{one.update.feature} was changed" for one in outcome.features if one.done]
     known += [f"{one.update.feature} was refused: {one.error}" for one in outcome.failures if not one.open]
     return "; ".join([f"the controller answered {' and '.join(doubts)}", *known])
-
-
-def _error(code: int, message: str | None) -> BrokerError | None:
-    return None if code == NONE else broker_error(code, message or _WORDS.get(code))
-
-
-def _no_result(update: Update) -> BrokerError:
-    return broker_error(-1, f"The controller response did not contain a result for feature {update.feature}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.blocking import run_blocking
@@ -15,7 +14,7 @@ from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
 
 if TYPE_CHECKING:
-    from featuregate.requirements import ExcludedApis
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.view.cluster_view import View
 
 __all__ = [
@@ -51,7 +50,7 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     ConfigError
         The file cannot be read.
     """
-    properties = read_properties(Path(args.command_config)) if args.command_config else {}
+    properties = read_properties(args.command_config) if args.command_config else {}
     # In Spark's spelling only prefixed names count, so the option takes the spelling of the file.
     prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
     options = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_message, printable
 
@@ -12,11 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from featuregate.admin.updates import Update
+    from featuregate.cli.plugin_protocols import EvidenceVerdict
+    from featuregate.view.cluster_view import View
 
 __all__ = [
-    "EvidenceCheck",
-    "EvidenceFinding",
-    "EvidenceVerdict",
     "check_evidence_options",
     "evidence_lines",
     "evidence_of",
@@ -29,46 +29,23 @@ _DESPITE: Final = {None: _SAFE, "unknown": _SAFE | {"unknown", "stale"}, "block"
 """The verdicts with which an update is sent, by ``--despite-evidence``."""
 
 
-class EvidenceFinding(NamedTuple):
-    """One finding about an update."""
-
-    verdict: str
-    subject: str
-    """Of whom or of what: a client, a group, a feature."""
-    why: str
-    do: str
-    """What to do about it; empty where there is nothing to do."""
-
-
-class EvidenceVerdict(NamedTuple):
-    """What the evidence says of an update."""
-
-    verdict: Literal["ok", "warn", "stale", "unknown", "block"]
-    findings: tuple[EvidenceFinding, ...]
-    """The worst first, without those that are ok."""
-
-
-class EvidenceCheck(Protocol):
-    """What an entry point of the group ``featuregate.checks`` names: a module, or any object like it."""
-
-    def check_updates(self, evidence: str, cluster: str, updates: Sequence[Update], /) -> EvidenceVerdict:
-        """Check updates against the evidence of a cluster. Raises `CommandError` where it cannot be read."""
-        ...
-
-
 def check_evidence_options(args: argparse.Namespace) -> None:
     """Refuse one option without the other, before any broker is asked."""
     if (args.evidence is None) != (args.evidence_cluster is None):
         raise CommandError("--evidence and --evidence-cluster belong together: the tables may be of several clusters")
+    if args.without_usage_reports and args.evidence is None:
+        raise CommandError("--without-usage-reports is about the tables of --evidence")
 
 
-def evidence_of(args: argparse.Namespace, updates: Sequence[Update]) -> EvidenceVerdict | None:
+def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View | None) -> EvidenceVerdict | None:
     """Return what the evidence says of updates; None without ``--evidence``, and where there is nothing to update.
+
+    ``view`` is the cluster, where it is known already. Otherwise the brokers are asked for the id of the cluster.
 
     Raises
     ------
     CommandError
-        No installed package reads evidence, or the evidence cannot be read.
+        No installed package reads evidence, the evidence cannot be read, or it is of another cluster.
     """
     if args.evidence is None or not updates:
         return None
@@ -76,10 +53,14 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update]) -> Evidence
 
     if (check := load_check()) is None:
         raise CommandError("--evidence needs the fleet pipeline: pip install '.[fleet]' in a checkout")
-    return check.check_updates(args.evidence, args.evidence_cluster, updates)
+    cluster_id = (view or discover_view(args)).cluster_id
+    expected = not args.without_usage_reports
+    return check.check_updates(
+        args.evidence, args.evidence_cluster, updates, cluster_id=cluster_id, reports_expected=expected
+    )
 
 
-def require_evidence(args: argparse.Namespace, updates: Sequence[Update]) -> None:
+def require_evidence(args: argparse.Namespace, updates: Sequence[Update], view: View | None) -> None:
     """Refuse updates that the evidence does not call safe, unless ``--despite-evidence`` overrules it.
 
     Raises
@@ -87,7 +68,7 @@ def require_evidence(args: argparse.Namespace, updates: Sequence[Update]) -> Non
     CommandError
         The evidence blocks them, or is missing or too old; nothing was sent.
     """
-    said = evidence_of(args, updates)
+    said = evidence_of(args, updates, view)
     if said is None:
         return
     for line in evidence_lines(said):

@@ -1,6 +1,6 @@
 """Load the commands of other packages, and what they know of updates: see `featuregate.cli.plugin`.
 
-Nothing is loaded for a built-in command, unless it is asked for evidence.
+Nothing is loaded for a built-in command, unless it is asked for evidence or for another system.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from featuregate.cli.output import print_message
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from featuregate.cli.evidence import EvidenceCheck
-    from featuregate.cli.plugin import Plugin
+    from featuregate.cli.plugin_protocols import Diagnosis, EvidenceCheck, Plugin
 
-__all__ = ["CHECKS", "GROUP", "find", "load_all", "load_check"]
+__all__ = ["CHECKS", "DIAGNOSES", "GROUP", "find", "load_all", "load_check", "load_diagnosis"]
 
 GROUP: Final = "featuregate.commands"
 CHECKS: Final = "featuregate.checks"
+DIAGNOSES: Final = "featuregate.diagnoses"
 
 
 def find(command: str) -> dict[str, Plugin]:
@@ -63,6 +63,21 @@ def load_check() -> EvidenceCheck | None:
             check: EvidenceCheck = entry.load()
             check.check_updates  # noqa: B018 - an object without it is no check
             return check
+    return None
+
+
+def load_diagnosis(name: str) -> Diagnosis | None:
+    """Return what ``doctor`` asks about another system, such as ``spark``; None where no package has it.
+
+    Raises
+    ------
+    CommandError
+        It cannot be loaded.
+    """
+    for entry in entry_points(group=DIAGNOSES, name=name):
+        with _named(f"the diagnosis {name}", entry):
+            diagnosis: Diagnosis = entry.load()
+            return diagnosis
     return None
 
 

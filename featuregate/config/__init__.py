@@ -6,7 +6,7 @@ network. It opens no file but a ``.properties`` file; `featuregate.credentials` 
 
 from featuregate.config.addresses import Address
 from featuregate.config.keys import KEYS, Key
-from featuregate.config.sasl import Callback, ClientCredentials, Sasl, TokenSource, UnsecuredToken
+from featuregate.config.sasl import Sasl
 from featuregate.config.secrets import Secret
 from featuregate.config.settings import Settings
 from featuregate.config.tls import Material, Tls
@@ -14,14 +14,10 @@ from featuregate.config.tls import Material, Tls
 __all__ = [
     "KEYS",
     "Address",
-    "Callback",
-    "ClientCredentials",
     "Key",
     "Material",
     "Sasl",
     "Secret",
     "Settings",
     "Tls",
-    "TokenSource",
-    "UnsecuredToken",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address
 from typing import NamedTuple
 
 from featuregate.errors import ConfigError
@@ -101,6 +100,8 @@ def _is_ipv6(text: str) -> bool:
     literal, percent, zone = text.partition("%")
     if percent and not _HOST.fullmatch(zone):
         return False
+    from ipaddress import IPv6Address  # noqa: PLC0415 - most addresses are names
+
     try:
         IPv6Address(literal)
     except ValueError:

@@ -1,7 +1,8 @@
 """The table of every property that is read: its spellings, its values, and its meaning.
 
 The names are those of librdkafka (``CONFIGURATION.md``) and of Apache Kafka's Java clients
-(``CommonClientConfigs``, ``SslConfigs``, ``SaslConfigs``). Spark's spelling is Java's with ``kafka.`` in front.
+(``CommonClientConfigs``, ``SslConfigs``, ``SaslConfigs``). Spark's spelling is Java's with ``kafka.`` in front. The
+names with underscores are the keyword arguments of kafka-python and aiokafka.
 The reference page of the docs is made from this table.
 """
 
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from featuregate.config.addresses import PROTOCOLS
 
-__all__ = ["KEYS", "Key"]
+__all__ = ["KEYS", "KEYWORDS", "Key"]
 
 
 class Key(NamedTuple):
@@ -20,7 +21,7 @@ class Key(NamedTuple):
     spellings: tuple[str, ...]
     """Its names. Two of them with different values in one configuration are an error."""
     kind: str
-    """``text``, ``secret``, ``choice``, ``flag``, ``milliseconds`` or ``callable``."""
+    """``addresses``, ``text``, ``secret``, ``choice``, ``flag``, ``milliseconds``, ``callable`` or ``object``."""
     meaning: str
     choices: tuple[str, ...] = ()
     """The values of a ``choice``, in any case."""
@@ -35,9 +36,18 @@ class Key(NamedTuple):
 
 KEYS: tuple[Key, ...] = (
     # where
-    Key(("bootstrap.servers", "metadata.broker.list"), "text", "brokers to start from: host:port, with commas between"),
-    Key(("bootstrap.controllers",), "text", "KRaft controllers to ask instead of brokers"),
-    Key(("client.id",), "text", "the name of this client in logs and quotas of brokers", default="featuregate"),
+    Key(
+        ("bootstrap.servers", "metadata.broker.list", "bootstrap_servers"),
+        "addresses",
+        "brokers to start from: host:port, with commas between, or a list of them",
+    ),
+    Key(("bootstrap.controllers",), "addresses", "KRaft controllers to ask instead of brokers"),
+    Key(
+        ("client.id", "client_id"),
+        "text",
+        "the name of this client in logs and quotas of brokers",
+        default="featuregate",
+    ),
     Key(
         ("broker.address.family",),
         "choice",
@@ -45,7 +55,13 @@ KEYS: tuple[Key, ...] = (
         ("any", "v4", "v6"),
         default="any",
     ),
-    Key(("security.protocol",), "choice", "the protocol of the listener", PROTOCOLS, default="PLAINTEXT"),
+    Key(
+        ("security.protocol", "security_protocol"),
+        "choice",
+        "the protocol of the listener",
+        PROTOCOLS,
+        default="PLAINTEXT",
+    ),
     Key(
         ("featuregate.exclude.apis",),
         "text",
@@ -54,23 +70,31 @@ KEYS: tuple[Key, ...] = (
     ),
     # how long
     Key(
-        ("socket.connection.setup.timeout.ms",),
+        ("socket.connection.setup.timeout.ms", "socket_connection_setup_timeout_ms"),
         "milliseconds",
         "connecting, the TLS handshake included",
         default="5000",
     ),
     Key(("socket.timeout.ms",), "milliseconds", "one request (librdkafka)", default="5000"),
     Key(
-        ("request.timeout.ms",),
+        ("request.timeout.ms", "request_timeout_ms"),
         "milliseconds",
-        "one request (Java); not read beside socket.timeout.ms, since it has another meaning in librdkafka",
+        "one request (Java, Python); not read beside socket.timeout.ms, since it has another meaning in librdkafka",
         default="5000",
     ),
     # TLS: trusted certificates
-    Key(("ssl.ca.location",), "text", "PEM file or folder of trusted certificates; left out or `probe`: the system's"),
+    Key(
+        ("ssl.ca.location", "ssl_cafile"),
+        "text",
+        "PEM file or folder of trusted certificates; left out or `probe`: the system's",
+    ),
     Key(("ssl.ca.pem", "ssl.truststore.certificates"), "text", "trusted certificates, as PEM text"),
-    Key(("ssl.truststore.location",), "text", "trusted certificates: a PEM or PKCS12 file"),
-    Key(("ssl.truststore.password",), "secret", "the truststore's password"),
+    Key(("ssl.truststore.location",), "text", "trusted certificates: a PEM, PKCS12 or JKS file"),
+    Key(
+        ("ssl.truststore.password",),
+        "secret",
+        "the truststore's password; a JKS file without it is read unchecked, as in Java",
+    ),
     Key(
         ("ssl.truststore.type",),
         "choice",
@@ -85,35 +109,79 @@ KEYS: tuple[Key, ...] = (
         ("https", "none", ""),
         default="https",
     ),
+    Key(
+        ("ssl_check_hostname",), "flag", "whether host names in certificates are checked (kafka-python)", default="true"
+    ),
+    Key(
+        ("ssl_context",),
+        "object",
+        "an `ssl.SSLContext`, in place of certificates, keys and checks; librdkafka cannot use it, so the switch and "
+        "other parts that use confluent-kafka refuse it",
+    ),
+    Key(("ssl.crl.location", "ssl_crlfile"), "text", "a PEM file of revoked certificates (librdkafka, kafka-python)"),
     # TLS: the client's certificate
-    Key(("ssl.certificate.location",), "text", "the client's certificate chain: a PEM file"),
+    Key(("ssl.certificate.location", "ssl_certfile"), "text", "the client's certificate chain: a PEM file"),
     Key(
         ("ssl.certificate.pem", "ssl.keystore.certificate.chain"), "text", "the client's certificate chain, as PEM text"
     ),
-    Key(("ssl.key.location",), "text", "the client's private key: a PEM file"),
+    Key(("ssl.key.location", "ssl_keyfile"), "text", "the client's private key: a PEM file"),
     Key(("ssl.key.pem", "ssl.keystore.key"), "secret", "the client's private key, as PEM text"),
-    Key(("ssl.key.password",), "secret", "the private key's password"),
-    Key(("ssl.keystore.location",), "text", "the client's certificate chain and private key: a PEM or PKCS12 file"),
+    Key(
+        ("ssl.key.password", "ssl_password"),
+        "secret",
+        "the private key's password; in a JKS file that of the keystore where left out",
+    ),
+    Key(
+        ("ssl.keystore.location",), "text", "the client's certificate chain and private key: a PEM, PKCS12 or JKS file"
+    ),
     Key(("ssl.keystore.password",), "secret", "the keystore's password"),
     Key(
         ("ssl.keystore.type",), "choice", "the keystore's format; what the file holds decides", ("PEM", "PKCS12", "JKS")
     ),
     # SASL
     Key(
-        ("sasl.mechanism", "sasl.mechanisms"),
+        ("sasl.mechanism", "sasl.mechanisms", "sasl_mechanism"),
         "text",
-        'PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; any other needs `broker_list="bootstrap"`',
+        'PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI; any other needs `broker_list="bootstrap"`',
         default="GSSAPI",
     ),
-    Key(("sasl.username",), "text", "for PLAIN and SCRAM"),
-    Key(("sasl.password",), "secret", "for PLAIN and SCRAM"),
-    Key(("sasl.jaas.config",), "secret", "Java's form of the credentials: Plain, Scram and OAuthBearer login modules"),
+    Key(("sasl.username", "sasl_plain_username"), "text", "for PLAIN and SCRAM"),
+    Key(("sasl.password", "sasl_plain_password"), "secret", "for PLAIN and SCRAM"),
+    Key(
+        ("sasl.jaas.config",),
+        "secret",
+        "Java's form of the credentials: Plain, Scram, OAuthBearer and Krb5 login modules",
+    ),
+    Key(
+        ("sasl.kerberos.service.name", "sasl_kerberos_service_name"),
+        "text",
+        "the first part of the brokers' principals",
+        default="kafka",
+    ),
+    Key(
+        ("sasl.kerberos.principal",),
+        "text",
+        "the client, for GSSAPI with a keytab; that of the tickets without one",
+        default="kafkaclient",
+    ),
+    Key(("sasl.kerberos.keytab",), "text", "the client's keys; left out: a ticket that kinit got"),
+    Key(
+        ("sasl_kerberos_domain_name",),
+        "text",
+        "the second part of the brokers' principals (kafka-python); left out: the address of each broker",
+    ),
+    Key(("sasl_kerberos_name",), "object", "kafka-python's name of the service, which is refused with advice"),
     Key(
         ("sasl.login.callback.handler.class",),
         "text",
         "a Java class, which is not run; errors about a missing token name it",
     ),
     Key(("oauth_cb",), "callable", "confluent-kafka's: takes sasl.oauthbearer.config, gives (token, expiry[, ...])"),
+    Key(
+        ("sasl_oauth_token_provider",),
+        "object",
+        "kafka-python's (`token()`) or aiokafka's (`async token()`), called for each connection",
+    ),
     Key(("sasl.oauthbearer.config",), "text", "the argument of oauth_cb, or the claims of an unsecured token"),
     Key(("enable.sasl.oauthbearer.unsecure.jwt",), "flag", "make unsecured tokens; for tests only", default="false"),
     Key(
@@ -145,3 +213,8 @@ KEYS: tuple[Key, ...] = (
     Key(("sasl.oauthbearer.extensions",), "text", "SASL extensions: key=value, with commas between"),
     Key(("https.ca.location",), "text", "PEM file of certificates trusted at the token endpoint"),
 )
+
+KEYWORDS: frozenset[str] = frozenset(
+    spelling for key in KEYS for spelling in key.spellings if "_" in spelling and spelling != "oauth_cb"
+)
+"""The spellings of kafka-python and aiokafka."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from featuregate.config.keys import KEYS, Key
+from featuregate.config.keys import KEYS, KEYWORDS, Key
 from featuregate.config.secrets import Secret, is_path
 from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Properties", "read_properties"]
 
@@ -38,7 +40,13 @@ class Properties:
             for name, value in values.items()
             if value is not None and (not self.prefix or _is_spark(name))
         }
-        self._said = {spelling: said[spelling] for key in KEYS for spelling in key.spellings if spelling in said}
+        self._said = {
+            spelling: _joined(said[spelling]) if key.kind == "addresses" else said[spelling]
+            for key in KEYS
+            for spelling in key.spellings
+            if spelling in said
+        }
+        self._keywords = any(spelling in KEYWORDS for spelling in self._said)
 
     @classmethod
     def of(cls, config: str | Mapping[str, object] | os.PathLike[str]) -> Properties:
@@ -48,7 +56,7 @@ class Properties:
         if isinstance(config, Mapping):
             return cls(config)
         if isinstance(config, os.PathLike):
-            return cls(read_properties(Path(config)))
+            return cls(read_properties(config))
         raise ConfigError(
             "config",
             f"{type(config).__name__} is none of: a str of host:port, a mapping of properties, "
@@ -56,9 +64,19 @@ class Properties:
         )
 
     def spelling(self, name: str) -> str:
-        """Return the app's spelling of the name, for errors; `Key.name` where the app does not set it."""
-        said = (spelling for spelling in _BY_NAME[name].spellings if spelling in self._said)
-        return self.prefix + next(said, name)
+        """Return the app's spelling of the name, for errors.
+
+        Where the app does not set it: the keyword, for an app that sets others by keywords, else `Key.name`.
+        """
+        spellings = _BY_NAME[name].spellings
+        said = [spelling for spelling in spellings if spelling in self._said]
+        if self._keywords:
+            said += [spelling for spelling in spellings if spelling in KEYWORDS]
+        return self.prefix + (said or [name])[0]
+
+    def is_set(self, name: str) -> bool:
+        """Return whether the app sets any spelling of the name."""
+        return any(spelling in self._said for spelling in _BY_NAME[name].spellings)
 
     def text(self, name: str) -> str | None:
         """Return the text without surrounding white space, as Kafka does; None where it is empty or not set."""
@@ -122,6 +140,26 @@ class Properties:
         function: Callable[..., Any] = value
         return function
 
+    def provider(self, name: str, method: str) -> Any:
+        """Return an object with this method; None where it is not set."""
+        value = self._value(name)
+        if value is not None and not callable(getattr(value, method, None)):
+            raise ConfigError(
+                self.spelling(name), f"must have a method {method}(), which a {type(value).__name__} has not"
+            )
+        return value
+
+    def tls_context(self, name: str) -> ssl.SSLContext | None:
+        """Return a context of Python's ssl; None where it is not set."""
+        value = self._value(name)
+        if value is None:
+            return None
+        import ssl  # noqa: PLC0415 - an app with a context has imported it
+
+        if not isinstance(value, ssl.SSLContext):
+            raise ConfigError(self.spelling(name), f"must be an ssl.SSLContext, not a {type(value).__name__}")
+        return value
+
     def _unicode(self, name: str, text: str) -> str:
         """Refuse text that cannot be encoded, such as bytes of the environment that are not UTF-8.
 
@@ -141,20 +179,29 @@ class Properties:
         return first[1]
 
 
+def _joined(value: object) -> object:
+    """Join addresses that are a list, as kafka-python takes them."""
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    return value
+
+
 def _is_spark(name: str) -> bool:
     return name.lower().startswith(_SPARK_PREFIX)
 
 
-def read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read a ``.properties`` file as Java does, but in UTF-8; in practice such files are ASCII.
 
     Raises `ConfigError` where it cannot be read.
     """
-    import javaproperties  # noqa: PLC0415 - most configurations are no files
+    from pathlib import Path  # noqa: PLC0415 - most configurations are no files
+
+    import javaproperties  # noqa: PLC0415
 
     named = repr(str(path)) if is_path(str(path)) else "the file"
     try:
-        return javaproperties.loads(path.read_text("utf-8"))
+        return javaproperties.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:

@@ -2,83 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from featuregate.config.jaas import Login, parse_jaas
+from featuregate.config.missing import MissingCredentials
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from featuregate.config.kerberos import Kerberos
+    from featuregate.config.oauthbearer import TokenSource
     from featuregate.config.properties import Properties
 
-__all__ = ["MECHANISMS", "Callback", "ClientCredentials", "Sasl", "TokenSource", "UnsecuredToken", "read_sasl"]
+__all__ = ["MECHANISMS", "Sasl", "read_sasl"]
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-_OTHERS = ("GSSAPI", "AWS_MSK_IAM")
-"""Unsupported mechanisms that an error may name: any other word may be a password in the wrong place."""
-_ENDPOINT = re.compile(r"https?://([\w.\-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
-_JAVA_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_][\w$]*)+")
-
-Pairs = tuple[tuple[str, str], ...]
-
-_LIFE_DIGITS = 9
-"""Of a token's life in seconds: 31 years at the most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Callback:
-    """confluent-kafka's ``oauth_cb``: called with `config`, returns ``(token, expiry[, principal, extensions])``.
-
-    The expiry is in seconds since 1970.
-    """
-
-    function: Callable[[str], Any] = field(repr=False)
-    """Not shown, since a `functools.partial` shows what is bound to it."""
-    config: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCredentials:
-    """An OAuth 2 endpoint that gives a token for a client id and a secret (RFC 6749, section 4.4)."""
-
-    endpoint: str = field(repr=False)
-    """Not shown, since its query may hold a key; see `place`."""
-    client_id: str
-    client_secret: Secret
-    scope: str | None = None
-    extensions: Pairs = ()
-    ca_location: str | None = None
-
-    @property
-    def place(self) -> str:
-        """The endpoint without its query, for people."""
-        return re.split(r"[?#]", self.endpoint, maxsplit=1)[0]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsecuredToken:
-    """A token without a signature (RFC 7515, appendix A.5), for development clusters."""
-
-    claims: Pairs
-    life_seconds: int = 3600
-    extensions: Pairs = ()
-
-
-TokenSource = Callback | ClientCredentials | UnsecuredToken
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+_OF_MSK = "AWS_MSK_IAM"
+"""The one unsupported mechanism that an error names: any other word may be a password in the wrong place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """A mechanism with a user name and a password, or with a source of tokens."""
+    """A mechanism with a user name and a password, with a source of tokens, or with Kerberos."""
 
     mechanism: str
     username: str = ""
     password: Secret | None = None
     token: TokenSource | None = None
+    kerberos: Kerberos | None = None
+    delegation_token: bool = False
+    """Whether the user name is the id of a delegation token, and the password its HMAC (KIP-48)."""
 
 
 _WAYS_OUT = (
@@ -95,28 +49,48 @@ def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
     """
     try:
         return _read(properties)
-    except _Missing as missing:
+    except MissingCredentials as missing:
         if bootstrap_only:
             return None
         raise ConfigError(missing.key, f"{missing.problem}, {_WAYS_OUT}") from None
 
 
-class _Missing(ConfigError):
-    """No usable credentials; an app that lists every broker needs none."""
-
-
 def _read(properties: Properties) -> Sasl:
     key = properties.spelling("sasl.mechanism")
     said = properties.text("sasl.mechanism")
-    mechanism = (said or "GSSAPI").upper()
+    mechanism = (said or _default(properties)).upper()
+    if mechanism == _OF_MSK:
+        problem = (
+            f"{_OF_MSK} is not supported: use OAUTHBEARER, which the same port takes, and give oauth_cb MSK's signer"
+        )
+        raise MissingCredentials(key, problem)
     if mechanism not in MECHANISMS:
-        what = "is not set, which means GSSAPI, and GSSAPI" if not said else mechanism if mechanism in _OTHERS else "it"
-        raise _Missing(key, f"{what} is not supported: use one of {', '.join(MECHANISMS)}")
+        raise MissingCredentials(key, f"it is not supported: use one of {', '.join(MECHANISMS)}")
     login = _login(properties)
+    if mechanism == "GSSAPI":
+        if not said and (properties.is_set("sasl.username") or properties.is_set("sasl.password")):
+            raise MissingCredentials(
+                key, "is not set, which means GSSAPI, without a password: give it, as PLAIN or SCRAM"
+            )
+        from featuregate.config.kerberos import read_kerberos  # noqa: PLC0415 - others do not wait for it
+
+        return Sasl(mechanism=mechanism, kerberos=read_kerberos(properties, login))
     if mechanism == "OAUTHBEARER":
-        return Sasl(mechanism=mechanism, token=_token_source(properties, login))
+        from featuregate.config.oauthbearer import read_token_source  # noqa: PLC0415 - others do not wait for it
+
+        return Sasl(mechanism=mechanism, token=read_token_source(properties, login))
     username, password = _name_and_password(properties, login)
-    return Sasl(mechanism=mechanism, username=username, password=password)
+    by_token = login is not None and login.options.get("tokenauth", "false").lower() == "true"
+    if by_token and mechanism == "PLAIN":
+        raise ConfigError(
+            properties.spelling("sasl.jaas.config"), "has tokenauth, which only SCRAM knows: see sasl.mechanism"
+        )
+    return Sasl(mechanism=mechanism, username=username, password=password, delegation_token=by_token)
+
+
+def _default(properties: Properties) -> str:
+    """Return the mechanism where none is set: GSSAPI, but PLAIN with the password of aiokafka, whose default it is."""
+    return "PLAIN" if properties.spelling("sasl.password") == "sasl_plain_password" else "GSSAPI"
 
 
 def _login(properties: Properties) -> Login | None:
@@ -130,119 +104,12 @@ def _name_and_password(properties: Properties, login: Login | None) -> tuple[str
         jaas = properties.spelling("sasl.jaas.config")
         if login.module not in {"PlainLoginModule", "ScramLoginModule"}:
             raise ConfigError(jaas, "has a login module without user name and password: use Plain- or ScramLoginModule")
-        if login.options.get("tokenauth", "false").lower() == "true":
-            raise _Missing(jaas, "delegation tokens (tokenauth) are not supported: use a user name and password")
         theirs = login.options.get("username"), Secret(login.options.get("password", ""))
         if (username is not None and username != theirs[0]) or (password is not None and password != theirs[1]):
             raise ConfigError(jaas, f"differs from {properties.spelling('sasl.username')} and its password")
         username, password = theirs
     if not username:
-        raise _Missing(properties.spelling("sasl.username"), "is missing: give it")
+        raise MissingCredentials(properties.spelling("sasl.username"), "is missing: give it")
     if not password or not password.reveal():
-        raise _Missing(properties.spelling("sasl.password"), "is missing: give it")
+        raise MissingCredentials(properties.spelling("sasl.password"), "is missing: give it")
     return username, password
-
-
-def _token_source(properties: Properties, login: Login | None) -> TokenSource:
-    options = _oauth_options(properties, login)
-    function = properties.function("oauth_cb")
-    config = properties.text("sasl.oauthbearer.config") or ""
-    if function is not None:
-        return Callback(function=function, config=config)
-    if properties.text("sasl.oauthbearer.token.endpoint.url"):
-        return _client_credentials(properties, options)
-    if properties.choice("sasl.oauthbearer.method") == "oidc":
-        raise ConfigError(properties.spelling("sasl.oauthbearer.token.endpoint.url"), "is missing, and oidc needs it")
-    if properties.flag("enable.sasl.oauthbearer.unsecure.jwt"):
-        return _unsecured(properties.spelling("sasl.oauthbearer.config"), _words(config))
-    if "unsecuredLoginStringClaim_sub" in options:
-        return _unsecured_login(properties.spelling("sasl.jaas.config"), options)
-    handler = properties.text("sasl.login.callback.handler.class")
-    named = handler if handler and _JAVA_CLASS.fullmatch(handler) else "the callback handler"
-    because = f" ({named} is a Java class, which Python cannot run)" if handler else ""
-    raise _Missing(
-        properties.spelling("sasl.mechanism"),
-        f"OAUTHBEARER has no token{because}: give oauth_cb or sasl.oauthbearer.token.endpoint.url",
-    )
-
-
-def _oauth_options(properties: Properties, login: Login | None) -> dict[str, str]:
-    if login is None:
-        return {}
-    if login.module != "OAuthBearerLoginModule":
-        key = properties.spelling("sasl.jaas.config")
-        raise ConfigError(key, "has a login module without a token: use OAuthBearerLoginModule for OAUTHBEARER")
-    return login.options
-
-
-def _client_credentials(properties: Properties, options: dict[str, str]) -> ClientCredentials:
-    properties.choice("sasl.oauthbearer.grant.type")
-    url_key = properties.spelling("sasl.oauthbearer.token.endpoint.url")
-    endpoint = properties.text("sasl.oauthbearer.token.endpoint.url") or ""
-    if "@" in endpoint:
-        raise ConfigError(
-            url_key,
-            "holds a user name or a password: give sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
-        )
-    if not _ENDPOINT.fullmatch(endpoint):
-        raise ConfigError(url_key, "is not an http or https address")
-    client_id = properties.text("sasl.oauthbearer.client.id") or options.get("clientId")
-    secret = properties.secret("sasl.oauthbearer.client.secret") or Secret(options.get("clientSecret", ""))
-    if not client_id:
-        raise _Missing(properties.spelling("sasl.oauthbearer.client.id"), "is missing: give it")
-    if not secret.reveal():
-        raise _Missing(properties.spelling("sasl.oauthbearer.client.secret"), "is missing: give it")
-    return ClientCredentials(
-        endpoint=endpoint,
-        client_id=client_id,
-        client_secret=secret,
-        scope=properties.text("sasl.oauthbearer.scope") or options.get("scope"),
-        extensions=_extensions(properties) + _options_after("extension_", options),
-        ca_location=None if (location := properties.text("https.ca.location")) == "probe" else location,
-    )
-
-
-def _extensions(properties: Properties) -> Pairs:
-    text = properties.text("sasl.oauthbearer.extensions") or ""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    if any(not name.strip() or not equals for name, equals, _ in pairs):
-        raise ConfigError(properties.spelling("sasl.oauthbearer.extensions"), "is not of the form key=value,key=value")
-    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
-
-
-def _options_after(prefix: str, options: dict[str, str]) -> Pairs:
-    return tuple((name.removeprefix(prefix), value) for name, value in options.items() if name.startswith(prefix))
-
-
-def _words(config: str) -> dict[str, str]:
-    pairs = (word.partition("=") for word in config.split())
-    return {name: value.strip('"') for name, _, value in pairs}
-
-
-def _unsecured(key: str, words: dict[str, str]) -> UnsecuredToken:
-    """Make librdkafka's built-in token, from ``principal=admin scope=a,b lifeSeconds=600 extension_x=y``."""
-    if not words.get("principal"):
-        raise ConfigError(key, "names no principal, and an unsecured token needs one: principal=NAME")
-    claims = [(words.get("principalClaimName", "sub"), words["principal"])]
-    if scope := words.get("scope"):
-        claims.append((words.get("scopeClaimName", "scope"), scope.replace(",", " ")))
-    return UnsecuredToken(
-        claims=tuple(claims),
-        life_seconds=_life(key, words.get("lifeSeconds", "3600")),
-        extensions=_options_after("extension_", words),
-    )
-
-
-def _unsecured_login(key: str, options: dict[str, str]) -> UnsecuredToken:
-    """Make the token of Java's ``OAuthBearerUnsecuredLoginCallbackHandler``."""
-    return UnsecuredToken(
-        claims=_options_after("unsecuredLoginStringClaim_", options),
-        life_seconds=_life(key, options.get("unsecuredLoginLifetimeSeconds", "3600")),
-        extensions=_options_after("unsecuredLoginExtension_", options),
-    )
-
-
-def _life(key: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _LIFE_DIGITS and int(text) > 0):
-        raise ConfigError(key, "the token's lifetime is not a whole number of seconds")
-    return int(text)

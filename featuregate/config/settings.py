@@ -10,7 +10,7 @@ from featuregate.config.properties import Properties
 from featuregate.config.sasl import Sasl, read_sasl
 from featuregate.config.tls import Tls, read_tls
 from featuregate.errors import ConfigError
-from featuregate.requirements import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
+from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.roles import BrokerListSource, Role
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ _LONGEST_ID = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to reach a cluster. Equal configurations give equal Settings; picklable unless it holds a callback."""
+    """How to reach a cluster. Equal configurations give equal Settings.
+
+    Picklable unless it holds a callback, a token provider or an `ssl.SSLContext`.
+    """
 
     bootstrap: tuple[Address, ...]
     role: Role = "broker"
@@ -82,8 +85,9 @@ class Settings:
         """Read the app's configuration, in any of the spellings.
 
         ``config`` is ``"host:port,[::1]:9093"``, the mapping that the app gives confluent-kafka, one with Java's
-        names, one with Spark's (``kafka.`` in front), or the path of a ``.properties`` file. Arguments
-        override properties, and properties override the defaults. Other properties are ignored.
+        names, one with Spark's (``kafka.`` in front), the keyword arguments of kafka-python or aiokafka, or the
+        path of a ``.properties`` file. Arguments override properties, and properties override the defaults. Other
+        properties are ignored.
 
         Raises `ConfigError`, with the name of the property and its allowed values.
         """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
+    import ssl
+
     from featuregate.config.properties import Properties
     from featuregate.config.secrets import Secret
 
@@ -34,6 +35,8 @@ class Tls:
 
     trust: Material | None = None
     """None: the certificates that the system trusts."""
+    revoked: Material | None = None
+    """Certificates of brokers that are revoked; None: none is checked for that."""
     certificate: Material | None = None
     """The client's chain, for brokers that require one."""
     private_key: Material | None = None
@@ -41,10 +44,13 @@ class Tls:
     key_password: Secret | None = None
     verify: bool = True
     check_hostname: bool = True
+    context: ssl.SSLContext | None = None
+    """The app's own; it stands for all of the above."""
 
 
 def read_tls(properties: Properties) -> Tls:
     """Read the ``ssl.`` properties of either spelling; two sources of the same item are an error."""
+    context = properties.tls_context("ssl_context")
     verify = properties.flag("enable.ssl.certificate.verification")
     certificate = _one_of(
         properties,
@@ -54,20 +60,43 @@ def read_tls(properties: Properties) -> Tls:
     private_key = _one_of(properties, files={"ssl.key.location": None}, texts=("ssl.key.pem",))
     if private_key is not None and certificate is None:
         raise ConfigError(private_key.key, "is a private key without its certificate: give ssl.certificate.location")
+    trust = _one_of(
+        properties,
+        files={"ssl.ca.location": None, "ssl.truststore.location": "ssl.truststore.password"},
+        texts=("ssl.ca.pem",),
+    )
+    revoked = _file(properties, "ssl.crl.location", None)
+    if context is not None:
+        return _given(properties.spelling("ssl_context"), context, (trust, revoked, certificate, private_key))
     for name in ("ssl.truststore.type", "ssl.keystore.type"):
         properties.choice(name)
     return Tls(
-        trust=_one_of(
-            properties,
-            files={"ssl.ca.location": None, "ssl.truststore.location": "ssl.truststore.password"},
-            texts=("ssl.ca.pem",),
-        ),
+        trust=trust,
+        revoked=revoked,
         certificate=certificate,
         private_key=private_key,
         key_password=properties.secret("ssl.key.password"),
         verify=verify,
-        check_hostname=verify and properties.choice("ssl.endpoint.identification.algorithm") == "https",
+        check_hostname=verify and _checks_host_names(properties),
     )
+
+
+def _given(key: str, context: ssl.SSLContext, others: tuple[Material | None, ...]) -> Tls:
+    """Take the app's context, whose certificates no property can add to."""
+    for other in others:
+        if other is not None:
+            raise ConfigError(key, f"{other.key} is given too: keep one of them")
+    return Tls(verify=context.verify_mode != 0, check_hostname=context.check_hostname, context=context)
+
+
+def _checks_host_names(properties: Properties) -> bool:
+    algorithm, flag = "ssl.endpoint.identification.algorithm", "ssl_check_hostname"
+    checks = properties.choice(algorithm) == "https"
+    if not properties.is_set(flag):
+        return checks
+    if properties.is_set(algorithm) and properties.flag(flag) != checks:
+        raise ConfigError(properties.spelling(flag), f"differs from {properties.spelling(algorithm)}")
+    return properties.flag(flag)
 
 
 def _one_of(properties: Properties, *, files: dict[str, str | None], texts: tuple[str, ...]) -> Material | None:
@@ -95,12 +124,15 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
         return None
     if "-----BEGIN " in location:  # a key may follow, so the text is not repeated
         raise ConfigError(key, "is PEM text, but must be the path of a file: see ssl.ca.pem and similar properties")
-    if not _is_there(Path(location), or_folder=name == "ssl.ca.location"):
+    if not _is_there(location, or_folder=name == "ssl.ca.location"):
         raise ConfigError(key, f"there is no file {location!r}" if is_path(location) else "there is no such file")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)
 
 
-def _is_there(path: Path, *, or_folder: bool) -> bool:
+def _is_there(location: str, *, or_folder: bool) -> bool:
+    from pathlib import Path  # noqa: PLC0415 - of TLS alone
+
+    path = Path(location)
     try:
         return path.is_file() or (or_folder and path.is_dir())
     except OSError:  # a name that is too long for the system

@@ -1,1 +1,1 @@
-"""Credentials that the settings name: keystores, which are read, and OAuth tokens, which are fetched."""
+"""Credentials that the settings name: keystores, which are read, OAuth tokens, which are fetched, and Kerberos."""

@@ -1,4 +1,4 @@
-"""Read certificates and keys from PEM and PKCS12 files; Java's own format is refused with advice."""
+"""Read certificates and keys from PEM, PKCS12 and JKS files."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from featuregate.credentials.jks import MAGIC, JavaKeyStore, JksError, read_jks
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from featuregate.config import Material
+    from featuregate.config import Material, Secret, Tls
 
-__all__ = ["Pem", "read_material"]
+__all__ = ["Pem", "client_identity", "trusted_certificates"]
 
 _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
-_JKS = b"\xfe\xed\xfe\xed"
+_JCEKS = b"\xce\xce\xce\xce"
 _ASN1_SEQUENCE = b"\x30"
 """First byte of every PKCS12 store."""
 _LARGEST = 16 * 1024 * 1024
+_CONVERT = "convert it with keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
 
 
 class Pem(NamedTuple):
@@ -30,24 +32,67 @@ class Pem(NamedTuple):
         return "Pem(<secret>)"
 
 
-def read_material(source: Material) -> Pem:
-    """Read all certificates and the private key of a source. The content decides the format, not the file name.
+def trusted_certificates(source: Material) -> str:
+    """Return all certificates of a source as PEM text.
 
-    Raises `ConfigError` where the file cannot be read, or where the password does not open the store.
+    Of a JKS store these are the trusted ones and that of each private key, as in Java. Raises `ConfigError` where the
+    file cannot be read, or where the password does not open the store.
     """
+    found = _read(source)
+    if isinstance(found, Pem):
+        return found.certificates
+    return "".join([*found.trusted, *(key.chain[0] for key in found.keys if key.chain)])
+
+
+def client_identity(tls: Tls) -> Pem:
+    """Return the client's chain and private key, which has `Tls.key_password` where it is encrypted.
+
+    The private key is empty where there is none. Raises `ConfigError` as `trusted_certificates`.
+    """
+    assert tls.certificate is not None
+    identity = _identity(tls.certificate, tls.key_password)
+    return identity if tls.private_key is None else Pem(identity.certificates, _pem(tls.private_key).private_key)
+
+
+def _identity(source: Material, key_password: Secret | None) -> Pem:
+    found = _read(source)
+    if isinstance(found, Pem):
+        return found
+    if not found.keys:
+        return Pem("", "")
+    if len(found.keys) > 1:
+        problem = f"{source.location!r} has {len(found.keys)} private keys: keep one, or give it as PEM or PKCS12"
+        raise ConfigError(source.key, problem)
+    password = key_password or source.password
+    if password is None:
+        raise ConfigError(source.key, f"{source.location!r} is a JKS store, whose private key needs a password")
+    (key,) = found.keys
+    try:
+        return Pem("".join(key.chain), key.private_key(password.reveal()))
+    except JksError as error:
+        raise _unreadable(source, error) from None
+
+
+def _pem(source: Material) -> Pem:
+    found = _read(source)
+    if isinstance(found, Pem):
+        return found
+    raise ConfigError(source.key, f"{source.location!r} is a JKS store: give it as ssl.keystore.location instead")
+
+
+def _read(source: Material) -> Pem | JavaKeyStore:
+    """Read a source. The content decides the format, not the file name."""
     if source.pem is not None:
         return _split(source.pem.reveal())
     content = _content(source)
-    if content.startswith(_JKS):
-        raise ConfigError(
-            source.key,
-            f"{source.location!r} is a JKS keystore, which only Java reads: convert it with keytool -importkeystore "
-            "-srckeystore OLD -destkeystore NEW -deststoretype PKCS12",
-        )
+    if content.startswith(MAGIC):
+        return _jks(source, content)
+    if content.startswith(_JCEKS):
+        raise ConfigError(source.key, f"{source.location!r} is a JCEKS keystore, which only Java reads: {_CONVERT}")
     if b"-----BEGIN " in content:
         return _split(content.decode("utf-8", "replace"))
     if not content.startswith(_ASN1_SEQUENCE):
-        raise ConfigError(source.key, f"{source.location!r} is neither PEM nor a PKCS12 store")
+        raise ConfigError(source.key, f"{source.location!r} is neither PEM nor a PKCS12 or JKS store")
     return _pkcs12(source, content)
 
 
@@ -65,6 +110,17 @@ def _split(text: str) -> Pem:
         "\n".join(block for label, block in blocks if label.endswith("CERTIFICATE")),
         "\n".join(block for label, block in blocks if label.endswith("PRIVATE KEY")),
     )
+
+
+def _jks(source: Material, content: bytes) -> JavaKeyStore:
+    try:
+        return read_jks(content, source.password.reveal() if source.password else None)
+    except JksError as error:
+        raise _unreadable(source, error) from None
+
+
+def _unreadable(source: Material, error: JksError) -> ConfigError:
+    return ConfigError(source.key, f"{source.location!r} is a JKS store that cannot be read: {error}")
 
 
 def _pkcs12(source: Material, content: bytes) -> Pem:

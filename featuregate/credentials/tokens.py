@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
 import threading
 from dataclasses import dataclass
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import TLRUCache
 
 from featuregate.blocking import in_daemon_thread
-from featuregate.config import Callback, ClientCredentials, Secret, TokenSource, UnsecuredToken
+from featuregate.config import Secret
+from featuregate.config.oauthbearer import Callback, ClientCredentials, TokenProvider, TokenSource, UnsecuredToken
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     import requests
 
@@ -27,6 +29,8 @@ __all__ = ["BearerToken", "TokenFetcher", "fetch_token"]
 _KEPT: Final = 0.8
 _LONGEST_LIFE: Final = 24 * 3600
 """Seconds: a token with a longer lifetime is fetched again each day."""
+_YEAR_5138: Final = 1e11
+"""Seconds since 1970. Signers of clouds give milliseconds, which are later."""
 _MOST_BYTES: Final = 1024 * 1024
 _PIECE: Final = 64 * 1024
 _OK: Final = 200
@@ -88,6 +92,8 @@ class TokenFetcher:
                 return self._call(source)
             case ClientCredentials():
                 return self._ask(source, timeout)
+            case TokenProvider():
+                return self._provided(source)
             case UnsecuredToken():
                 return self._make(source)
 
@@ -104,12 +110,33 @@ class TokenFetcher:
         try:
             token, expiry, *rest = given
             extensions = dict(rest[1] if len(rest) > 1 else {})
-            value, until = str(token), self._until(float(expiry) - self._now())
+            value, expires = str(token), float(expiry)
         except Exception as error:  # noqa: BLE001 - any result; the error may hold the token, if the two are swapped
             problem = f"gave no (token, expiry): reading it failed with {type(error).__name__}"
         else:
+            if expires > _YEAR_5138:
+                raise ConfigError(
+                    "oauth_cb", "gave an expiry in milliseconds: divide it by 1000, as confluent-kafka wants it"
+                )
+            until = self._until(expires - self._now())
             return BearerToken(Secret(value), until, tuple((str(name), str(text)) for name, text in extensions.items()))
         raise ConfigError("oauth_cb", problem)
+
+    def _provided(self, source: TokenProvider) -> BearerToken:
+        """Call a provider of kafka-python, or one of aiokafka in a loop of its own. It caches its tokens itself."""
+        key = "sasl_oauth_token_provider"
+        try:
+            given = source.provider.token()
+            value = asyncio.run(_awaited(given)) if inspect.isawaitable(given) else given
+            extensions: object = getattr(source.provider, "extensions", dict)()
+        except Exception as error:
+            # The text of the app's error may hold a secret, so the message has only its type; the cause has the rest.
+            raise ConfigError(key, f"gave no token: it failed with {type(error).__name__}") from error
+        if not isinstance(value, str) or not isinstance(extensions, dict):
+            raise ConfigError(key, "gave no token: token() must give a str, and extensions() a dict")
+        return BearerToken(
+            Secret(value), self._now(), tuple((str(name), str(text)) for name, text in extensions.items())
+        )
 
     def _ask(self, source: ClientCredentials, timeout: float) -> BearerToken:
         """Request a token from the endpoint (RFC 6749, section 4.4)."""
@@ -145,8 +172,18 @@ async def fetch_token(source: TokenSource, within: float, fetcher: TokenFetcher 
         raise _timed_out(source, within) from None
 
 
+async def _awaited(given: Awaitable[object]) -> object:
+    return await given
+
+
 def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
-    where = source.place if isinstance(source, ClientCredentials) else "oauth_cb"
+    match source:
+        case ClientCredentials():
+            where = source.place
+        case TokenProvider():
+            where = "sasl_oauth_token_provider"
+        case _:
+            where = "oauth_cb"
     return TimedOut(where, "waiting for a token", f"no answer within {seconds:g} s")
 
 

@@ -100,7 +100,12 @@ class DiscoveryError(FeatureGateError):
         for address, error in self.causes:
             addresses.setdefault(_reason(address, error), []).append(address)
         said = "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
-        return said if self.listed_by is None else f"{said}; {self.listed_by} answered, and lists {_ADVERTISED}"
+        return said if self.listed_by is None else f"{said}; {self.listed_by} {self.advice}"
+
+    @property
+    def advice(self) -> str | None:
+        """What to do where the cluster advertises addresses that do not work from here; None where no node answered."""
+        return None if self.listed_by is None else f"answered, and lists {_ADVERTISED}"
 
     @property
     def texts(self) -> tuple[str, ...]:

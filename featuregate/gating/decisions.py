@@ -9,36 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
+from featuregate.catalog import api_name
+from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
+from featuregate.gating.broker_conditions import judge_brokers, newest_usable
 from featuregate.gating.level_conditions import judge_level
-from featuregate.gating.verdicts import RANK, Reason, Verdict, reason_lines, silence
+from featuregate.gating.verdicts import RANK, Reason, Verdict, reason_lines
 from featuregate.requirements import (
-    MAX_LEVEL,
-    NOTHING_EXCLUDED,
     And,
     ApiAtLeast,
     ApiBetween,
-    ExcludedApis,
     FeatureAtLeast,
     FeatureServes,
     Named,
     Or,
     Release,
     as_requirement,
-    excluded_apis,
 )
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate.requirements import Capability, Condition, Requirement
-    from featuregate.view.answers import ApiRange, BrokerAnswer
+    from featuregate.requirements import Capability, Requirement
 
 __all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "as_unknown", "evaluate", "usable_versions"]
 
 _LINES: Final = 20
-_APIS: Final = 3
 
 
 class Staleness(NamedTuple):
@@ -189,7 +185,7 @@ def usable_versions(
     for speaks in capability.ranges:
         common = view.api(speaks.key)
         known = common is not None and not common.incomplete
-        usable[api_name(speaks.key)] = _newest(common, speaks, excluded) if known else None
+        usable[api_name(speaks.key)] = newest_usable(common, speaks, excluded) if known else None
     return usable
 
 
@@ -206,19 +202,8 @@ def _judge(
         case FeatureAtLeast() | FeatureServes():
             return judge_level(view, requirement, old_levels)
         case ApiAtLeast() | ApiBetween() | Release():
-            return _judge_condition(view, requirement, excluded)
+            return judge_brokers(view, requirement, excluded)
     raise TypeError(f"{requirement!r} is not a requirement")
-
-
-def _judge_condition(
-    view: View, condition: ApiAtLeast | ApiBetween | Release, excluded: ExcludedApis
-) -> tuple[Verdict, list[Reason]]:
-    if isinstance(condition, ApiAtLeast):
-        speaks = ApiBetween(condition.key, condition.version, MAX_LEVEL)
-        return _judge_brokers(view, condition, lambda broker: _serves(broker, speaks, excluded))
-    if isinstance(condition, ApiBetween):
-        return _judge_between(view, condition, excluded)
-    return _judge_release(view, condition)
 
 
 def _combine(
@@ -227,86 +212,3 @@ def _combine(
     parts = list(judged)
     verdict = choose((verdict for verdict, _ in parts), key=RANK.__getitem__)
     return verdict, [reason for _, reasons in parts for reason in reasons]
-
-
-def _judge_brokers(
-    view: View, condition: Condition, qualifies: Callable[[BrokerAnswer], tuple[bool, str]]
-) -> tuple[Verdict, list[Reason]]:
-    """Every known broker must answer and qualify (invariant 3)."""
-    text = str(condition)
-    if not view.brokers:
-        return "unknown", [Reason(text, None, None, "unknown", f"no {view.role} is known")]
-    reasons = []
-    for broker in view.brokers:
-        verdict: Verdict = "unknown"
-        if broker.failure is not None:
-            said = silence(broker.failure)
-        else:
-            good, said = qualifies(broker)
-            verdict = "open" if good else "closed"
-        reasons.append(Reason(text, broker.node_id, broker.address, verdict, f"{broker.name} {said}"))
-    return min((reason.verdict for reason in reasons), key=RANK.__getitem__), reasons
-
-
-def _serves(broker: BrokerAnswer, speaks: ApiBetween, excluded: ExcludedApis) -> tuple[bool, str]:
-    """Say whether a broker serves a version that a client speaks and may use."""
-    serves = broker.serves(speaks.key)
-    said = _serving(speaks.key, serves)
-    if serves is None or not _overlap(serves, speaks):
-        return False, said
-    if _newest(serves, speaks, excluded) is not None:
-        return True, said
-    return False, f"{said}, but {excluded.why(speaks.key, *_common(serves, speaks))}"
-
-
-def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) -> tuple[Verdict, list[Reason]]:
-    verdict, reasons = _judge_brokers(view, condition, lambda broker: _serves(broker, condition, excluded))
-    common = view.api(condition.key)
-    if verdict != "closed" and view.answering and _newest(common, condition, excluded) is None:
-        # Each has something in common with the client, and yet there is nothing that all of them have.
-        text = f"no version from {condition.lowest} to {condition.highest} is served by all of them"
-        if common is not None and _overlap(common, condition):
-            text += f": {excluded.why(condition.key, *_common(common, condition))}"
-        return "closed", [Reason(str(condition), None, None, "closed", text), *reasons]
-    return verdict, reasons
-
-
-def _judge_release(view: View, condition: Release) -> tuple[Verdict, list[Reason]]:
-    if view.role != "broker":
-        # Controllers list the APIs of another listener than the broker that was captured.
-        text = f"releases are told of brokers, not of {view.role}s"
-        return "unknown", [Reason(str(condition), None, None, "unknown", text)]
-    return _judge_brokers(view, condition, lambda broker: _is_release(broker, condition))
-
-
-def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[bool, str]:
-    needed = needed_for(condition.version)
-    lacks = [
-        f"{api_name(key)} {version}"
-        for key, version in needed.apis.items()
-        if (serves := broker.serves(key)) is None or serves.max < version
-    ]
-    can_run = broker.can_run(METADATA_VERSION)
-    if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
-        lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
-    if not lacks:
-        return True, f"has all that {condition.version} has"
-    more = f" and {len(lacks) - _APIS} more" if len(lacks) > _APIS else ""
-    return False, f"lacks what {condition.version} has: {', '.join(lacks[:_APIS])}{more}"
-
-
-def _overlap(served: ApiRange, condition: ApiBetween) -> bool:
-    return served.min <= condition.highest and condition.lowest <= served.max
-
-
-def _common(served: ApiRange, speaks: ApiBetween) -> tuple[int, int]:
-    return max(served.min, speaks.lowest), min(served.max, speaks.highest)
-
-
-def _newest(served: ApiRange | None, speaks: ApiBetween, excluded: ExcludedApis) -> int | None:
-    """Return the highest version in common that may be used; None where there is none."""
-    return None if served is None else excluded.newest(speaks.key, *_common(served, speaks))
-
-
-def _serving(key: int, serves: ApiRange | None) -> str:
-    return f"does not serve {api_name(key)}" if serves is None else f"serves {api_name(key)} {serves.min}..{serves.max}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
 from featuregate.gating.decisions import FRESH, as_unknown, evaluate
-from featuregate.requirements import NOTHING_EXCLUDED, ApiAtLeast, ApiBetween, ExcludedApis, conditions_in, features_in
+from featuregate.requirements import ApiAtLeast, ApiBetween, conditions_in, features_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -115,7 +115,7 @@ def _can_run(broker: BrokerAnswer, feature: str) -> str:
         return f"can run {can_run.min}..{can_run.max}"
     if broker.hides_features:
         return f"may hide what it can run (ApiVersions v{broker.asked_version} leaves out features that start at 0)"
-    return "does not say that it can run any"
+    return "without a supported range"
 
 
 def _level(feature: str, level: int) -> str:

@@ -11,32 +11,34 @@ import logging
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 from featuregate.catalog import close_to, features
-from featuregate.errors import LatchStoreCorrupt, LatchStoreError
+from featuregate.excluded_apis import NOTHING_EXCLUDED
 from featuregate.gating.decisions import FRESH, Decision, evaluate
+from featuregate.gating.durable_latches import DurableLatches
 from featuregate.gating.events import Changed, Event, GateMoved
+from featuregate.gating.hooks import Hooks
 from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
-from featuregate.requirements import NOTHING_EXCLUDED, features_in
+from featuregate.requirements import features_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.decisions import Staleness
-    from featuregate.gating.events import MetricsHook, OnChange
+    from featuregate.gating.events import MetricsHook
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import LatchKey
-    from featuregate.requirements import ExcludedApis, Requirement
+    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
 __all__ = ["Store"]
 
 logger = logging.getLogger("featuregate")
-
-H = TypeVar("H")
 
 CLUSTERS = 4
 """The store remembers the last view of this many clusters: a bootstrap list may lead to one and then another."""
@@ -73,17 +75,14 @@ class Store:
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
-        self._latch_store = latch_store
+        self._durable = None if latch_store is None else DurableLatches(latch_store)
         self._wall = wall
         self._staleness = staleness
         self._exclude_apis = exclude_apis
         self._latch_states: dict[str | None, LatchState] = {}
-        self._durable: dict[str | None, LatchState] = {}
-        self._corruption: str | None = None
-        self._write_error: str | None = None
         self._last: dict[str | None, View] = {}
-        self._listeners: dict[object, OnChange] = {}
-        self._hooks: dict[object, MetricsHook] = {} if metrics is None else {object(): metrics}
+        hooks = Hooks(metrics)
+        self.listen, self.hook, self.notify = hooks.listen, hooks.hook, hooks.notify
         self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
         self._kept_gates: list[Gate] = []
         self.renew_locks()
@@ -108,7 +107,7 @@ class Store:
     @property
     def latch_store_error(self) -> str | None:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
-        return self._write_error or self._corruption
+        return None if self._durable is None else self._durable.error
 
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
@@ -132,7 +131,8 @@ class Store:
                 return []
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
-            self._durable.pop(seen.cluster_id, None)  # other processes may have latched since it was read
+            if self._durable is not None:
+                self._durable.expire(seen.cluster_id)
             state = self._latch(seen, latched)
             self._remember(seen)
             with self.changing():
@@ -190,23 +190,6 @@ class Store:
         held = (reference() for reference in self._gates.valuerefs())
         return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
 
-    def listen(self, listener: OnChange) -> Callable[[], None]:
-        """Call ``listener`` on each change from now on; returns what takes it off again."""
-        return _registered(self._listeners, listener)
-
-    def hook(self, hook: MetricsHook) -> Callable[[], None]:
-        """Call ``hook`` with each event from now on; returns what takes it off again."""
-        return _registered(self._hooks, hook)
-
-    def notify(self, *events: Event) -> None:
-        """Call the hooks with these events, outside any lock. One that fails is logged and survived."""
-        for event in events:
-            for hook in self._hooks.copy().values():
-                _call(hook, event)
-            if isinstance(event, Changed):
-                for listener in self._listeners.copy().values():
-                    _call(listener, event)
-
     def _decide(self, gate: Gate, view: View) -> Decision:
         return decide(
             self.latch_state,
@@ -245,35 +228,14 @@ class Store:
                 for key in new
             ]
             state = join(state, LatchState(cluster_id=seen.cluster_id, gates={one.key: one for one in opened}))
-        if self._latch_store is None:
-            moved = advance(state, seen, self._newly_open(state, seen))
+        if self._durable is None:
+            moved = advance(state, seen, self._newly_open(seen, state))
         else:
-            moved = self._latch_durably(self._latch_store, state, seen)
+            moved = self._durable.advance(state, seen, partial(self._newly_open, seen))
         self._latch_states[seen.cluster_id] = moved
         return moved
 
-    def _latch_durably(self, latch_store: LatchStore, state: LatchState, seen: View) -> LatchState:
-        """Join what the latch store holds, once per poll, and make durable what is new.
-
-        Levels that cannot be made durable rise in memory; gates do not open. An app's own latch store may
-        raise anything, and must not cost us the view.
-        """
-        proved = advance(state, seen)
-        try:
-            if seen.cluster_id not in self._durable:
-                state = join(state, self._load(latch_store, seen.cluster_id))
-            proved = advance(state, seen)
-            moved = advance(state, seen, self._newly_open(state, seen))
-            if moved != self._durable[seen.cluster_id]:
-                moved = join(proved, saved := latch_store.save(moved))
-                self._durable[seen.cluster_id] = saved
-        except Exception as error:  # noqa: BLE001 - see above
-            self._report(error)
-            return proved
-        self._write_error = None
-        return moved
-
-    def _newly_open(self, state: LatchState, seen: View) -> list[LatchedGate]:
+    def _newly_open(self, seen: View, state: LatchState) -> list[LatchedGate]:
         staleness = self._staleness()
         return [
             LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
@@ -282,27 +244,6 @@ class Store:
             and (gate.name, text := str(gate.requirement)) not in state.gates
             and evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).open
         ]
-
-    def _load(self, latch_store: LatchStore, cluster_id: str | None) -> LatchState:
-        """Read what is on the latch store: the latches of other processes, and those of earlier ones."""
-        if cluster_id is None:
-            raise LatchStoreError(
-                latch_store, "the cluster tells no id, and a latch belongs to one: name the cluster by cluster_id"
-            )
-        there = LatchState(cluster_id=cluster_id)
-        try:
-            there = latch_store.load(cluster_id) or there
-        except LatchStoreCorrupt as error:
-            logger.error("%s", error)  # noqa: TRY400 - the sentence says it all, a traceback would bury it
-            self._corruption = str(error)
-        self._durable[cluster_id] = there
-        return there
-
-    def _report(self, error: Exception) -> None:
-        said = str(error) if isinstance(error, LatchStoreError) else f"the latch store failed: {error!r}"
-        if self._write_error != said:
-            logger.error("latches are not durable: %s", said)
-        self._write_error = said
 
     def _update_gates(self, view: View, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
         """Decide these gates. The caller is within ``changing()``."""
@@ -324,23 +265,3 @@ def _warn_of_misspelt(gate: Gate) -> None:
     for name in features_in(gate.requirement):
         if name not in features() and (close := close_to(name, features())):
             logger.warning("gate %s: no feature is known as %s; did you mean %s?", gate.name, name, " or ".join(close))
-
-
-def _registered(hooks: dict[object, H], hook: H) -> Callable[[], None]:
-    place = object()  # the same hook may be registered twice, and each registration removed by itself
-    hooks[place] = hook
-
-    def off() -> None:
-        hooks.pop(place, None)
-
-    return off
-
-
-def _call(hook: Callable[[Any], None], event: Event) -> None:
-    try:
-        hook(event)
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt | SystemExit) and threading.current_thread() is threading.main_thread():
-            raise  # a signal handler may have raised it, and means the app
-        name = getattr(hook, "__qualname__", repr(hook))
-        logger.exception("hook %s failed on %s", name, type(event).__name__)

@@ -6,10 +6,10 @@ The request is DescribeCluster where the node supports it (2.8 and newer, KIP-70
 from __future__ import annotations
 
 import asyncio
-import random
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.config import Address
@@ -170,7 +170,7 @@ def _candidates(settings: Settings, known: BrokerList | None) -> Iterable[_Candi
     if known is not None and known.source == "cluster":
         alive = [node for node in known.nodes if not node.is_fenced]
         # Clients with the same broker list must not all ask the same broker first.
-        shuffled = random.sample(alive, len(alive))
+        shuffled = SystemRandom().sample(alive, len(alive))
         seen = [_Candidate(address_of(node), expected_node(known, node)) for node in shuffled]
     bootstrap = [_Candidate(address, None) for address in settings.bootstrap]
     return dict.fromkeys([*seen[:_KNOWN_FIRST], *bootstrap, *seen[_KNOWN_FIRST:]])

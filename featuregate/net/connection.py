@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
 from featuregate.net.carrier import Carrier
 from featuregate.net.dial import dial
-from featuregate.net.tls import explain
+from featuregate.net.tls_errors import explain
 from featuregate.version import __version__
 from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
 from featuregate.wire.session import Session

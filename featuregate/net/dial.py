@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ConnectFailed, NetError, TimedOut, TlsFailed
 from featuregate.net.race import race
-from featuregate.net.tls import context_for, explain, without_host_names
+from featuregate.net.tls_errors import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +41,12 @@ async def dial(address: Address, settings: Settings, make: Callable[[], Carrier]
     ConnectFailed, TlsFailed, TimedOut
         Within `Settings.connect_timeout` seconds.
     """
-    tls = context_for(settings.tls) if settings.tls else None
+    if settings.tls is None:
+        return await _Dialing(address, settings, None, make).run()
+    from featuregate.net.tls import context_for  # noqa: PLC0415 - only TLS waits for it
+
     try:
-        return await _Dialing(address, settings, tls, make).run()
+        return await _Dialing(address, settings, context_for(settings.tls), make).run()
     except _HostNameMismatch as mismatch:
         names = await _names(address, settings, make)
         problem = f"the certificate is for {names}, not for {address.host!r}: {_MISMATCH_ADVICE}"
@@ -138,6 +141,8 @@ class _Dialing:
 
 async def _names(address: Address, settings: Settings, make: Callable[[], Carrier]) -> str:
     """Connect again, checking everything but the host name, to read the names in the certificate."""
+    from featuregate.net.tls import without_host_names  # noqa: PLC0415 - as above
+
     assert settings.tls is not None
     try:
         carrier = await _Dialing(address, settings, without_host_names(settings.tls), make).run()

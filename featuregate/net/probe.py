@@ -20,7 +20,6 @@ from featuregate.net.cluster_metadata import (
     fetch_broker_list,
 )
 from featuregate.net.connections import Connect, new_connection
-from featuregate.net.tls import context_for
 
 if TYPE_CHECKING:
     from featuregate.config import Address, Settings
@@ -71,6 +70,8 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
         No node answered, or no node that answered gave the broker list; with the cause of each.
     """
     if settings.tls is not None:
+        from featuregate.net.tls import context_for  # noqa: PLC0415 - only TLS waits for it
+
         context_for(settings.tls)
     clock = asyncio.get_running_loop().time
     deadline = clock() + settings.total_timeout
@@ -86,7 +87,7 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
 
     async def probe_from_queue() -> None:
         for node in queue:
-            results[node.node_id] = await probe_node(settings, broker_list, node, connect)
+            await _probe(settings, broker_list, node, connect, results)
 
     workers = [
         asyncio.ensure_future(probe_from_queue()) for _ in range(min(settings.concurrency, len(broker_list.nodes)))
@@ -115,17 +116,28 @@ async def probe_node(
     settings: Settings, broker_list: BrokerList, node: Node, connect: Connect = new_connection
 ) -> ProbeResult:
     """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
+    results: dict[int, ProbeResult] = {}
+    await _probe(settings, broker_list, node, connect, results)
+    return results[node.node_id]
+
+
+async def _probe(
+    settings: Settings, broker_list: BrokerList, node: Node, connect: Connect, results: dict[int, ProbeResult]
+) -> None:
+    """Send ApiVersions to one node, and put its answer or its failure into ``results`` at once.
+
+    A connection that is kept is authenticated after the answer: if the time for all brokers ends meanwhile, the answer
+    counts.
+    """
     clock = asyncio.get_running_loop().time
     began = clock()
     address = address_of(node)
-    outcome: Negotiated | FeatureGateError
     try:
-        async with connect(address, settings, expected_node(broker_list, node)) as (_, outcome):
-            check_role(address, settings, outcome)
-            seconds = clock() - began
+        async with connect(address, settings, expected_node(broker_list, node)) as (_, negotiated):
+            check_role(address, settings, negotiated)
+            results[node.node_id] = _result(settings, node, negotiated, clock() - began)
     except FeatureGateError as failure:
-        outcome, seconds = failure, clock() - began
-    return _result(settings, node, outcome, seconds)
+        results[node.node_id] = _result(settings, node, failure, clock() - began)
 
 
 def _source_node(fetched: FetchedBrokerList) -> Node | None:

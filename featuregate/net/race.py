@@ -49,6 +49,11 @@ async def race(
 
 async def _stop(running: set[asyncio.Future[T | None]], dispose: Callable[[T], object]) -> None:
     for task in running:
+        if task.done():
+            _dispose(
+                task, dispose
+            )  # from Python 3.12 on, gather does not wait for the callbacks of a task that is done
+            continue
         task.add_done_callback(
             lambda done: _dispose(done, dispose)
         )  # also where this coroutine has been cancelled by then

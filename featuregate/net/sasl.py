@@ -1,22 +1,24 @@
-"""Authentication (KIP-152): PLAIN, SCRAM (RFC 5802, KIP-84) and OAUTHBEARER (RFC 7628, KIP-255).
+"""Authentication (KIP-152): PLAIN, SCRAM (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628, KIP-255) and GSSAPI (RFC 4752).
 
 Tokens travel inside SaslAuthenticate, and bare to brokers before 1.0. No error repeats what the client sent.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.blocking import in_daemon_thread
+from featuregate.credentials.kerberos import KerberosError, KerberosLogin
 from featuregate.credentials.tokens import fetch_token
-from featuregate.errors import AuthenticationFailed, ConnectionLost, UnsupportedVersion
+from featuregate.errors import AuthenticationFailed, ConnectionLost, TimedOut, UnsupportedVersion
 from featuregate.kafka_errors import kafka_error
 from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:
-    from featuregate.config import Sasl
+    from featuregate.config import Address, Sasl
     from featuregate.net.connection import Connection
 
 __all__ = ["authenticate"]
@@ -26,19 +28,37 @@ _ILLEGAL_STATE: Final = 34
 _MOST_ITERATIONS: Final = 1_000_000
 """The most iterations of SCRAM's hash that a broker may ask for: about a second of CPU. Kafka's default is 4,096."""
 
+_DELEGATION: Final = ",tokenauth=true"
+"""The extension of SCRAM's first message for a delegation token (KIP-48)."""
+_OFFER, _NO_LAYER = 4, 1
+"""Bytes of the offer of security layers, and the bit for none (RFC 4752, section 3.3)."""
+
 Exchange = Callable[[bytes], Awaitable[bytes]]
+
+
+class _Dialogue(NamedTuple):
+    """What a mechanism knows of the connection."""
+
+    exchange: Exchange
+    address: Address
+    """The broker, as the client connects to it."""
+    within: float
+    """Seconds that a token endpoint or a KDC may take."""
+    framed: bool
+    """Whether tokens travel inside SaslAuthenticate."""
 
 
 async def authenticate(connection: Connection, sasl: Sasl, within: float) -> None:
     """Authenticate a negotiated connection.
 
-    A source of tokens may take ``within`` seconds. Raises `AuthenticationFailed` with the broker's
+    A source of tokens or a KDC may take ``within`` seconds. Raises `AuthenticationFailed` with the broker's
     message, or `NetError` where the connection fails.
     """
     try:
         version = await _handshake(connection, sasl.mechanism)
         exchange = _wrapped(connection, sasl.mechanism) if version else _bare(connection, sasl.mechanism)
-        await _MECHANISMS[sasl.mechanism](exchange, sasl, within)
+        dialogue = _Dialogue(exchange, connection.address, within, framed=version > 0)
+        await _MECHANISMS[sasl.mechanism](dialogue, sasl)
     except _Problem as problem:
         raise AuthenticationFailed(connection.address, sasl.mechanism, str(problem)) from problem.__cause__
 
@@ -91,44 +111,79 @@ def _bare(connection: Connection, mechanism: str) -> Exchange:
     return exchange
 
 
-async def _plain(exchange: Exchange, sasl: Sasl, _within: float) -> None:
+async def _plain(dialogue: _Dialogue, sasl: Sasl) -> None:
     """RFC 4616."""
-    await exchange("\0".join(("", sasl.username, _password(sasl))).encode())
+    await dialogue.exchange("\0".join(("", sasl.username, _password(sasl))).encode())
 
 
-async def _scram(exchange: Exchange, sasl: Sasl, _within: float) -> None:
+async def _scram(dialogue: _Dialogue, sasl: Sasl) -> None:
     """Prove that the client knows the password, and check the broker's proof."""
     from scramp import ScramClient, ScramException  # noqa: PLC0415 - the import takes 100 ms
 
     try:
         client = ScramClient([sasl.mechanism], sasl.username, _password(sasl))
-        server_first = _text(await exchange(client.get_client_first().encode()))
+        client_first = client.get_client_first()
+        if sasl.delegation_token:
+            client_first += _DELEGATION
+            client.client_first_bare += _DELEGATION  # the proofs cover it
+        server_first = _text(await dialogue.exchange(client_first.encode()))
         _check_iterations(server_first)
         client.set_server_first(server_first)
         # The hash takes milliseconds by design, so it runs beside the loop.
         client_final = await in_daemon_thread(client.get_client_final)
-        client.set_server_final(_text(await exchange(client_final.encode())))
+        client.set_server_final(_text(await dialogue.exchange(client_final.encode())))
     except ScramException as error:
         raise _Problem(str(error)) from error
 
 
-async def _oauthbearer(exchange: Exchange, sasl: Sasl, within: float) -> None:
+async def _oauthbearer(dialogue: _Dialogue, sasl: Sasl) -> None:
     """Send the token. A refusal is JSON with the reason, which the client acknowledges before the broker fails it."""
     assert sasl.token is not None
-    token = await fetch_token(sasl.token, within)
+    token = await fetch_token(sasl.token, dialogue.within)
     extensions = "".join(f"\x01{name}={value}" for name, value in token.extensions)
-    reply = await exchange(f"n,,\x01auth=Bearer {token.value.reveal()}{extensions}\x01\x01".encode())
+    reply = await dialogue.exchange(f"n,,\x01auth=Bearer {token.value.reveal()}{extensions}\x01\x01".encode())
     if not reply:
         return
     detail = ""
     try:
-        await exchange(b"\x01")
+        await dialogue.exchange(b"\x01")
     except (AuthenticationFailed, ConnectionLost) as error:
         detail = f" ({error.problem})" if error.problem else ""
     raise _Problem(f"the broker refused the token: {shown(_text(reply))}{detail}")
 
 
+async def _gssapi(dialogue: _Dialogue, sasl: Sasl) -> None:
+    """Establish a Kerberos context, and agree on no security layer, since Kafka has none."""
+    assert sasl.kerberos is not None
+    kerberos, host = sasl.kerberos, dialogue.address.host
+    if not dialogue.framed:
+        raise _Problem("brokers before 1.0 end this mechanism without an answer, which featuregate does not support")
+    try:
+        async with asyncio.timeout(dialogue.within) as waiting:
+            login = await in_daemon_thread(lambda: KerberosLogin(kerberos, host))
+            token = await in_daemon_thread(lambda: login.step(None))
+            waiting.reschedule(None)  # each answer of the broker has a limit of its own
+            while not login.complete:
+                reply = await dialogue.exchange(token)
+                token = login.step(reply)
+            offer = login.unwrap(await dialogue.exchange(token))
+            await dialogue.exchange(login.wrap(_layer(offer)))
+    except KerberosError as error:
+        raise _Problem(str(error)) from error
+    except TimeoutError:
+        problem = f"no answer of the KDC within {dialogue.within:g} s"
+        raise TimedOut(dialogue.address, "waiting for Kerberos", problem) from None
+
+
+def _layer(offer: bytes) -> bytes:
+    """Choose from the broker's offer: a bit for each security layer, and the size of its buffer in three bytes."""
+    if len(offer) != _OFFER or not offer[0] & _NO_LAYER:
+        raise _Problem("the broker requires a security layer of SASL, which Kafka does not have")
+    return bytes([_NO_LAYER, 0, 0, 0])
+
+
 _MECHANISMS: Final = {
+    "GSSAPI": _gssapi,
     "PLAIN": _plain,
     "SCRAM-SHA-256": _scram,
     "SCRAM-SHA-512": _scram,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-import random
-import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
@@ -20,11 +19,13 @@ from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.forks import follow_forks
+from featuregate.polling.lifecycle import Lifecycle
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
+from featuregate.polling.source_choice import choose_source
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
-from featuregate.requirements import ExcludedApis, as_requirement, excluded_apis, served_in
+from featuregate.requirements import as_requirement, served_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.decisions import Decision
     from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.gates import Pin
@@ -46,9 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Discoverer"]
 
+_RANDOM = SystemRandom()
+
 logger = logging.getLogger("featuregate")
 
-STALE_INTERVALS = 3
 FORGET_SECONDS = 1800.0
 
 
@@ -92,7 +95,7 @@ class Discoverer:
         have no id, and latches belong to one: ``latch_store`` needs it there. A cluster with another id is refused.
     exclude_apis
         API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
-        ``featuregate.exclude.apis``: see :func:`featuregate.requirements.excluded_apis`. Gates do not count them as
+        ``featuregate.exclude.apis``: see :func:`featuregate.excluded_apis.excluded_apis`. Gates do not count them as
         served; :attr:`view` shows what brokers say.
     usage
         Reports the gates to operators once a minute: see :class:`featuregate.UsageReporter`. Off by default.
@@ -124,54 +127,35 @@ class Discoverer:
         exclude_apis: ExcludedApis | str | None = None,
         usage: UsageReporter | None = None,
         keep_connections: bool = True,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = _RANDOM.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
-            endless = name != "interval" and value == float("inf")  # never stale, never forgotten
-            if value is not None and not (type(value) in {int, float} and (0 < value < float("inf") or endless)):
-                raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
-        if source is None:
-            if config is None:
-                raise ConfigError("config", "is missing: give the app's properties, or a source")
-            from featuregate.polling.discovery import broker_source  # noqa: PLC0415 - a fifth of the import's cost
-
-            source = broker_source(
-                config,
-                timeout=timeout,
-                broker_list=broker_list,
-                cluster_id=cluster_id,
-                exclude_apis=exclude_apis,
-                keep_connections=keep_connections,
-            )
-            exclude_apis = source.settings.exclude_apis
-            if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
-                raise ConfigError(
-                    "cluster_id",
-                    "is missing: listed brokers tell no cluster id, and the latches of a latch store belong to one;"
-                    " give the cluster's id, or a name that stays the same for as long as the cluster exists",
-                )
-        elif config is not None or timeout is not None or cluster_id is not None or broker_list != "cluster":
-            raise ConfigError("source", "has its own config, timeout, broker_list and cluster_id")
-        state = PollState(
-            interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after
+        state = PollState.checked(interval=interval, stale_after=stale_after, forget_after=forget_after)
+        source, excluded = choose_source(
+            config,
+            source,
+            timeout=timeout,
+            broker_list=broker_list,
+            cluster_id=cluster_id,
+            exclude_apis=exclude_apis,
+            keep_connections=keep_connections,
+            latches_last=latch_store is not None,
         )
         self._store = self._make_store(
             latch_store=FileLatchStore(latch_store) if isinstance(latch_store, str | os.PathLike) else latch_store,
             wall=_wall,
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),
-            exclude_apis=exclude_apis if isinstance(exclude_apis, ExcludedApis) else excluded_apis(exclude_apis or ""),
+            exclude_apis=excluded,
         )
         self._updater = ViewUpdater(self._store, state, clock)
         self._poller = Poller(source, self._updater, chance=chance)
-        self._worker: Worker | None = None
         self._reporting: Reporting | None = None
         if usage is not None:
             from featuregate.usage.reporting import Reporting  # noqa: PLC0415 - apps that do not report do not pay
 
             self._reporting = Reporting(usage, self._store, age=lambda: state.age(clock()), wall=_wall, clock=clock)
-        self._lock = threading.RLock()
+        self._life = Lifecycle(self._poller, self._reporting)
         follow_forks(self)
 
     def _make_store(self, **options: Any) -> Store:
@@ -189,34 +173,15 @@ class Discoverer:
 
     def start(self) -> Self:
         """Start polling in a daemon thread, and return at once. Starting twice is starting once."""
-        self._start(Worker.in_thread)
+        self._life.start(Worker.in_thread)
         return self
-
-    def _start(self, begin: Callable[[Poller], Worker]) -> None:
-        """Start polling where nothing polls, also where a loop that polled has ended."""
-        with self._lock:
-            if not self._poller.closed and (self._worker is None or not self._worker.alive()):
-                self._worker = begin(self._poller)
-                if self._reporting is not None:
-                    self._reporting.start()
-            # Perhaps just now: this lock lets the signal handlers of its own thread through.
-            closed = self._poller.closed
-        if closed:
-            self.close()
-            raise ClosedError("this discoverer has been closed; make a new one")
 
     def close(self) -> None:
         """Stop polling. What was seen and latched can still be read, but proves nothing new: live gates close.
 
         Closing twice is closing once. A last usage report may take two seconds.
         """
-        if self._reporting is not None:
-            self._reporting.close()
-        with self._lock:
-            worker, self._worker = self._worker, None
-            self._poller.close()
-        if worker is not None:
-            worker.stop()
+        self._life.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -228,22 +193,16 @@ class Discoverer:
         self.close()
 
     async def __aenter__(self) -> Self:
-        self._start(Worker.in_task)
+        self._life.start(Worker.in_task)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        worker = self._worker
         try:
-            if self._reporting is not None:
-                import asyncio  # noqa: PLC0415 - see Worker.in_task
-
-                await asyncio.to_thread(self._reporting.close)  # a sender that blocks must not hold the caller's loop
+            await self._life.aclose()
         finally:
-            self.close()
-        if worker is not None:
-            await worker.stopped()
+            self._store.close()
 
     def ensure_polling(self) -> None:
         """Start polling where nothing polls. Unlike :meth:`start` it never raises, because checks come through here."""
@@ -252,11 +211,8 @@ class Discoverer:
 
     def forked(self) -> None:
         """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""
-        self._lock = threading.RLock()
+        self._life.forked()
         self._store.renew_locks()
-        self._worker = None
-        if self._reporting is not None:
-            self._reporting.forked()
         if not self._poller.closed:
             for gate in self._store.gates():
                 gate.forked()
@@ -343,7 +299,7 @@ class Discoverer:
         ClosedError
             The discoverer is closed, so that nothing can change any more.
         """
-        worker = self._worker  # once: another thread may close it between two looks
+        worker = self._life.worker  # once: another thread may close it between two looks
         if worker is not None and worker.is_here():
             raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
         if not self._poller.closed:
@@ -371,7 +327,7 @@ class Discoverer:
         bound = 2 * self._poller.source.timeout if timeout is None else timeout
         ticket = self._poller.next_number
         self.ensure_polling()
-        worker = self._worker
+        worker = self._life.worker
         if worker is not None:
             worker.wake()
         if not self.wait_until(lambda: self._poller.finished >= ticket, bound):
@@ -404,8 +360,7 @@ class Discoverer:
         sentences. ``gates`` maps each gate to whether it is open. ``usage`` counts reports, where there are some.
         """
         found = self._updater.health()
-        worker = self._worker
-        found["polling"] = worker is not None and worker.alive()
+        found["polling"] = self._life.polling
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         found["usage"] = None if self._reporting is None else self._reporting.health()
         return found

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from featuregate.requirements import ExcludedApis
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.errors import ConfigError
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.polling.schedule import ROLL_INTERVALS, SETTLE_INTERVALS
 from featuregate.view.answers import unlisted
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 __all__ = ["PollState"]
+
+STALE_INTERVALS: Final = 3
+"""After so many intervals without an answer a view is stale, unless the app says otherwise."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +51,21 @@ class PollState:
     """Whether polling has ended for good."""
     vanished_since: dict[tuple[str | None, int], float] = field(default_factory=dict)
     """Brokers that were listed and are not any more, by cluster id and node id."""
+
+    @classmethod
+    def checked(cls, *, interval: float, stale_after: float | None, forget_after: float) -> PollState:
+        """Begin with the seconds that an app gives; without ``stale_after``, a view is stale after three intervals.
+
+        Raises
+        ------
+        ConfigError
+            One is no number of seconds above 0. A view may never grow stale, and no broker be forgotten.
+        """
+        for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
+            endless = name != "interval" and value == float("inf")
+            if value is not None and not (type(value) in {int, float} and (0 < value < float("inf") or endless)):
+                raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
+        return cls(interval=interval, stale_after=stale_after or STALE_INTERVALS * interval, forget_after=forget_after)
 
     def begin(self) -> int:
         """Note that a poll begins, and return its number."""
@@ -188,7 +207,7 @@ class PollState:
             "cluster_id": view.cluster_id if view else None,
             "epoch": view.epoch if view else -1,
             "epoch_advancing": self._epoch_advancing(view, now),
-            "age_seconds": age,
+            "age_seconds": age if view else None,  # the first view is not there yet while its latches are written
             "brokers_known": len(view.brokers) if view else 0,
             "brokers_answered": len(view.brokers) - len(view.missing) if view else 0,
             "polls": self.finished,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import RefreshTimedOut
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Poller"]
 
+_RANDOM = SystemRandom()
+
 
 class Poller:
     """Polls one source, and writes what it learns through a view updater.
@@ -28,10 +30,11 @@ class Poller:
     Parameters
     ----------
     chance
-        Returns a random number from 0 to 1, for the jitter between polls.
+        Returns a random number from 0 to 1, for the jitter between polls. The default is the system's generator: an app
+        may seed Python's, and forked processes continue that of their parent, so that all would poll at once.
     """
 
-    def __init__(self, source: Source, updater: ViewUpdater, *, chance: Callable[[], float] = random.random) -> None:
+    def __init__(self, source: Source, updater: ViewUpdater, *, chance: Callable[[], float] = _RANDOM.random) -> None:
         self.source = source
         self._updater = updater
         self._chance = chance

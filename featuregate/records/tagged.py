@@ -53,15 +53,24 @@ def _keep(structure: Any, known: Collection[str], prefix: str) -> Any:
 
 def _tagged(structure: Flexible, prefix: str) -> Iterator[str]:
     cls: Any = type(structure)
-    tags = _tags(cls)
-    for field in dataclasses.fields(structure):
-        content = getattr(structure, field.name)
-        if field.name in tags and content is not None and content != field.default:
-            yield prefix + field.name
-        for inner in content if isinstance(content, tuple) else (content,):
-            if isinstance(inner, Flexible):
-                yield from _tagged(inner, f"{prefix}{field.name}.")
+    for name, default, tagged in _fields(cls):
+        content = getattr(structure, name)
+        if tagged and content is not None and content != default:
+            yield prefix + name
+        if isinstance(content, Flexible):
+            yield from _tagged(content, f"{prefix}{name}.")
+        elif isinstance(content, tuple):
+            for inner in content:
+                if isinstance(inner, Flexible):
+                    yield from _tagged(inner, f"{prefix}{name}.")
     yield from (f"{prefix}tag {number}" for number in structure.unknown_tags)
+
+
+@functools.cache
+def _fields(cls: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Return the name and the default of each field, and whether it is tagged."""
+    tags = _tags(cls)
+    return tuple((field.name, field.default, field.name in tags) for field in dataclasses.fields(cls))
 
 
 @functools.cache

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from featuregate.requirements.capabilities import Capability, capabilities_from_toml
 from featuregate.requirements.checks import MAX_LEVEL
-from featuregate.requirements.exclusions import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.requirements.handles import Api, Feature
 from featuregate.requirements.language import (
     And,
@@ -41,14 +40,12 @@ from featuregate.requirements.parser import as_requirement, parse
 
 __all__ = [
     "MAX_LEVEL",
-    "NOTHING_EXCLUDED",
     "And",
     "Api",
     "ApiAtLeast",
     "ApiBetween",
     "Capability",
     "Condition",
-    "ExcludedApis",
     "Feature",
     "FeatureAtLeast",
     "FeatureServes",
@@ -59,7 +56,6 @@ __all__ = [
     "as_requirement",
     "capabilities_from_toml",
     "conditions_in",
-    "excluded_apis",
     "features_in",
     "parse",
     "served_in",

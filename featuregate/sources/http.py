@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import random
 import time
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from featuregate.sources.brokers import BrokerSource
 
 __all__ = ["HttpSource"]
+
+_RANDOM = SystemRandom()
 
 _LEAST_WAIT: Final = 1
 """Seconds of a request that waits, and for which the next poll is not due when it has ended."""
@@ -92,7 +94,7 @@ class HttpSource:
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         fallback: Mapping[str, Any] | str | Path | None = None,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = _RANDOM.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if type(timeout) not in {int, float} or not 0 < timeout < math.inf:

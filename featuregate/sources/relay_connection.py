@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, cast
 
 from featuregate.errors import RelayError, ViewJsonError
-from featuregate.printable import shown
 from featuregate.sources.latched_json import latched_from_json
+from featuregate.sources.relay_responses import AGE_HEADER, REVISION_HEADER, age_of, error_of, reason_of, retry_after
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
@@ -25,13 +22,8 @@ if TYPE_CHECKING:
     from featuregate.sources.abortable import AbortableAdapter
     from featuregate.sources.floor import Floor
 
-__all__ = ["AGE_HEADER", "REVISION_HEADER", "Identity", "KnownView", "RelayConnection"]
+__all__ = ["Identity", "KnownView", "RelayConnection"]
 
-AGE_HEADER: Final = "Featuregate-Age"
-"""Seconds since the brokers answered, by the relay's clock, when it sent the response."""
-
-REVISION_HEADER: Final = "Featuregate-Revision"
-"""Which content the view has: a text that is the same at each relay, and that times and epochs do not change."""
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """A view of 1,000 brokers has about 10 MB."""
@@ -40,8 +32,6 @@ _OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _BACKOFF_CAP: Final = 30.0
 _MOST_DOUBLINGS: Final = 5
-_LONGEST_REST: Final = 300.0
-"""Seconds that a relay can ask for: a wrong header must not silence a client for a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +194,7 @@ class RelayConnection:
                 stream=True,
             )
         except (requests.RequestException, OSError) as error:
-            problem = f"the relay cannot be reached: {_reason(error)}"
+            problem = f"the relay cannot be reached: {reason_of(error)}"
         raise RelayError(self.url, problem)
 
     def _read(
@@ -216,7 +206,7 @@ class RelayConnection:
         deadline: float,
     ) -> KnownView:
         view, latched = self._view_of(response, known, deadline)
-        said = _age(response)
+        said = age_of(response)
         if said is None:
             raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
         transit = self._clock() - began
@@ -239,8 +229,8 @@ class RelayConnection:
             return known.view, known.latched
         body = self._body(response, deadline)
         if response.status_code != _OK:
-            self._rests_until = self._clock() + _retry_after(response) * (1 + self._chance())
-            raise RelayError(self.url, f"the relay answered {response.status_code}: {_error_of(body)}")
+            self._rests_until = self._clock() + retry_after(response) * (1 + self._chance())
+            raise RelayError(self.url, f"the relay answered {response.status_code}: {error_of(body)}")
         try:
             return View.from_json(body), latched_from_json(body)
         except ViewJsonError as error:
@@ -259,46 +249,5 @@ class RelayConnection:
                 if self._clock() > deadline:
                     raise RelayError(self.url, "the response did not end in time")
         except (requests.RequestException, OSError) as error:
-            raise RelayError(self.url, f"the response broke off: {_reason(error)}") from error
+            raise RelayError(self.url, f"the response broke off: {reason_of(error)}") from error
         return body.decode(errors="replace")
-
-
-def _error_of(body: str) -> str:
-    """Return the text of a relay's error, ``{"error": "..."}``, or the start of another body."""
-    try:
-        return shown(str(json.loads(body)["error"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return shown(body)
-
-
-def _age(response: requests.Response) -> float | None:
-    """Return the age that the relay says, with the time that caches on the way have added (RFC 9111, 5.1)."""
-    try:
-        age = float(response.headers[AGE_HEADER]) + float(response.headers.get("Age", 0))
-    except (KeyError, ValueError):
-        return None
-    return age if 0 <= age < math.inf else None
-
-
-def _retry_after(response: requests.Response) -> float:
-    """Return the seconds that a relay asks for, or a proxy by a date (RFC 9110, 10.2.3); 0 where there are none."""
-    text = response.headers.get("Retry-After", "")
-    try:
-        seconds = float(text) if text.isdecimal() else _seconds_until(text, response.headers.get("Date"))
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return min(max(seconds, 0.0), _LONGEST_REST)
-
-
-def _seconds_until(date: str, now: str | None) -> float:
-    """Return the seconds between two dates of HTTP; the response's own date is one of the same clock."""
-    began = datetime.now(UTC) if now is None else parsedate_to_datetime(now)
-    return (parsedate_to_datetime(date) - began).total_seconds()
-
-
-def _reason(error: Exception) -> str:
-    """Return the innermost cause, without the objects that requests and urllib3 wrap around it."""
-    cause: BaseException = error
-    while (inner := cause.__cause__ or cause.__context__) is not None:
-        cause = inner
-    return f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(error).__name__

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Self
 
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.decisions import Verdict
     from featuregate.gating.gates import Gate
-    from featuregate.requirements import ExcludedApis
     from featuregate.view.cluster_view import View
 
 __all__ = ["StaticFeatures", "release_view"]

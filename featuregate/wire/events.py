@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ class ExpectedNode(NamedTuple):
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Negotiated:
+class Negotiated(NamedTuple):
     """The broker sent its API ranges; the session can send requests now."""
 
     response: ApiVersionsResponse
@@ -29,15 +27,13 @@ class Negotiated:
     """Version of ApiVersions of the response's body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """The broker refused to negotiate; the session has ended."""
 
     error: BrokerError
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The response to a request. The caller checks its error code."""
 
     correlation_id: int
@@ -46,8 +42,7 @@ class Reply:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """The broker's bare SASL token."""
 
     data: bytes
@@ -56,8 +51,7 @@ class Token:
         return f"Token({len(self.data)} bytes)"
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnected:
+class Disconnected(NamedTuple):
     """The broker closed the connection."""
 
     while_waiting_for: str | None

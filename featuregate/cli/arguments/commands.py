@@ -55,6 +55,14 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list the presets")
 
 
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="also start Spark, and show its Kafka connector, pandas and the Python of its workers; needs no cluster",
+    )
+
+
 def _watch(parser: argparse.ArgumentParser) -> None:
     add_gates(parser, "print a line when this gate opens or closes; may be repeated")
     parser.add_argument(
@@ -152,7 +160,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
     )
     _add_levels(parser, "upgrade or downgrade")
-    _add(parser, "--unsafe", "--evidence", "--evidence-cluster")
+    _add(parser, "--unsafe", "--evidence", "--evidence-cluster", "--without-usage-reports")
     parser.add_argument(
         "--controllers",
         metavar="HOST:PORT",
@@ -196,6 +204,10 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
     },
     "--evidence": {"metavar": "DIR", "help": "the tables of 'featuregate fleet': show what they say of the update"},
     "--evidence-cluster": {"metavar": "NAME", "help": "the name of the cluster in these tables"},
+    "--without-usage-reports": {
+        "action": "store_true",
+        "help": "with --evidence, miss no reports: no app of the cluster has gates",
+    },
     "--despite-evidence": {
         "choices": ("unknown", "block"),
         "nargs": "?",
@@ -203,7 +215,7 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
         "help": "change the levels also where evidence is missing or too old (unknown), or blocks it, too (block)",
     },
 }
-_EVIDENCE: Final = ("--evidence", "--evidence-cluster", "--despite-evidence")
+_EVIDENCE: Final = ("--evidence", "--evidence-cluster", "--without-usage-reports", "--despite-evidence")
 
 
 def _add(parser: argparse.ArgumentParser, *names: str) -> None:
@@ -240,7 +252,7 @@ COMMANDS: Final = {
     "check": Command("check", _check, _SENTENCES),
     "explain": Command("explain", _explain, _SENTENCES),
     "watch": Command("watch", _watch, "one line for each change, or one JSON object on a line"),
-    "doctor": Command("doctor", lambda _: None, _SENTENCES),
+    "doctor": Command("doctor", _doctor, _SENTENCES),
     "plan": Command("plan", _plan, _SENTENCES),
     "upgrade": Command("change", _upgrade, _KAFKA_FEATURES),
     "downgrade": Command("change", _downgrade, _KAFKA_FEATURES),

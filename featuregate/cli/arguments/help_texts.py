@@ -129,6 +129,7 @@ The brokers are asked twice, two seconds apart, to see whether the epoch rises."
         (
             "doctor --bootstrap-server localhost:9092",
             "doctor --command-config client.properties --bootstrap-server kafka.example.com:9093 --output json",
+            "doctor --spark",
         ),
         "0 nothing is wrong (there may be notes), 1 at least one error, 2 at least one warning, 64 wrong usage",
     ),

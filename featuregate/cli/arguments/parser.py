@@ -15,7 +15,7 @@ from featuregate.cli.output import PROGRAM
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from featuregate.cli.plugin import Plugin
+    from featuregate.cli.plugin_protocols import Plugin
 
 __all__ = ["Parser", "all_plugins", "build_parser", "parse_arguments"]
 

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args, options)
     for line in left_out_lines(request.left_out):
         print_message(line)
-    require_evidence(args, request.updates)
+    require_evidence(args, request.updates, request.view)
     if not args.dry_run and options.verb != "upgrade" and not args.yes and request.updates:
         _require_confirmation(admin, request)
     outcome = _outcome(admin, request, dry_run=args.dry_run)

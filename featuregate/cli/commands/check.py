@@ -51,6 +51,9 @@ def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
             Reason(unknown.requirement, None, address, "unknown", text)
             for (address, _), text in zip(error.causes, error.texts, strict=True)
         )
+        if error.listed_by is not None and error.advice is not None:
+            advice = f"{error.listed_by} {error.advice}"
+            reasons += (Reason(unknown.requirement, None, error.listed_by, "unknown", advice),)
         return replace(unknown, reasons=reasons or unknown.reasons)
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, level_name, newest_level
 from featuregate.cli.cluster import discover_node, discover_view
-from featuregate.cli.diagnosis.cluster import outside_support
 from featuregate.cli.exit_codes import OK, CommandError
 from featuregate.cli.output import print_message
+from featuregate.view.support import outside_support
 
 if TYPE_CHECKING:
     import argparse

@@ -7,12 +7,12 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.cluster import configuration, settings_of, silence_log
+from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
 from featuregate.cli.diagnosis.connections import connection_findings, probe_bootstrap
 from featuregate.cli.diagnosis.findings import Finding, worst_first
-from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.sources.brokers import BrokerSource
@@ -33,9 +33,34 @@ PAUSE: Final = 2.0
 def run(args: argparse.Namespace) -> int:
     """Print the findings, worst first."""
     silence_log()
-    findings = worst_first(examine(args))
-    print(json.dumps(to_json(findings), indent=2) if args.output == "json" else to_text(findings))
+    facts, problems = _examine_spark() if args.spark else ((), ())
+    cluster = examine(args) if has_cluster(args) or not args.spark else []
+    findings = worst_first([*map(_spark_finding, problems), *cluster])
+    if args.output == "json":
+        print(json.dumps(to_json(findings) | ({"spark": list(facts)} if args.spark else {}), indent=2))
+    else:
+        print("\n".join([*map(printable, facts), *([""] if facts else []), to_text(findings)]))
     return exit_code(findings)
+
+
+def _examine_spark() -> tuple[Sequence[str], Sequence[str]]:
+    from featuregate.cli.plugin_loader import load_diagnosis  # noqa: PLC0415 - only --spark needs it
+
+    if (diagnosis := load_diagnosis("spark")) is None:
+        raise CommandError("--spark needs the PySpark side: pip install '.[spark]' in a checkout", USAGE)
+    return diagnosis.diagnose()
+
+
+def _spark_finding(problem: str) -> Finding:
+    what, _, advice = problem.partition(": ")
+    return Finding(
+        severity="error",
+        code="spark",
+        where="Spark",
+        problem=what,
+        evidence="the Spark that this Python starts",
+        advice=advice or "see its log",
+    )
 
 
 def examine(args: argparse.Namespace) -> list[Finding]:

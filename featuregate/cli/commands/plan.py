@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args, options, view)
     brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
     made = plan(brokers, request.updates, controllers=controllers, latched=latched, left_out=request.left_out)
-    said = evidence_of(args, request.updates)
+    said = evidence_of(args, request.updates, view)
     if args.output == "json":
         print(json.dumps(_to_json(made) | {"evidence": evidence_to_json(said)}))
     else:

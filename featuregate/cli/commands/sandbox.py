@@ -102,7 +102,7 @@ def _welcome(args: argparse.Namespace, sandbox: _Sandbox) -> str:
 Try, in another terminal:
   featuregate describe --bootstrap-server {address}
   featuregate check kip848 --bootstrap-server {address}
-  featuregate watch --gate kip848 --bootstrap-server {address}
+  featuregate watch --gate groups=kip848 --bootstrap-server {address}
 
 Ctrl-C ends it, and deletes its files."""
 

@@ -11,6 +11,7 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 from featuregate.view.matrix import runs
 from featuregate.view.merging import merge
+from featuregate.view.support import outside_support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["broker_list_findings", "cluster_findings", "outside_support"]
+__all__ = ["broker_list_findings", "cluster_findings"]
 
 _FEATURES_FROM: Final = 3
 
@@ -65,6 +66,10 @@ def _silent_broker_advice(broker: BrokerAnswer) -> str:
     assert broker.failure is not None
     if broker.failure.kind == "ConnectFailed" and "resolving" in broker.failure.text:
         return f"make {broker.host!r} resolve on this machine, or set advertised.listeners to a name that resolves"
+    if broker.failure.kind == "TlsFailed" and "certificate is not valid for" in broker.failure.text:
+        return (
+            f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {broker.host!r}"
+        )
     if broker.failure.kind == "ConnectFailed":
         return "start it, or check that its advertised.listeners is an address that this machine can reach"
     if broker.failure.kind == "REBOOTSTRAP_REQUIRED":
@@ -121,25 +126,6 @@ def _not_everywhere(view: View) -> Iterator[Finding]:
                 evidence=f"{len(lacking)} of {len(view.answering)} that answered do not list it",
                 advice="a feature that a broker lacks cannot be finalized: upgrade these brokers first",
             )
-
-
-def outside_support(view: View) -> dict[str, list[BrokerAnswer]]:
-    """Return the features that are finalized below or above what brokers support, each with these brokers.
-
-    Of a broker that leaves features out of ApiVersions v3 (KAFKA-17011), only the listed features count.
-    """
-    if view.epoch < 0:
-        return {}
-    outside = {
-        name: [broker for broker in view.answering if not _supports(broker, name, level)]
-        for name, level in sorted(view.finalized.items())
-    }
-    return {name: brokers for name, brokers in outside.items() if brokers}
-
-
-def _supports(broker: BrokerAnswer, name: str, level: int) -> bool:
-    supported = broker.can_run(name)
-    return broker.hides_features if supported is None else supported.min <= level <= supported.max
 
 
 def _outside_support(view: View) -> Iterator[Finding]:

@@ -40,7 +40,6 @@ NewFinalizedMaxVersion: -                Result: OK
 NewFinalizedMaxVersion: -                Result: OK
 """
 LEFT_OUT = "featuregate: not sent, because the cluster has these levels already: "
-KRAFT_LEFT_OUT = "featuregate: not sent: kraft.version is at 0, and a downgrade to 1 cannot raise it\n"
 UNCHANGED = "transaction.version 2, group.version 1, eligible.leader.replicas.version 1"
 
 

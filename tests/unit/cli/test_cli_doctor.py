@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from trustme import CA
 
+from featuregate.cli import plugin_loader
 from featuregate.cli.commands.doctor import exit_code, to_json, to_text
 from featuregate.cli.diagnosis.configuration import configuration_findings
 from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.exit_codes import USAGE
 from featuregate.config import Settings
 
 if TYPE_CHECKING:
@@ -273,3 +276,21 @@ def test_doctor_names_addresses_that_the_cluster_advertises_and_nobody_reaches(
     ended = run("doctor", "--bootstrap-server", bootstrap)
     assert "No broker answers at the address that the cluster advertises for it." in ended.out
     assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in ended.out
+    checked = run("check", "kip447", "--bootstrap-server", bootstrap)
+    assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in checked.out
+
+
+def test_doctor_without_the_pyspark_side_says_how_to_get_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--spark`` needs no cluster."""
+    monkeypatch.setattr(plugin_loader, "DIAGNOSES", "featuregate.no.such.group")
+    ended = run("doctor", "--spark")
+    assert ended.code == USAGE
+    assert "pip install '.[spark]'" in ended.err
+
+
+def test_doctor_without_pyspark_says_how_to_get_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel has the diagnosis in any case; PySpark comes with the extra."""
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    ended = run("doctor", "--spark")
+    assert ended.code == USAGE
+    assert ended.err == "featuregate: --spark needs the PySpark side: pip install '.[spark]' in a checkout\n"

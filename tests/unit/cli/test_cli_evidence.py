@@ -20,13 +20,14 @@ CHECK = """
 from featuregate.cli.plugin import EvidenceFinding, EvidenceVerdict
 
 
-def check_updates(evidence, cluster, updates):
+def check_updates(evidence, cluster, updates, *, cluster_id, reports_expected):
+    cluster += f" ({cluster_id}{', with reports' if reports_expected else ''})"
     asked = ", ".join(f"{update.feature}={update.level}" for update in updates)
     finding = EvidenceFinding(evidence, "app billing", f"It is latched on {asked} of {cluster}.", "Roll\\x1b it back.")
     return EvidenceVerdict(evidence, () if evidence == "ok" else (finding,))
 """
 """The folder says the verdict."""
-SAID = "app billing: It is latched on a=1 of orders. Roll\\x1b it back."
+SAID = "app billing: It is latched on a=1 of orders (scripted, with reports). Roll\\x1b it back."
 CHANGES = (
     ("upgrade", "--feature", "a=1"),
     ("downgrade", "--feature", "a=1"),
@@ -157,3 +158,11 @@ def test_missing_evidence_is_overruled_without_overruling_a_block(
     assert on("downgrade", "--feature", "a=1", *given("unknown"), "--despite-evidence", "unknown").code == 0
     assert on("downgrade", "--feature", "a=1", *given("block"), "--despite-evidence", "unknown").code == 1
     assert len(cluster.received) == 1
+
+
+def test_a_cluster_without_gates_misses_no_reports(on: Run, install: Callable[[str], None]) -> None:
+    """The option is about evidence, and useless without it."""
+    install(CHECK)
+    plan = ("plan", "upgrade", "--feature", "group.version=1", "--without-usage-reports")
+    assert "of orders (scripted)." in on(*plan, *given("block")).out
+    assert on(*plan).code == 64

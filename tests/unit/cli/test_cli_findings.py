@@ -9,9 +9,10 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings, outside_support
+from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.findings import Finding, worst_first
 from featuregate.view.answers import ApiRange, Failure, SupportedRange
+from featuregate.view.support import outside_support
 
 
 def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: int = 29, **levels: int):
@@ -48,6 +49,10 @@ def test_a_silent_broker_is_an_error() -> None:
         (Failure("ConnectFailed", "b2:9092: failed while connecting: refused"), "start it"),
         (Failure("REBOOTSTRAP_REQUIRED", "answered with error 129"), "another node listens"),
         (Failure("TlsFailed", "b2:9092: TLS failed"), "check its log"),
+        (
+            Failure("TlsFailed", "b2:9092: TLS failed: Hostname mismatch, certificate is not valid for 'b2'"),
+            "issue a certificate for 'b2'",
+        ),
     ],
 )
 def test_advice_for_a_silent_broker_depends_on_the_cause(failure: Failure, advice: str) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from conftest import Start
 
+    from featuregate.testing.plugin import MakeCluster
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
 FULL = Path("/dev/full")
 FEATUREGATE = (sys.executable, "-m", "featuregate")
@@ -233,3 +235,16 @@ def test_a_command_imports_only_what_it_needs(command: str) -> None:
     assert not loaded & {"rich", "requests", "scramp", "javaproperties", "confluent_kafka", "pytest"}
     others = {"matrix", "watch", "doctor", "describe", "completion"} - {command}
     assert not {f"featuregate.cli.commands.{other}" for other in others} & loaded
+
+
+def test_describe_without_tls_loads_nothing_of_tls_gates_and_requirements(fake_cluster: MakeCluster) -> None:
+    """Imports take most of the time of this command, which people run in loops and hooks."""
+    code = (
+        "import sys; before = set(sys.modules); from featuregate.cli import main; "
+        f"assert main(['describe', '--bootstrap-server', '{fake_cluster(1).bootstrap}']) == 0; "
+        "print(' '.join(set(sys.modules) - before), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = ("admin", "config.oauthbearer", "credentials", "gating", "net.tls", "requirements")
+    unneeded = {f"featuregate.{room}" for room in rooms} | {"cachetools", "ipaddress", "pathlib", "pkgutil", "tempfile"}
+    assert not unneeded & set(done.stderr.split())

@@ -13,6 +13,7 @@ import pytest
 
 import featuregate as fg
 from featuregate.cli.app import main
+from featuregate.cli.arguments.parser import parse_arguments
 from featuregate.testing.local_kafka.processes import ReservedPorts
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None
     """What it prints can be tried as it is."""
     with running("--port", str(port), "--nodes", "2", "--features", "group.version=0") as process:
         said = "".join(lines_until(process, "Ctrl-C ends it"))
+        tried = [line.split()[1:] for line in said.splitlines() if line.startswith("  featuregate ")]
+        assert [parse_arguments(words).command for words in tried] == ["describe", "check", "watch"]
         assert f"featuregate check kip848 --bootstrap-server localhost:{port}" in said
         view = fg.discover(f"127.0.0.1:{port}")
         assert [broker.port for broker in view.brokers] == [port, port + 1]

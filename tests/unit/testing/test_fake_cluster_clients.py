@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
+import pytest
+from aiokafka.client import AIOKafkaClient
 from confluent_kafka.admin import AdminClient
 
+import featuregate
 from featuregate.testing import FakeCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
@@ -57,3 +64,43 @@ def test_kafka_python_speaks_to_a_cluster_of_2_4() -> None:
             assert admin.describe_cluster()["cluster_id"] == cluster.cluster_id
         finally:
             admin.close()
+
+
+@pytest.fixture(scope="module")
+def keywords() -> Iterator[tuple[FakeCluster, dict[str, Any]]]:
+    """Return a cluster with passwords, and the keyword arguments by which apps reach it."""
+    with FakeCluster(brokers=2, passwords={"ann": "secret"}) as cluster:
+        yield (
+            cluster,
+            {
+                "bootstrap_servers": cluster.bootstrap.split(","),
+                "client_id": "app",
+                "security_protocol": "SASL_PLAINTEXT",
+                "sasl_mechanism": "PLAIN",
+                "sasl_plain_username": "ann",
+                "sasl_plain_password": "secret",
+            },
+        )
+
+
+def test_kafka_python_and_featuregate_take_the_same_keywords(keywords: tuple[FakeCluster, dict[str, Any]]) -> None:
+    """An app keeps its configuration in one dict."""
+    cluster, config = keywords
+    admin = KafkaAdminClient(**config)
+    try:
+        assert admin.describe_cluster()["cluster_id"] == cluster.cluster_id
+    finally:
+        admin.close()
+    assert featuregate.discover(config).cluster_id == cluster.cluster_id
+
+
+async def test_aiokafka_and_featuregate_take_the_same_keywords(keywords: tuple[FakeCluster, dict[str, Any]]) -> None:
+    """An app keeps its configuration in one dict."""
+    cluster, config = keywords
+    client = AIOKafkaClient(**config)
+    await client.bootstrap()
+    try:
+        assert {broker.nodeId for broker in client.cluster.brokers()} == {1, 2}
+    finally:
+        await client.close()
+    assert (await featuregate.adiscover(config)).cluster_id == cluster.cluster_id

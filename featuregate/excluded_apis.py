@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import API_NAMES, api_key, api_name, close_to
 from featuregate.errors import ConfigError, UnknownApi
-from featuregate.requirements.checks import MAX_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["NOTHING_EXCLUDED", "ExcludedApis", "excluded_apis"]
 
+_NEWEST: Final = 2**15 - 1
+"""Of versions; a protocol's versions and API keys are INT16."""
 _PART: Final = re.compile(
     r"(?P<api>[^=]+?)\s*(?:=\s*(?P<lowest>[0-9]{1,5})\s*(?P<dash>-\s*(?P<highest>[0-9]{1,5})?)?)?"
 )
@@ -98,11 +99,11 @@ def _read(key: str, place: str, part: str) -> tuple[int, int, int]:
         close = close_to(found["api"], API_NAMES.values())
         hint = f": did you mean {' or '.join(close)}?" if close else ""
         raise ConfigError(key, f"{place} names no known API{hint}")
-    lowest, highest = int(found["lowest"] or 0), MAX_LEVEL
+    lowest, highest = int(found["lowest"] or 0), _NEWEST
     if found["lowest"] and (found["highest"] or not found["dash"]):
         highest = int(found["highest"] or lowest)
-    if not (api <= MAX_LEVEL and lowest <= highest <= MAX_LEVEL):
-        raise ConfigError(key, f"{place} has numbers that are no API and range of versions from 0 to {MAX_LEVEL}")
+    if not (api <= _NEWEST and lowest <= highest <= _NEWEST):
+        raise ConfigError(key, f"{place} has numbers that are no API and range of versions from 0 to {_NEWEST}")
     return api, lowest, highest
 
 
@@ -127,6 +128,6 @@ def _merged(ranges: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int
 
 
 def _spelled(key: int, lowest: int, highest: int) -> str:
-    if highest == MAX_LEVEL:
+    if highest == _NEWEST:
         return api_name(key) if lowest == 0 else f"{api_name(key)}={lowest}-"
     return f"{api_name(key)}={lowest}" if lowest == highest else f"{api_name(key)}={lowest}-{highest}"

@@ -1,0 +1,90 @@
+"""What the entry points of other packages name: commands, checks of updates against evidence, and diagnoses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from featuregate.admin.updates import Update
+    from featuregate.cli.arguments.help_texts import CommandHelp
+
+__all__ = ["Diagnosis", "EvidenceCheck", "EvidenceFinding", "EvidenceVerdict", "Plugin"]
+
+
+class Plugin(Protocol):
+    """What the entry point of a command names. ``--help`` imports it, so the import must be cheap."""
+
+    @property
+    def HELP(self) -> CommandHelp:  # noqa: N802 - a constant of a module
+        """What ``--help`` prints."""
+        ...
+
+    def add_options(self, parser: argparse.ArgumentParser, /) -> None:
+        """Add the options of the command, and `add_cluster_options` with ``default=argparse.SUPPRESS``."""
+        ...
+
+    def run(self, args: argparse.Namespace, /) -> int:
+        """Run the command and return an exit code. Raises `CommandError` for the one line on standard error."""
+        ...
+
+
+class Diagnosis(Protocol):
+    """What an entry point of the group ``featuregate.diagnoses`` names: a module, or any object like it."""
+
+    def diagnose(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the facts, a line each, and the problems with what to do, a line each."""
+        ...
+
+
+class EvidenceFinding(NamedTuple):
+    """One finding about an update."""
+
+    verdict: str
+    subject: str
+    """Of whom or of what: a client, a group, a feature."""
+    why: str
+    do: str
+    """What to do about it; empty where there is nothing to do."""
+
+
+class EvidenceVerdict(NamedTuple):
+    """What the evidence says of an update."""
+
+    verdict: Literal["ok", "warn", "stale", "unknown", "block"]
+    findings: tuple[EvidenceFinding, ...]
+    """The worst first, without those that are ok."""
+
+
+class EvidenceCheck(Protocol):
+    """What an entry point of the group ``featuregate.checks`` names: a module, or any object like it."""
+
+    def check_updates(
+        self,
+        evidence: str,
+        cluster: str,
+        updates: Sequence[Update],
+        /,
+        *,
+        cluster_id: str | None,
+        reports_expected: bool,
+    ) -> EvidenceVerdict:
+        """Check updates against the evidence of a cluster.
+
+        Parameters
+        ----------
+        evidence
+            Where the evidence is, and ``cluster`` the name of the cluster in it.
+        cluster_id
+            The id of the cluster that is updated; None where its brokers report none.
+        reports_expected
+            Whether there may be apps with gates, so that their reports are missed.
+
+        Raises
+        ------
+        CommandError
+            The evidence cannot be read, or is of a cluster with another id.
+        """
+        ...

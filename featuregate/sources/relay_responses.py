@@ -1,0 +1,65 @@
+"""What a relay's response says beside its body, and what a failed exchange means."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from featuregate.printable import shown
+
+if TYPE_CHECKING:
+    import requests
+
+__all__ = ["AGE_HEADER", "REVISION_HEADER", "age_of", "error_of", "reason_of", "retry_after"]
+
+AGE_HEADER: Final = "Featuregate-Age"
+"""Seconds since the brokers answered, by the relay's clock, when it sent the response."""
+REVISION_HEADER: Final = "Featuregate-Revision"
+"""Which content the view has: a text that is the same at each relay, and that times and epochs do not change."""
+_LONGEST_REST: Final = 300.0
+"""Seconds that a relay can ask for: a wrong header must not silence a client for a day."""
+
+
+def error_of(body: str) -> str:
+    """Return the text of a relay's error, ``{"error": "..."}``, or the start of another body."""
+    try:
+        return shown(str(json.loads(body)["error"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return shown(body)
+
+
+def age_of(response: requests.Response) -> float | None:
+    """Return the age that the relay says, with the time that caches on the way have added (RFC 9111, 5.1)."""
+    try:
+        age = float(response.headers[AGE_HEADER]) + float(response.headers.get("Age", 0))
+    except (KeyError, ValueError):
+        return None
+    return age if 0 <= age < math.inf else None
+
+
+def retry_after(response: requests.Response) -> float:
+    """Return the seconds that a relay asks for, or a proxy by a date (RFC 9110, 10.2.3); 0 where there are none."""
+    text = response.headers.get("Retry-After", "")
+    try:
+        seconds = float(text) if text.isdecimal() else _seconds_until(text, response.headers.get("Date"))
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_REST)
+
+
+def _seconds_until(date: str, now: str | None) -> float:
+    """Return the seconds between two dates of HTTP; the response's own date is one of the same clock."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - it brings in socket, and only proxies send dates
+
+    began = datetime.now(UTC) if now is None else parsedate_to_datetime(now)
+    return (parsedate_to_datetime(date) - began).total_seconds()
+
+
+def reason_of(error: Exception) -> str:
+    """Return the innermost cause, without the objects that requests and urllib3 wrap around it."""
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    return f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(error).__name__
