@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -40,6 +40,11 @@ class Balanced(NamedTuple):
     """Of all responses so far, in their order."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # of connections that wait to be accepted: hundreds of clients may come together
+
+
 @contextmanager
 def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
     """Pass each request on to the next upstream."""
@@ -59,21 +64,21 @@ def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
             finally:
                 connection.close()
             statuses.append(status)
-            self.send_response_only(status)
-            for name, value in headers:
-                if name.lower() in KEPT:
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
+            with suppress(ConnectionError):  # of a client that waits no longer
+                self.send_response_only(status)
+                for name, value in headers:
+                    if name.lower() in KEPT:
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
 
         do_HEAD = do_POST = do_GET  # noqa: N815 - the names are those of http.server
 
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Balancer)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Balancer)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin.client import _request
+from featuregate.admin import update_messages
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Said(NamedTuple):
 
 def request_of(updates: tuple[Update, ...], *, dry_run: bool) -> UpdateFeaturesRequest:
     """Return the request that `Admin` sends."""
-    return _request(updates, TIMEOUT_MS, dry_run=dry_run)
+    return update_messages.request(updates, TIMEOUT_MS, dry_run=dry_run)
 
 
 def answers_of(response: UpdateFeaturesResponse, updates: tuple[Update, ...]) -> dict[str, Said]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
+    from featuregate_confluent.each_message import each_message
     from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.errors import (
         Aborted,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.offsets import safe_send_offsets
     from featuregate_confluent.producing.pipeline import Pipeline
     from featuregate_confluent.switch import ProducerSwitch
-    from featuregate_confluent.transform import DeadLetter, Record
+    from featuregate_confluent.transform import AsyncTransform, DeadLetter, Record
     from featuregate_librdkafka.advice import Advice, AdviceState
     from featuregate_librdkafka.usage_topic import UsageTopic
 
@@ -36,6 +37,7 @@ __all__ = [
     "Aborted",
     "Advice",
     "AdviceState",
+    "AsyncTransform",
     "CommitRefused",
     "DeadLetter",
     "ErrorAction",
@@ -54,6 +56,7 @@ __all__ = [
     "TransformFailed",
     "UsageTopic",
     "advise",
+    "each_message",
     "safe_send_offsets",
     "with_advice",
 ]
@@ -76,9 +79,11 @@ _ROOMS = {
     "config.options": ("SwitchOptions",),
     "producing.pipeline": ("Pipeline",),
     "processor": ("ExactlyOnceProcessor",),
-    "transform": ("DeadLetter", "Record"),
+    "each_message": ("each_message",),
+    "transform": ("AsyncTransform", "DeadLetter", "Record"),
     "error_actions": ("ErrorAction",),
-    "switch": ("ProducerSwitch", "UsageTopic"),
+    "switch": ("ProducerSwitch",),
+    "client.discovery": ("UsageTopic",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

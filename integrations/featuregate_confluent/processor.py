@@ -13,25 +13,35 @@
         app_id="billing",
         transform=transform,
     ).run()
+
+In an app with an event loop the transform is a coroutine function:
+
+.. code-block:: python
+
+    async with ExactlyOnceProcessor(..., transform=transform) as processor:
+        await processor.arun()
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaException
 
+from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.config.options import require_seconds
-from featuregate_confluent.errors import MustRejoin, SwitchFatal
+from featuregate_confluent.coroutines import AppLoop, AwaitedTransform
+from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
 from featuregate_confluent.events import Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
 from featuregate_confluent.switch import ProducerSwitch
-from featuregate_confluent.transform import DeadLetter, TransformCalls
+from featuregate_confluent.transform import DeadLetter, TransformCalls, is_async
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +51,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.transform import Transform
+    from featuregate_confluent.producing.transaction import Transaction
+    from featuregate_confluent.transform import AsyncTransform, Transform
 
 __all__ = ["ExactlyOnceProcessor"]
-
-logger = logging.getLogger("featuregate.confluent")
 
 BACKOFF_SECONDS: Final = (0.1, 10.0)
 """Before joining again: the first time, and at the most."""
@@ -57,7 +66,7 @@ class ExactlyOnceProcessor:
     Parameters
     ----------
     transform
-        The app's code.
+        The app's code: a function for :meth:`run`, or a coroutine function for :meth:`arun`.
     poison
         What happens to a batch that the transform raises at: ``"raise"`` aborts it and ends :meth:`run` with
         :class:`~featuregate_confluent.errors.TransformFailed`; a :class:`DeadLetter` goes on without the messages.
@@ -80,7 +89,7 @@ class ExactlyOnceProcessor:
     def __init__(
         self,
         *,
-        transform: Transform,
+        transform: Transform | AsyncTransform,
         poison: DeadLetter | str = "raise",
         batch_size: int = 500,
         linger: float = 0.2,
@@ -94,11 +103,14 @@ class ExactlyOnceProcessor:
         self._batch_size = batch_size
         self._linger = linger
         self._switch = ProducerSwitch(**switch)
-        self._transform = TransformCalls(
-            transform, poison if isinstance(poison, DeadLetter) else None, self._switch.emit
-        )
+        self._transform = transform
+        self._dead_letter = poison if isinstance(poison, DeadLetter) else None
+        self._calls: TransformCalls
+        self._loop: AppLoop | None = None
+        self._awaited: AwaitedTransform | None = None
         self._stopping = False
         self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
+        self._began = False
         self._runner: int | None = None
         self._ended = threading.Event()
         self._state = "starting"
@@ -112,6 +124,14 @@ class ExactlyOnceProcessor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def __repr__(self) -> str:
         return f"<ExactlyOnceProcessor of {', '.join(self._switch.topics)}: {self._state}, {self._switch.model.label}>"
@@ -133,35 +153,66 @@ class ExactlyOnceProcessor:
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is; the message says what to do.
         """
-        if self._runner is not None:
-            raise ClosedError("a processor runs once; make a new one")
-        self._runner = threading.get_ident()
-        try:
-            while not self._stopping:
-                try:
-                    self._take_part()
-                except MustRejoin as why:
-                    self._wait_to_rejoin(why)
-            self._state = "stopped"
-        except BaseException as error:
-            self._state, self._error = "failed", f"{type(error).__name__}: {error}"
-            raise
-        finally:
-            self._switch.close()
-            self._ended.set()
+        self._require_new()
+        if is_async(self._transform):
+            raise ConfigError("transform", "is a coroutine function, for which run() has no event loop: await arun()")
+        self._began = True
+        self._run(self._transform)
+
+    async def arun(self) -> None:
+        """Process until :meth:`stop`, with the transform in this event loop; then leave the group and close everything.
+
+        The rounds run in a thread beside the loop, as does a transform that is a plain function; ``metrics`` is called
+        there. Where this is cancelled, the transforms under way are cancelled, their messages come again, and
+        everything is closed before ``CancelledError`` is raised. A second cancellation does not wait for that.
+
+        Raises
+        ------
+        TransformFailed, RoundTooLong, ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
+            As :meth:`run`.
+        """
+        self._require_new()
+        self._began = True
+        self._loop = AppLoop()
+        if is_async(self._transform):
+            transform = self._awaited = AwaitedTransform(self._transform, self._loop, self._switch.rounds)
+            await self._loop.run_beside(partial(self._run, transform), self.stop)
+        else:
+            await self._loop.run_beside(partial(self._run, self._transform), self.stop)
 
     def stop(self) -> None:
-        """Ask :meth:`run` to end after the transaction that is open; from any thread, and from signal handlers."""
+        """Ask :meth:`run` or :meth:`arun` to end after the transaction that is open.
+
+        From any thread, and from signal handlers, those of an event loop as well.
+        """
         self._stopping = True
         self._wake.put(None)
 
     def close(self) -> None:
-        """Stop, and wait until everything is closed where another thread runs. Closing twice is closing once."""
+        """Stop, and wait until everything is closed where another thread runs. Closing twice is closing once.
+
+        Raises
+        ------
+        RuntimeError
+            It would block the event loop that runs the transform: await :meth:`aclose` there.
+        """
         self.stop()
-        if self._runner is None:
+        if not self._began:
             self._switch.close()
-        elif self._runner != threading.get_ident():
+        elif self._runner != threading.get_ident() and not self._ended.is_set():
+            if self._loop is not None and self._loop.is_here:
+                raise RuntimeError("this would block the loop that runs the transform: await aclose() instead")
             self._ended.wait()
+
+    async def aclose(self) -> None:
+        """Stop, cancel the transforms that are awaited, and wait until everything is closed. Their messages come again.
+
+        To let them end instead, call :meth:`stop` and await :meth:`arun`.
+        """
+        self.stop()
+        if self._loop is not None:
+            self._loop.cancel()
+        await in_daemon_thread(self.close)
 
     def health(self) -> dict[str, Any]:
         """Return the state for a periodic health check, as plain JSON-able values.
@@ -180,6 +231,32 @@ class ExactlyOnceProcessor:
 
     # ------------------------------------------------------------------ the loop
 
+    def _require_new(self) -> None:
+        if self._began:
+            raise ClosedError("a processor runs once; make a new one")
+
+    def _run(self, transform: Transform) -> None:
+        """Run to the end, in the calling thread."""
+        self._runner = threading.get_ident()
+        self._calls = TransformCalls(transform, self._dead_letter, self._switch.emit)
+        try:
+            while self._going_on:
+                try:
+                    self._take_part()
+                except MustRejoin as why:
+                    self._wait_to_rejoin(why)
+            self._state = "stopped"
+        except BaseException as error:
+            self._state, self._error = "failed", f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self._switch.close()
+            self._ended.set()
+
+    @property
+    def _going_on(self) -> bool:
+        return not (self._stopping or (self._loop is not None and self._loop.ended))
+
     def _take_part(self) -> None:
         """Be a member of the group until the processor is stopped, or the member is replaced."""
         config, logger = self._switch.consumer_config, logging.getLogger("featuregate.confluent.consumer")
@@ -189,7 +266,7 @@ class ExactlyOnceProcessor:
             raise SwitchFatal(f"the consumer's properties are refused: {failure.args[0].str()}") from failure
         try:
             self._switch.subscribe(consumer)
-            while not self._stopping:
+            while self._going_on:
                 self._round()
         finally:
             self._switch.leave()
@@ -204,17 +281,25 @@ class ExactlyOnceProcessor:
             self._attempts = 0
 
     def _process(self, messages: Sequence[Message]) -> None:
-        with Pipeline() as pipeline:
-            for transaction in self._switch.transactions(messages):
-                records = self._transform.records(
-                    transaction.messages
-                )  # before it begins: brokers wait for the commit, not for the app
-                with transaction:
-                    for record in records:
-                        transaction.produce(*record)
-                    pipeline.commit(transaction)
-                if self._stopping or self._switch.rounds.late:
+        ahead = nullcontext if self._awaited is None else self._awaited.ahead
+        with Pipeline() as pipeline, ahead(self._switch.transactions(messages)) as transactions:
+            for transaction in transactions:
+                self._process_as_one(transaction, pipeline)
+                if not self._going_on or self._switch.rounds.late:
                     return  # whatever is left of the round was not begun, and comes again
+
+    def _process_as_one(self, transaction: Transaction, pipeline: Pipeline) -> None:
+        try:
+            # Before it begins: brokers wait for the commit, not for the app.
+            records = self._calls.records(transaction.messages)
+        except Aborted:
+            with transaction:  # the round counts as lost, and its messages come again
+                raise
+        else:
+            with transaction:
+                for record in records:
+                    transaction.produce(*record)
+                pipeline.commit(transaction)
 
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
         self._state = "rejoining"

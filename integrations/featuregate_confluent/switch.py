@@ -8,8 +8,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate import Discoverer, UsageReporter, presets
+from featuregate import presets
 from featuregate.errors import ClosedError
+from featuregate_confluent.client.discovery import make_discoverer
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.config import settings
@@ -26,7 +27,6 @@ from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.producers import Producers
 from featuregate_confluent.producing.rounds import Limits, Rounds
-from featuregate_librdkafka.usage_topic import SOFTWARE, UsageTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,17 +86,8 @@ class ProducerSwitch:
         transaction_seconds = int(produced["transaction.timeout.ms"]) / 1000
         limits = Limits(transaction=transaction_seconds, poll=settings.poll_seconds(self.consumer_config))
         name = given["instance_id"] or consumer.get("group.instance.id")
-        usage_topic = given["usage_topic"]
         self._own_features = given["features"] is None
-        self._features = given["features"] or Discoverer(
-            dict(consumer),
-            interval=given["interval"],
-            latch_store=given["state_dir"],
-            exclude_apis=given["exclude_apis"],
-            usage=UsageReporter(UsageTopic(dict(producer), usage_topic), app=app_id, instance=name, software=SOFTWARE)
-            if usage_topic
-            else None,
-        )
+        self._features = given["features"] or make_discoverer(given, instance=name)
         self._gate = self._features.gate(GATE, presets.kip447)
         self._reader = GroupReader(self.consumer_config, group_id)
         latch_topic = given["latch_topic"]

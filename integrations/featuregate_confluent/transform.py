@@ -5,21 +5,35 @@ A transform runs to its end before anything is produced: what it raises must not
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
-from featuregate_confluent.errors import TransformFailed
+from featuregate_confluent.errors import Aborted, TransformFailed
 from featuregate_confluent.events import DeadLettered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 
     from confluent_kafka import Message
+    from typing_extensions import TypeIs
 
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.producing.transaction import Data
 
-__all__ = ["DeadLetter", "Record", "RecordLike", "Transform", "TransformCalls"]
+__all__ = [
+    "AsyncTransform",
+    "DeadLetter",
+    "Record",
+    "RecordLike",
+    "Transform",
+    "TransformCalls",
+    "gathered",
+    "is_async",
+]
 
+NO_POISON: Final = (Aborted, TransformFailed)
+"""Raised in the place of a transform that was cancelled: that says nothing about its messages."""
 LONGEST_ERROR: Final = 1000
 """Characters of an exception's text in the header of a dead letter."""
 
@@ -57,6 +71,20 @@ class Transform(Protocol):
         ...
 
 
+class AsyncTransform(Protocol):
+    """A :class:`Transform` for apps with an event loop: a coroutine function, or one that yields records.
+
+    It runs in the loop that awaits :meth:`ExactlyOnceProcessor.arun`. In the models with a producer for each partition
+    it is awaited for several partitions at the same time. It is cancelled when the round's limit,
+    ``max.poll.interval.ms``, is over, and when :meth:`ExactlyOnceProcessor.arun` is cancelled or closed; its messages
+    then come again.
+    """
+
+    def __call__(self, messages: Sequence[Message], /) -> Awaitable[Iterable[RecordLike]] | AsyncIterable[RecordLike]:
+        """Return the records for these messages."""
+        ...
+
+
 class DeadLetter(NamedTuple):
     """Where messages go that the transform cannot take: in the same transaction, with headers that say why.
 
@@ -67,6 +95,20 @@ class DeadLetter(NamedTuple):
     """
 
     topic: str
+
+
+def is_async(transform: Transform | AsyncTransform) -> TypeIs[AsyncTransform]:
+    """Return whether a transform, or its ``__call__``, is a coroutine function or an asynchronous generator."""
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(kind(function) for kind in kinds for function in (transform, transform.__call__))
+
+
+async def gathered(transform: AsyncTransform, messages: Sequence[Message]) -> list[RecordLike]:
+    """Return all the records that a coroutine function returns or yields for these messages."""
+    found = transform(messages)
+    if isinstance(found, Awaitable):
+        return list(await found)
+    return [record async for record in found]
 
 
 class TransformCalls:
@@ -86,9 +128,13 @@ class TransformCalls:
         ------
         TransformFailed
             The transform raised, and the app has no topic for dead letters.
+        Aborted
+            A transform that is awaited did not end in time.
         """
         try:
             return self._run(messages)
+        except NO_POISON:
+            raise
         except Exception as error:
             if self._dead_letter is None:
                 first, last = messages[0], messages[-1]
@@ -99,7 +145,9 @@ class TransformCalls:
             return [record for message in messages for record in self._single(message, self._dead_letter.topic)]
 
     def _run(self, messages: Sequence[Message]) -> list[RecordLike]:
-        records = list(self._transform(messages))
+        found = self._transform(messages)
+        _require_no_coroutine(found)
+        records = list(found)
         for record in records:
             if not isinstance(record, tuple):
                 raise TypeError(f"a transform gives records, not {record!r:.100}")
@@ -108,6 +156,8 @@ class TransformCalls:
     def _single(self, message: Message, dead_letter_topic: str) -> list[RecordLike]:
         try:
             return self._run([message])
+        except NO_POISON:
+            raise
         except Exception as error:  # noqa: BLE001 - this is what the dead letter is for
             words = _short(f"{type(error).__name__}: {error}")
             topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
@@ -120,6 +170,13 @@ class TransformCalls:
                 ("featuregate.offset", str(offset)),
             ]
             return [Record(dead_letter_topic, message.value(), key=message.key(), headers=headers)]
+
+
+def _require_no_coroutine(found: object) -> None:
+    """Raise if this is a coroutine, which would never be awaited: a lambda around a coroutine function returns one."""
+    if inspect.iscoroutine(found):
+        found.close()
+        raise TransformFailed("the transform returned a coroutine, but is no coroutine function: write it `async def`")
 
 
 def _short(words: str) -> str:

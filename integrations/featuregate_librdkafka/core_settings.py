@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.credentials.keystores import read_material
+from featuregate.credentials.keystores import client_identity, trusted_certificates
 from featuregate.credentials.tokens import TokenFetcher
+from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.config import Sasl, Settings, Tls, TokenSource
+    from featuregate.config import Sasl, Settings, Tls
+    from featuregate.config.kerberos import Kerberos
+    from featuregate.config.oauthbearer import TokenSource
 
 __all__ = ["librdkafka_properties"]
 
 _TOKEN_SECONDS: Final = 10.0
+_SHORTEST_LIFE: Final = 60.0
+"""Seconds: librdkafka refuses a token that has expired, and some sources give no expiry."""
 
 _Token = tuple[str, float, str, dict[str, str]]
 
@@ -39,6 +45,9 @@ def librdkafka_properties(settings: Settings) -> dict[str, Any]:
 
 
 def _tls(tls: Tls) -> dict[str, Any]:
+    if tls.context is not None:
+        problem = "librdkafka cannot use an SSLContext: give ssl_cafile, ssl_certfile and ssl_keyfile instead"
+        raise ConfigError("ssl_context", problem)
     properties: dict[str, Any] = {
         "enable.ssl.certificate.verification": tls.verify,
         "ssl.endpoint.identification.algorithm": "https" if tls.check_hostname else "none",
@@ -47,23 +56,40 @@ def _tls(tls: Tls) -> dict[str, Any]:
         if tls.trust.location and Path(tls.trust.location).is_dir():
             properties["ssl.ca.location"] = tls.trust.location
         else:
-            properties["ssl.ca.pem"] = read_material(tls.trust).certificates
+            properties["ssl.ca.pem"] = trusted_certificates(tls.trust)
+    if tls.revoked is not None:
+        properties["ssl.crl.location"] = tls.revoked.location
     if tls.certificate is not None:
-        ours = read_material(tls.certificate)
-        key = ours if tls.private_key is None else read_material(tls.private_key)
-        properties |= {"ssl.certificate.pem": ours.certificates, "ssl.key.pem": key.private_key}
+        identity = client_identity(tls)
+        properties |= {"ssl.certificate.pem": identity.certificates, "ssl.key.pem": identity.private_key}
     if tls.key_password is not None:
         properties["ssl.key.password"] = tls.key_password.reveal()
     return properties
 
 
 def _sasl(sasl: Sasl) -> dict[str, Any]:
+    if sasl.delegation_token:
+        raise ConfigError("sasl.jaas.config", "librdkafka has no delegation tokens: give a user name and password")
     properties: dict[str, Any] = {"sasl.mechanisms": sasl.mechanism}
     if sasl.password is not None:
         properties |= {"sasl.username": sasl.username, "sasl.password": sasl.password.reveal()}
     if sasl.token is not None:
         properties["oauth_cb"] = _callback(sasl.token)
+    if sasl.kerberos is not None:
+        properties |= _kerberos(sasl.kerberos)
     return properties
+
+
+def _kerberos(kerberos: Kerberos) -> dict[str, Any]:
+    if kerberos.host or kerberos.ticket_cache:
+        problem = "librdkafka has no name of its own for the broker's host, and no ticket cache but the system's"
+        raise ConfigError("sasl.mechanism", problem)
+    properties = {"sasl.kerberos.service.name": kerberos.service}
+    if kerberos.keytab is None:
+        return properties | {"sasl.kerberos.kinit.cmd": ""}  # a ticket is there
+    if kerberos.principal is not None:
+        properties["sasl.kerberos.principal"] = kerberos.principal
+    return properties | {"sasl.kerberos.keytab": kerberos.keytab}
 
 
 def _callback(source: TokenSource) -> Callable[[str], _Token]:
@@ -71,6 +97,7 @@ def _callback(source: TokenSource) -> Callable[[str], _Token]:
 
     def token(_config: str) -> _Token:
         found = fetcher.fetch(source, _TOKEN_SECONDS)
-        return found.value.reveal(), found.reuse_until, "", dict(found.extensions)
+        expiry = max(found.reuse_until, datetime.now(UTC).timestamp() + _SHORTEST_LIFE)
+        return found.value.reveal(), expiry, "", dict(found.extensions)
 
     return token

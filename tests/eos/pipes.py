@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -66,10 +66,6 @@ class Pipe:
     def bootstrap(self) -> str:
         """Where the cluster is."""
         return str(self.client["bootstrap.servers"])
-
-    def in_group(self, group: str) -> Pipe:
-        """Give the same topics to another group."""
-        return replace(self, group=group)
 
     def members(self) -> dict[str, str]:
         """Ask the group's coordinator for the members: client ids by member id.

@@ -1,7 +1,12 @@
-"""Members on the ready-made loop, each in a thread of its own."""
+"""Members on the ready-made loop, each in a thread of its own, with or without an event loop.
+
+``EOS_MEMBERS=loops`` lets all of them await their transforms.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -19,9 +24,11 @@ if TYPE_CHECKING:
     from eos.ledger import Ledger
     from eos.pipes import Pipe
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.transform import Transform
+    from featuregate_confluent.transform import AsyncTransform, RecordLike, Transform
 
-__all__ = ["Copier", "Running", "processor"]
+__all__ = ["Copier", "Running", "awaited", "processor"]
+
+EVENT_LOOPS = os.environ.get("EOS_MEMBERS") == "loops"
 
 
 WHOLE_BATCH = 500
@@ -45,11 +52,20 @@ class Copier:
             yield Record(self.sink, message.value(), key=message.key(), headers=provenance(message))
 
 
+def awaited(transform: Transform) -> AsyncTransform:
+    """Make a coroutine function of a transform that may block."""
+
+    async def transform_awaited(messages: Sequence[Message], /) -> list[RecordLike]:
+        return await asyncio.to_thread(lambda: list(transform(messages)))
+
+    return transform_awaited
+
+
 def processor(
     pipe: Pipe,
     *,
     name: str | None = "one",
-    transform: Transform | None = None,
+    transform: Transform | AsyncTransform | None = None,
     consumer: Mapping[str, object] | None = None,
     producer: Mapping[str, object] | None = None,
     **options: Any,
@@ -79,10 +95,13 @@ def processor(
 
 
 class Running:
-    """A processor in a thread: what it told, and how it ended."""
+    """A processor in a thread, which may have an event loop: what it told, and how it ended."""
 
-    def __init__(self, pipe: Pipe, **options: Any) -> None:
+    def __init__(self, pipe: Pipe, *, event_loop: bool = EVENT_LOOPS, **options: Any) -> None:
         self.events: list[SwitchEvent] = []
+        self._event_loop = event_loop
+        if event_loop:
+            options["transform"] = awaited(options.get("transform") or Copier(pipe.sink))
         self.processor = processor(pipe, **{"metrics": self.events.append, **options})
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"running {options.get('name', 'one')}")
@@ -96,7 +115,10 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.processor.run()
+            if self._event_loop:
+                asyncio.run(self.processor.arun())
+            else:
+                self.processor.run()
         except Exception as failure:  # noqa: BLE001 - the test asks for it
             self.failure = failure
 

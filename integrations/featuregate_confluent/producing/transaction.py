@@ -141,8 +141,9 @@ class Transaction:
                 self.commit()
         elif self._open:
             try:
+                why = str(error) if isinstance(error, Aborted) else f"{type(error).__name__} in the app's code"
                 with suppress(Aborted):
-                    self._abort(RolledBack(why=f"{type(error).__name__} in the app's code"))
+                    self._abort(RolledBack(why=why))
             except Exception:
                 if isinstance(error, Exception):
                     raise  # else it is Ctrl-C and the like, which nothing may take the place of

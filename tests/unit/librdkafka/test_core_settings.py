@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives import serialization
+from java_stores import jks, protected
 
 from featuregate.config import Settings
 from featuregate.errors import ConfigError
@@ -83,9 +87,86 @@ def test_stores_become_pem(tmp_path: Path) -> None:
     clients.admin(found)  # librdkafka takes it
 
 
-def test_javas_own_store_is_refused_with_advice(tmp_path: Path) -> None:
-    """The core's words; nothing is asked."""
-    store = tmp_path / "trust.jks"
-    store.write_bytes(b"\xfe\xed\xfe\xed rest")
-    with pytest.raises(ConfigError, match="JKS keystore"):
-        spelled(security_protocol="SSL", ssl_truststore_location=str(store))
+def test_javas_own_stores_become_pem(tmp_path: Path) -> None:
+    """librdkafka reads no JKS."""
+    authority = trustme.CA()
+    ours = authority.issue_cert("client")
+    key = serialization.load_pem_private_key(ours.private_key_pem.bytes(), None).private_bytes(
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    root, leaf = (
+        ssl.PEM_cert_to_DER_cert(pem.bytes().decode()) for pem in (authority.cert_pem, ours.cert_chain_pems[0])
+    )
+    trust, store = tmp_path / "trust.jks", tmp_path / "store.jks"
+    trust.write_bytes(jks([root], password="p"))
+    store.write_bytes(jks(keys=[(protected(key, "p"), [leaf])], password="p"))
+    found = spelled(
+        security_protocol="SSL",
+        ssl_truststore_location=str(trust),
+        ssl_keystore_location=str(store),
+        ssl_keystore_password="p",
+    )
+    assert found["ssl.ca.pem"] == ssl.DER_cert_to_PEM_cert(root)
+    assert found["ssl.certificate.pem"] == ssl.DER_cert_to_PEM_cert(leaf)
+    clients.admin(found)  # librdkafka takes it
+
+
+def test_a_context_of_python_is_refused_with_advice() -> None:
+    """librdkafka has a TLS library of its own."""
+    config = {"bootstrap_servers": "a", "security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
+    with pytest.raises(ConfigError, match=r"ssl_context: librdkafka cannot use an SSLContext: give ssl_cafile"):
+        librdkafka_properties(Settings.parse(config))
+
+
+def test_a_token_without_an_expiry_is_asked_for_again_after_a_minute() -> None:
+    """librdkafka refuses a token that has expired."""
+
+    class Provider:
+        def token(self) -> str:
+            return "t"
+
+    config = {
+        "bootstrap_servers": "a",
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauth_token_provider": Provider(),
+    }
+    token, expiry, _principal, _extensions = librdkafka_properties(Settings.parse(config))["oauth_cb"]("")
+    assert token == "t"
+    assert expiry > datetime.now(UTC).timestamp() + 10
+
+
+def kerberos(options: str = "", **properties: str) -> dict[str, object]:
+    jaas = {"sasl_jaas_config": f"com.sun.security.auth.module.Krb5LoginModule required {options};"} if options else {}
+    return spelled(security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI", **jaas, **properties)
+
+
+def test_kerberos_is_a_keytab_or_a_ticket() -> None:
+    """Without a keytab, librdkafka must not run kinit by one."""
+    found = kerberos('useKeyTab=true keyTab="/k" principal="app@R" serviceName="s"')
+    assert {name: value for name, value in found.items() if "kerberos" in name} == {
+        "sasl.kerberos.service.name": "s",
+        "sasl.kerberos.keytab": "/k",
+        "sasl.kerberos.principal": "app@R",
+    }
+    assert kerberos()["sasl.kerberos.kinit.cmd"] == ""
+
+
+def test_kerberos_of_another_client_is_refused() -> None:
+    """librdkafka cannot be told."""
+    with pytest.raises(ConfigError, match="no ticket cache but the system's"):
+        kerberos('useTicketCache=true ticketCache="/t"')
+
+
+def test_a_delegation_token_is_refused() -> None:
+    """librdkafka does not send the extension (KIP-48)."""
+    login = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="i" password="m" tokenauth=true;'
+    with pytest.raises(ConfigError, match=r"sasl\.jaas\.config: librdkafka has no delegation tokens"):
+        spelled(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=login)
+
+
+def test_revoked_certificates_stay_a_file(tmp_path: Path) -> None:
+    """librdkafka has no property for their text."""
+    path = tmp_path / "revoked.pem"
+    path.write_text("a list")
+    assert spelled(security_protocol="SSL", ssl_crl_location=str(path))["ssl.crl.location"] == str(path)

@@ -1,0 +1,28 @@
+"""The discoverer of a member, where the app has none: that of its consumer's cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate import Discoverer, UsageReporter
+from featuregate_librdkafka.usage_topic import SOFTWARE, UsageTopic
+
+if TYPE_CHECKING:
+    from featuregate_confluent.config.options import SwitchOptions
+
+__all__ = ["make_discoverer"]
+
+
+def make_discoverer(options: SwitchOptions, *, instance: str | None) -> Discoverer:
+    """Return a discoverer, which reports to ``usage_topic`` where there is one; ``instance`` names this process."""
+    usage = None
+    if topic := options["usage_topic"]:
+        sender = UsageTopic(dict(options["producer"]), topic)
+        usage = UsageReporter(sender, app=options["app_id"], instance=instance, software=SOFTWARE)
+    return Discoverer(
+        dict(options["consumer"]),
+        interval=options["interval"],
+        latch_store=options["state_dir"],
+        exclude_apis=options["exclude_apis"],
+        usage=usage,
+    )
