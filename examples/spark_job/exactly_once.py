@@ -46,48 +46,100 @@ started, and SIGKILL, end it with 128 and the signal's number\
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        description=HELP, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=HELP,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what to copy")
-    what.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="bootstrap brokers")
-    what.add_argument("--input", required=True, metavar="TOPIC", help="the topic to read")
-    what.add_argument("--output", required=True, metavar="TOPIC", help="the topic to write")
+    what.add_argument(
+        "--bootstrap", required=True, metavar="HOST:PORT", help="bootstrap brokers"
+    )
+    what.add_argument(
+        "--input", required=True, metavar="TOPIC", help="the topic to read"
+    )
+    what.add_argument(
+        "--output", required=True, metavar="TOPIC", help="the topic to write"
+    )
     who = parser.add_argument_group("the query: keep both over restarts")
-    who.add_argument("--checkpoint", required=True, metavar="DIR", help="the folder of Spark's checkpoint")
-    who.add_argument("--query", required=True, metavar="NAME", help="the prefix of transactional ids, and the group")
+    who.add_argument(
+        "--checkpoint",
+        required=True,
+        metavar="DIR",
+        help="the folder of Spark's checkpoint",
+    )
+    who.add_argument(
+        "--query",
+        required=True,
+        metavar="NAME",
+        help="the prefix of transactional ids, and the group",
+    )
     how = parser.add_argument_group("how")
     how.add_argument(
-        "--trigger-ms", type=int, default=1000, metavar="N", help="milliseconds between two batches (default: 1000)"
+        "--trigger-ms",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="milliseconds between two batches (default: 1000)",
     )
-    how.add_argument("--shards", type=int, metavar="N", help="tasks that write a batch (default: one for each core)")
-    how.add_argument("--max-per-batch", type=int, metavar="N", help="maximum records of a batch")
-    how.add_argument("--verbose", action="store_true", help="log events to standard error")
+    how.add_argument(
+        "--shards",
+        type=int,
+        metavar="N",
+        help="tasks that write a batch (default: one for each core)",
+    )
+    how.add_argument(
+        "--max-per-batch", type=int, metavar="N", help="maximum records of a batch"
+    )
+    how.add_argument(
+        "--verbose", action="store_true", help="log events to standard error"
+    )
     return parser.parse_args()
 
 
 def inputs(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
     """Read the input's committed records, with headers that say where each came from."""
-    reading = spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.bootstrap)
-    reading = reading.option("subscribe", options.input).option("startingOffsets", "earliest")
-    reading = reading.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
+    reading = spark.readStream.format("kafka").option(
+        "kafka.bootstrap.servers", options.bootstrap
+    )
+    reading = reading.option("subscribe", options.input).option(
+        "startingOffsets", "earliest"
+    )
+    reading = reading.option("kafka.isolation.level", "read_committed").option(
+        "includeHeaders", "true"
+    )
     if options.max_per_batch:
         reading = reading.option("maxOffsetsPerTrigger", str(options.max_per_batch))
     rows = reading.load()
-    origin = [("fg.topic", rows["topic"]), ("fg.partition", rows["partition"]), ("fg.offset", rows["offset"])]
+    origin = [
+        ("fg.topic", rows["topic"]),
+        ("fg.partition", rows["partition"]),
+        ("fg.offset", rows["offset"]),
+    ]
     headers = f.array(
         *[
-            f.struct(f.lit(name).alias("key"), column.cast("string").cast("binary").alias("value"))
+            f.struct(
+                f.lit(name).alias("key"),
+                column.cast("string").cast("binary").alias("value"),
+            )
             for name, column in origin
         ]
     )
-    headers_before = f.coalesce(rows["headers"], f.array().cast("array<struct<key:string,value:binary>>"))
-    return rows.select("key", "value", f.concat(headers_before, headers).alias("headers"))
+    headers_before = f.coalesce(
+        rows["headers"], f.array().cast("array<struct<key:string,value:binary>>")
+    )
+    return rows.select(
+        "key", "value", f.concat(headers_before, headers).alias("headers")
+    )
 
 
 def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQuery:
     """Start the query."""
     sink = features.kafka_sink(options.query, options.output, shards=options.shards)
-    writing = inputs(features.spark, options).writeStream.queryName(options.query).foreachBatch(sink)
+    writing = (
+        inputs(features.spark, options)
+        .writeStream.queryName(options.query)
+        .foreachBatch(sink)
+    )
     writing = writing.option("checkpointLocation", options.checkpoint)
     return writing.trigger(processingTime=f"{options.trigger_ms} milliseconds").start()
 
@@ -101,7 +153,9 @@ def run(spark: SparkSession, options: argparse.Namespace, stop: StopSignals) -> 
             while not stop.received and not query.awaitTermination(0.2):
                 pass
         except StreamingQueryException:
-            if not stop.received:  # a signal to every process of the job ends the query's workers, too
+            if (
+                not stop.received
+            ):  # a signal to every process of the job ends the query's workers, too
                 raise
         query.stop()
 

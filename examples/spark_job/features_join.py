@@ -35,24 +35,35 @@ def ready(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
         .load()
         .select(
             col("key").cast("string").alias("app"),
-            from_json(col("value").cast("string"), "feature STRING, level INT").alias("needs"),
+            from_json(col("value").cast("string"), "feature STRING, level INT").alias(
+                "needs"
+            ),
         )
         .select("app", "needs.*")
     )
-    # A feature that no broker knows has no row, and one whose level is unknown has none to show: neither is ready.
+    # A feature that no broker knows has no row, and one whose level is unknown has none
+    # to show: neither is ready.
     enough = coalesce(col("found") >= col("level"), lit(False))  # noqa: FBT003 - a literal of Spark
-    return needs.join(levels, "feature", "left").select("app", "feature", "level", "found", enough.alias("ready"))
+    return needs.join(levels, "feature", "left").select(
+        "app", "feature", "level", "found", enough.alias("ready")
+    )
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bootstrap", required=True, help="host:port, with commas between")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--bootstrap", required=True, help="host:port, with commas between"
+    )
     parser.add_argument("--topic", required=True, help="what apps need")
     options = parser.parse_args()
     spark = SparkSession.builder.appName("features-join").getOrCreate()
     try:
-        ready(spark, options.bootstrap, options.topic).orderBy("app", "feature").show(truncate=False)
+        ready(spark, options.bootstrap, options.topic).orderBy("app", "feature").show(
+            truncate=False
+        )
     finally:
         spark.stop()
 

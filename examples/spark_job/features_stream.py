@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 
-def trail(spark: SparkSession, bootstrap: str, table: str, checkpoint: str) -> StreamingQuery:
+def trail(
+    spark: SparkSession, bootstrap: str, table: str, checkpoint: str
+) -> StreamingQuery:
     """Start to write each change. ``level`` never falls; ``reported_level`` shows a downgrade."""
     spark.dataSource.register(KafkaFeatures)
     changes = (
@@ -25,19 +27,29 @@ def trail(spark: SparkSession, bootstrap: str, table: str, checkpoint: str) -> S
         .where("scope = 'cluster'")
         .select("seen_at", "cluster_id", "feature", "level", "reported_level", "epoch")
     )
-    return changes.writeStream.option("checkpointLocation", checkpoint).format("parquet").start(table)
+    return (
+        changes.writeStream.option("checkpointLocation", checkpoint)
+        .format("parquet")
+        .start(table)
+    )
 
 
 def main() -> None:
     """Write until the query is stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bootstrap", required=True, help="host:port, with commas between")
+    parser.add_argument(
+        "--bootstrap", required=True, help="host:port, with commas between"
+    )
     parser.add_argument("--table", required=True, help="folder of Parquet files")
-    parser.add_argument("--checkpoint", required=True, help="folder of the query's checkpoint")
+    parser.add_argument(
+        "--checkpoint", required=True, help="folder of the query's checkpoint"
+    )
     options = parser.parse_args()
     spark = SparkSession.builder.appName("features-stream").getOrCreate()
     try:
-        trail(spark, options.bootstrap, options.table, options.checkpoint).awaitTermination()
+        trail(
+            spark, options.bootstrap, options.table, options.checkpoint
+        ).awaitTermination()
     finally:
         spark.stop()
 

@@ -44,22 +44,42 @@ class Writer:
 
     def __call__(self, df: DataFrame, batch_id: int, pin: Snapshot) -> None:
         """Write a batch, with the same decisions in all of its tasks."""
-        options = {**self.to_kafka, "kafka.compression.type": "zstd" if pin["zstd"].open else "none"}
-        formatted = udf(pin.guard("new-format", fallback=old_format)(new_format), "binary")
+        options = {
+            **self.to_kafka,
+            "kafka.compression.type": "zstd" if pin["zstd"].open else "none",
+        }
+        formatted = udf(
+            pin.guard("new-format", fallback=old_format)(new_format), "binary"
+        )
         rows = df.select(col("key"), formatted(col("value")).alias("value"))
         rows.write.format("kafka").options(**options).save()
-        print(f"batch {batch_id} by epoch {pin.epoch}: {pin.opened}, held by the latch alone: {pin.held}", flush=True)
+        print(
+            f"batch {batch_id} by epoch {pin.epoch}: {pin.opened}, held by the latch alone: {pin.held}",
+            flush=True,
+        )
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n")[0] if __doc__ else None
+    )
     parser.add_argument("--bootstrap", required=True, help="host:port of some brokers")
     parser.add_argument("--input", required=True, help="the topic to read")
     parser.add_argument("--output", required=True, help="the topic to write")
-    parser.add_argument("--checkpoint", required=True, help="the folder of the query, which holds its pins, too")
-    parser.add_argument("--new-format-when", default="transaction.version>=2", help="a requirement")
-    parser.add_argument("--once", action="store_true", help="end when all that is there has been processed")
+    parser.add_argument(
+        "--checkpoint",
+        required=True,
+        help="the folder of the query, which holds its pins, too",
+    )
+    parser.add_argument(
+        "--new-format-when", default="transaction.version>=2", help="a requirement"
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="end when all that is there has been processed",
+    )
     return parser.parse_args()
 
 
@@ -76,10 +96,21 @@ def main() -> None:
             "subscribe": args.input,
             "startingOffsets": "earliest",
         }
-        options = with_kafka_options(from_kafka, role="reader", features=features)  # reads what is committed, if it can
-        batch = features.foreach_batch(Writer(args.bootstrap, args.output), checkpoint=args.checkpoint)
-        writing = spark.readStream.format("kafka").options(**options).load().writeStream.queryName("gated")
-        writing = writing.foreachBatch(batch).option("checkpointLocation", args.checkpoint)
+        options = with_kafka_options(
+            from_kafka, role="reader", features=features
+        )  # reads what is committed, if it can
+        batch = features.foreach_batch(
+            Writer(args.bootstrap, args.output), checkpoint=args.checkpoint
+        )
+        writing = (
+            spark.readStream.format("kafka")
+            .options(**options)
+            .load()
+            .writeStream.queryName("gated")
+        )
+        writing = writing.foreachBatch(batch).option(
+            "checkpointLocation", args.checkpoint
+        )
         query = (writing.trigger(availableNow=True) if args.once else writing).start()
         query.awaitTermination()
     spark.stop()

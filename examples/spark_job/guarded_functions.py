@@ -35,18 +35,24 @@ def main() -> None:
     args = parser.parse_args()
     spark = SparkSession.builder.appName("guarded functions").getOrCreate()
     numbers = spark.range(4)
-    with FeatureSession(spark, args.bootstrap, gates={"tv2": "transaction.version>=2"}) as features:
+    with FeatureSession(
+        spark, args.bootstrap, gates={"tv2": "transaction.version>=2"}
+    ) as features:
         snapshot = features.snapshot()
 
-        # A udf, chosen here: what travels is one of the two functions, and no row asks again.
+        # A udf, chosen here: what travels is one of the two functions, and no row asks
+        # again.
         chosen = udf(snapshot.guard("tv2", fallback=old_path)(new_path))
         print(numbers.select(chosen("id")).first())
 
-        # The same by hand: the function closes over the snapshot, which is a small value.
+        # The same by hand: the function closes over the snapshot, which is a small
+        # value.
         def by_hand(parts: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             path = new_path if snapshot["tv2"].open else old_path
             for part in parts:
-                yield pd.DataFrame({"said": part["id"].map(path), "epoch": snapshot.epoch})
+                yield pd.DataFrame(
+                    {"said": part["id"].map(path), "epoch": snapshot.epoch}
+                )
 
         print(numbers.mapInPandas(by_hand, "said string, epoch long").first())
     spark.stop()

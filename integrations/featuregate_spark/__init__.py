@@ -20,12 +20,14 @@ from featuregate_spark.errors import (
     WriteFailed,
     WrongCheckpoint,
     WrongColumns,
+    WrongConnector,
     WrongPython,
     WrongSession,
 )
 
 if TYPE_CHECKING:
     from featuregate_librdkafka.advice import Advice, AdviceState
+    from featuregate_spark.environment import SparkEnvironment
     from featuregate_spark.failures import cause_of
     from featuregate_spark.listener import FeatureListener
     from featuregate_spark.options.advice import kafka_options, with_kafka_options
@@ -48,11 +50,13 @@ __all__ = [
     "ProgressLost",
     "SinkError",
     "Snapshot",
+    "SparkEnvironment",
     "StopSignals",
     "TransactionTimedOut",
     "WriteFailed",
     "WrongCheckpoint",
     "WrongColumns",
+    "WrongConnector",
     "WrongPython",
     "WrongSession",
     "cause_of",
@@ -67,6 +71,7 @@ _HOMES = {
     "Advice": "options.advice",
     "AdviceState": "options.advice",
     "Snapshot": "snapshot",
+    "SparkEnvironment": "environment",
     "StopSignals": "stop_signals",
     "cause_of": "failures",
     "kafka_options": "options.advice",

@@ -6,6 +6,7 @@
     └── FeatureSparkError          the base of all others
         ├── WrongSession           this kind of session cannot do it; the text says what can
         ├── WrongPython            the Python of Spark's workers cannot run featuregate
+        ├── WrongConnector         Spark has no Kafka connector, or that of another release
         ├── PinError               the pin of a micro-batch could not be read or written
         │   ├── PinCorrupt         the pin does not parse
         │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
@@ -34,6 +35,7 @@ __all__ = [
     "WriteFailed",
     "WrongCheckpoint",
     "WrongColumns",
+    "WrongConnector",
     "WrongPython",
     "WrongSession",
 ]
@@ -49,6 +51,10 @@ class WrongSession(FeatureSparkError):
 
 class WrongPython(FeatureSparkError):
     """The Python of Spark's workers cannot run featuregate; the text says what it lacks."""
+
+
+class WrongConnector(FeatureSparkError):
+    """Spark runs without its Kafka connector, or with that of another release; the text names the one that fits."""
 
 
 class PinError(FeatureSparkError):

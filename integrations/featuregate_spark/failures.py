@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError
 from featuregate_spark import errors
-from featuregate_spark.errors import FeatureSparkError, ProgressLost, WriteFailed, WrongPython
+from featuregate_spark.errors import FeatureSparkError, ProgressLost, WriteFailed, WrongConnector, WrongPython
 from featuregate_spark.session_kind import python_of_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["cause_of"]
+__all__ = ["cause_of", "connector_advice"]
 
 _OURS: Final = re.compile(r"^featuregate(?:_\w+)?(?:\.\w+)*\.(\w+): (.+)$", re.MULTILINE)
 _MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(featuregate\w*|confluent_kafka|pyarrow|pandas)\b")
 _TOO_OLD: Final = re.compile(r"\b(PyArrow|Pandas) >= \S+ must be installed", re.IGNORECASE)
 _OTHER_VERSION: Final = re.compile(
     r"PYTHON_VERSION_MISMATCH\].*?different version: (\S+) than that in driver", re.DOTALL
+)
+_NO_CONNECTOR: Final = re.compile(r"Failed to find (?:the )?data source: kafka\b")
+_OTHER_CONNECTOR: Final = re.compile(
+    r"java\.lang\.(?:ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError|AbstractMethodError|"
+    r"IncompatibleClassChangeError)[^\n]*(?:\n\s+at [^\n]*){0,8}?\bkafka010\b"
+    r"|kafka010[^\n]*java\.lang\.(?:ClassNotFoundException|NoClassDefFoundError)"
 )
 _INNER: Final = {"PreviousBatchIncomplete": ProgressLost, "ProgressUnavailable": WriteFailed}
 """Errors without a public name, and the public errors that they are."""
@@ -40,7 +46,8 @@ def cause_of(error: BaseException, spark: SparkSession) -> FeatureGateError | No
     Returns
     -------
     The error that featuregate raised in a task or in ``foreachBatch``; ``WrongPython`` where the Python of Spark's
-    workers cannot run featuregate; None for any other error.
+    workers cannot run featuregate; ``WrongConnector`` where Spark lacks its Kafka connector, or has that of another
+    release; None for any other error.
     """
     if isinstance(error, FeatureGateError):
         return error
@@ -49,8 +56,20 @@ def cause_of(error: BaseException, spark: SparkSession) -> FeatureGateError | No
     if found:
         name, message = found[-1]
         return _error_class(name)(message.strip())
+    if _NO_CONNECTOR.search(text):
+        return WrongConnector(connector_advice(spark.version, None))
+    if _OTHER_CONNECTOR.search(text):
+        return WrongConnector(connector_advice(spark.version, "another"))
     lacks = _lacks(text)
     return None if lacks is None else WrongPython(_advice(lacks, python_of_workers(spark)))
+
+
+def connector_advice(spark: str, connector: str | None) -> str:
+    """Say which Kafka connector the jobs of this Spark need, where they have none or another one."""
+    has = "no Kafka connector" if connector is None else f"the Kafka connector of {connector} Spark"
+    if connector is not None and connector[0].isdecimal():
+        has = f"the Kafka connector of Spark {connector}"
+    return f"Spark {spark} runs with {has}: start it with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"
 
 
 def _error_class(name: str) -> type[FeatureSparkError]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from featuregate import UsageReporter
 from featuregate.errors import NotPicklable
 from featuregate.requirements import presets
+from featuregate_spark.environment import environment_of, require_driver, require_fitting_connector
 from featuregate_spark.errors import WrongSession
 from featuregate_spark.events import EventEmitter
 from featuregate_spark.pins.batches import PinnedBatches
+from featuregate_spark.pins.checkpoint import open_files
 from featuregate_spark.session_kind import is_classic, is_stopped
 from featuregate_spark.snapshot import Snapshot
+from featuregate_spark.usage import usage_reporter
 from featuregate_spark.watch import Watch
 
 if TYPE_CHECKING:
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
     from featuregate.roles import BrokerListSource
+    from featuregate_spark.environment import SparkEnvironment
     from featuregate_spark.events import SparkHook
     from featuregate_spark.listener import FeatureListener
     from featuregate_spark.pins.batches import BatchFunction
-    from featuregate_spark.pins.write_once import WriteOnceFiles
     from featuregate_spark.sink.kafka_sink import KafkaSink
 
 __all__ = ["FeatureSession"]
@@ -72,6 +74,8 @@ class FeatureSession:
     ------
     ConfigError
         A property has a value that cannot be used.
+    WrongConnector
+        The Kafka connector of this Spark was built for another release.
     WrongSession
         This is a task of an executor; only the driver asks brokers.
     """
@@ -91,7 +95,8 @@ class FeatureSession:
         exclude_apis: str | None = None,
         usage_topic: str | None = None,
     ) -> None:
-        _refuse_in_a_task()
+        require_driver()
+        require_fitting_connector(spark)
         self.spark = spark
         self._hook = metrics
         self._emit = EventEmitter(metrics)
@@ -145,6 +150,13 @@ class FeatureSession:
     def health(self) -> dict[str, Any]:
         """Return the state of discovery; see :meth:`featuregate.Discoverer.health`."""
         return self._watch.features.health()
+
+    def environment(self) -> SparkEnvironment:
+        """Return the versions of Spark, of its Kafka connector and of pandas, and whether workers import featuregate.
+
+        Runs one job of one task. ``print()`` shows a line for each.
+        """
+        return environment_of(self.spark)
 
     def snapshot(self) -> Snapshot:
         """Return the decisions of all gates as a value for closures: small, frozen, picklable.
@@ -286,37 +298,3 @@ class FeatureSession:
             self.close()
         if self._hook is not None:
             self._hook(event)
-
-
-def usage_reporter(spark: SparkSession, config: Mapping[str, Any] | str, topic: str) -> UsageReporter:
-    """Return what reports the gates of the driver: the app is that of Spark, the instance its application id."""
-    from featuregate_librdkafka.usage_topic import UsageTopic  # noqa: PLC0415 - it loads the client, which pins do not need
-
-    app = spark.conf.get("spark.app.name") or "spark"
-    return UsageReporter(
-        UsageTopic(config, topic),
-        app=app,
-        instance=spark.conf.get("spark.app.id", None),
-        software=("spark", spark.version),
-    )
-
-
-def open_files(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
-    """Return the write-once files of a checkpoint, for the kind of this session."""
-    if is_classic(spark):
-        from featuregate_spark.pins.hadoop import HadoopFiles  # noqa: PLC0415 - it needs py4j
-
-        return HadoopFiles(spark, checkpoint)
-    from featuregate_spark.pins.dataframes import DataFrameFiles  # noqa: PLC0415 - only where there is no JVM
-
-    return DataFrameFiles(spark, checkpoint)
-
-
-def _refuse_in_a_task() -> None:
-    from pyspark import TaskContext  # noqa: PLC0415 - the pure rooms need no PySpark
-
-    if TaskContext.get() is not None:
-        raise WrongSession(
-            "this is a task of an executor, and tasks that ask brokers by themselves disagree: make the FeatureSession "
-            "on the driver, and let the function close over features.snapshot()"
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql import functions as f
 
@@ -13,14 +13,22 @@ from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.shard_task import RESULT_SCHEMA, Committed, EmptyShardTask, ShardTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from featuregate_spark.sink.shards import Batch
 
-__all__ = ["collect_small", "columns_to_write", "require_replayable", "write_batch"]
+__all__ = [
+    "Lead",
+    "collect_small",
+    "columns_to_write",
+    "join_partitions",
+    "require_replayable",
+    "shuffle_to_shards",
+    "write_batch",
+]
 
 _TYPES: Final = {
     "key": ("string", "binary"),
@@ -30,6 +38,9 @@ _TYPES: Final = {
     "headers": ("array<struct<key:string,value:binary>>",),
 }
 """The columns of Spark's Kafka sink and the types that each may have; each is written as the last one."""
+
+Lead: TypeAlias = "Callable[[DataFrame, Batch], DataFrame]"
+"""Makes the partitions of a batch, one for each shard."""
 
 _MOST_BYTES: Final = 4096
 """Bytes of a row of a batch that the driver collects: what a partition brings it is then at most some megabytes."""
@@ -95,8 +106,25 @@ def _plan_of_current_query(spark: SparkSession) -> Any:
     return None if execution is None else execution.analyzed()
 
 
-def write_batch(rows: DataFrame, batch: Batch) -> list[Committed]:
+def shuffle_to_shards(rows: DataFrame, batch: Batch) -> DataFrame:
+    """Lead each row to the partition of its shard. A transaction begins when all of its rows are computed."""
+    return rows.repartition(batch.sharding.shards, *map(f.expr, _keys(rows, batch)))
+
+
+def join_partitions(rows: DataFrame, batch: Batch) -> DataFrame:
+    """Lead all rows to the one shard without a shuffle. The rows are computed while the transaction is open."""
+    return rows.coalesce(batch.sharding.shards)
+
+
+def write_batch(rows: DataFrame, batch: Batch, lead: Lead = shuffle_to_shards) -> list[Committed]:
     """Write the rows of :func:`columns_to_write` in a task for each shard; return the outcome of each.
+
+    Rows of one key share a shard, so that their order stays that of the partition that they come from.
+
+    Parameters
+    ----------
+    lead
+        Makes the partitions, one for each shard.
 
     Raises
     ------
@@ -107,7 +135,7 @@ def write_batch(rows: DataFrame, batch: Batch) -> list[Committed]:
     """
     with _raising_causes(rows.sparkSession):
         # Spark's optimizer removes the tasks of a batch without rows, and each shard commits each batch (P9).
-        results = _written(rows, batch) or _written_without_rows(rows.sparkSession, batch)
+        results = _written(lead(rows, batch), batch) or _written_without_rows(rows.sparkSession, batch)
     if sorted(result["shard"] for result in results) != list(range(batch.sharding.shards)):
         raise WriteFailed(
             f"batch {batch.batch_id}: there are {len(results)} results of {batch.sharding.shards} shards; a replay "
@@ -176,13 +204,10 @@ def _shard_of(keys: Sequence[str], batch: Batch) -> str:
 
 
 def _written(rows: DataFrame, batch: Batch) -> list[Row]:
-    """Lead each row to its shard, and run the shards' tasks.
-
-    Rows of one key share a shard, so that their order stays that of the partition that they come from.
-    """
-    keys = _keys(rows, batch)
-    led = rows.repartition(batch.sharding.shards, *map(f.expr, keys))
-    named = led.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
+    """Run the shards' tasks on rows that are in the partitions of their shards."""
+    named = rows.selectExpr(
+        _shard_of(_keys(rows, batch), batch), *(f"__{name} AS {name}" for name in _columns_of(rows))
+    )
     return named.mapInArrow(ShardTask(batch), RESULT_SCHEMA).collect()
 
 

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.job import collect_small, columns_to_write, require_replayable, write_batch
+from featuregate_spark.sink.job import (
+    Lead,
+    collect_small,
+    columns_to_write,
+    join_partitions,
+    require_replayable,
+    shuffle_to_shards,
+    write_batch,
+)
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
 from featuregate_spark.sink.small_batches import MOST_SHARDS, SmallBatchWriter
 from featuregate_spark.sink.startup import sharding_at_start
@@ -30,12 +38,14 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
-__all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink"]
+__all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink", "lead_of"]
 
 _log = logging.getLogger("featuregate.spark.sink")
 
 STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"
 ZSTD_GATE: Final = "kafka-sink-zstd"
+_TIMES_SLOWER: Final = 4
+"""A batch may take so many times what the last one took."""
 _SHARDS_ON_CONNECT: Final = 8
 """The default on Spark Connect, which does not say how many cores there are."""
 
@@ -61,8 +71,7 @@ class KafkaSink:
         self._emit = emit
         self._clients = clients
         self._partitions: int | None = None
-        self._last_written: int | None = None
-        self._last_rows: int | None = None
+        self._last: BatchWritten | None = None
         self._small_batches = SmallBatchWriter(clients)
 
     def __repr__(self) -> str:
@@ -70,7 +79,7 @@ class KafkaSink:
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only this process has."""
-        own = ("_spark", "_partitions", "_last_written", "_last_rows")
+        own = ("_spark", "_partitions", "_last")
         return {**self.__dict__, **dict.fromkeys(own)}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -90,8 +99,10 @@ class KafkaSink:
         rows = columns_to_write(df, options.topic, options.shard_by)
         if not options.shard_by and self._spark is not None:
             require_replayable(self._spark)
-        batch = self.batch(batch_id, _cores(df.sparkSession))
-        outcomes = self._write_small(rows, batch) or self._write(rows, batch)
+        last, self._last = self._last, None
+        cores = _cores(df.sparkSession)
+        batch = self.batch(batch_id, cores, last)
+        outcomes = self._write_small(rows, batch, last) or self._write(rows, batch, last, cores)
         written = BatchWritten(
             query=batch.query,
             batch_id=batch_id,
@@ -101,25 +112,24 @@ class KafkaSink:
             skipped=sum(outcome.skipped for outcome in outcomes),
             seconds=time.monotonic() - began,
         )
-        self._last_written, self._last_rows = batch_id, written.rows
+        self._last = written
         self._emit(written)
 
     def close(self) -> None:
         """Close the Kafka clients of this process. They are made again when a batch needs them."""
         self._small_batches.close()
 
-    def _write(self, rows: DataFrame, batch: Batch) -> list[Committed]:
+    def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[Committed]:
         self._small_batches.close()  # the tasks fence their producers
-        return write_batch(rows, batch)
+        return write_batch(rows, batch, lead_of(batch, cores, last))
 
-    def _write_small(self, rows: DataFrame, batch: Batch) -> list[Committed] | None:
+    def _write_small(self, rows: DataFrame, batch: Batch, last: BatchWritten | None) -> list[Committed] | None:
         """Write a batch here if the last one had few rows; None where tasks have to write it.
 
         To find out that a batch is large takes its plan a first time. So the last batch decides whether to try.
         """
-        last_rows, self._last_rows = self._last_rows, None
         most = self._options.driver_rows
-        if last_rows is None or last_rows > most or batch.sharding.shards > MOST_SHARDS:
+        if last is None or last.rows > most or batch.sharding.shards > MOST_SHARDS:
             return None
         small = collect_small(rows, batch, most)
         if small is None:
@@ -130,8 +140,11 @@ class KafkaSink:
             _log.warning("%s; tasks write the batch", failed)  # Spark would try a task again, too
             return None
 
-    def batch(self, batch_id: int, cores: int) -> Batch:
-        """Decide how a batch is written: by the gates of now, and in the sharding of its first run."""
+    def batch(self, batch_id: int, cores: int, last: BatchWritten | None = None) -> Batch:
+        """Decide how a batch is written: by the gates of now, and in the sharding of its first run.
+
+        `last` is the last batch that this process has written, if no batch has failed since.
+        """
         options, clients = self._options, self._clients
         if self._partitions is None:
             self._partitions = partitions_of(options.connection, options.topic_of_progress, options.timeout, clients)
@@ -142,10 +155,19 @@ class KafkaSink:
             stable_offsets=gates.get(STABLE_OFFSETS_GATE, False),
             zstd=gates.get(ZSTD_GATE, False),
         )
-        last_written, self._last_written = self._last_written, None
-        if last_written == batch_id - 1:
+        if last is not None and last.batch_id == batch_id - 1:
             return batch  # this process has written the previous batch, and so begins this one for the first time
         return replace(batch, sharding=sharding_at_start(batch, self._partitions, options.first_batch, clients))
+
+
+def lead_of(batch: Batch, cores: int, last: BatchWritten | None) -> Lead:
+    """Choose how the rows of a batch get to their shards: on one core the task of one shard can compute them as well.
+
+    A transaction must not time out because its rows are slow to compute, and the last batch shows how long they take.
+    So the first batch, also the first one after a failure, is shuffled.
+    """
+    quick = last is not None and last.seconds < batch.transaction_timeout / _TIMES_SLOWER
+    return join_partitions if quick and cores == batch.sharding.shards == 1 else shuffle_to_shards
 
 
 def _cores(spark: SparkSession) -> int:

@@ -29,10 +29,6 @@ _log = logging.getLogger("featuregate.spark.sink")
 
 _QUEUE_FULL_SECONDS: Final = 0.01
 _CLOSE_SECONDS: Final = 3.0
-_TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
-_TRANSACTION_TIMEOUT_MS: Final = 60_000
-"""Librdkafka's default."""
-
 
 Record: TypeAlias = "tuple[str | None, bytes | None, bytes | None, int | None, Sequence[Mapping[str, Any]] | None]"
 """The topic of a record, its value, key, partition (None: the client chooses one) and headers."""
@@ -190,15 +186,16 @@ class ShardProducer:
 
     def _timed_out(self, fenced: ProducerFenced) -> TransactionTimedOut | None:
         """Return the error of a transaction that is older than its timeout, for which the coordinator fences, too."""
-        limit = int(self._shard.batch.producer.get(_TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS))
+        limit = self._shard.batch.transaction_timeout
         seconds = 0.0 if self._began is None else time.monotonic() - self._began
-        if seconds * 1000 < limit:
+        if seconds < limit:
             return None
         return TransactionTimedOut(
-            f"{self._shard}: its transaction was open for {seconds:.1f} s, longer than {_TRANSACTION_TIMEOUT}={limit}, "
-            "so Kafka aborted it and fenced its producer; none of its rows count. Set a longer one in "
-            "kafka_sink(producer={...}), up to the brokers' transaction.max.timeout.ms, or let a shard write less: "
-            f"more shards, or smaller batches (maxOffsetsPerTrigger of the source). Kafka's error: {fenced}"
+            f"{self._shard}: its transaction was open for {seconds:.1f} s, longer than "
+            f"transaction.timeout.ms={limit * 1000:.0f}, so Kafka aborted it and fenced its producer; none of its rows "
+            "count. Set a longer one in kafka_sink(producer={...}), up to the brokers' transaction.max.timeout.ms, or "
+            "let a shard write less: more shards, or smaller batches (maxOffsetsPerTrigger of the source). Kafka's "
+            f"error: {fenced}"
         )
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:

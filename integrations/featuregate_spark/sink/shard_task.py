@@ -10,16 +10,19 @@ from __future__ import annotations
 import logging
 import time
 from itertools import islice, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyspark
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
 from featuregate_spark.errors import NotReplayable, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import is_committed, is_committed_with
 from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS
+from featuregate_spark.sink.reused_worker import drop_importers_outside, freeze_once
 from featuregate_spark.sink.shard_producer import ProducerFenced
 from featuregate_spark.sink.shards import Shard
 
@@ -68,12 +71,12 @@ class ShardTask:
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the shard of this task; yield one row of :data:`RESULT_SCHEMA`."""
-        from pyspark import TaskContext  # noqa: PLC0415 - tests write shards without Spark
-
-        task = TaskContext.get()
+        drop_importers_outside(Path(pyspark.SparkFiles.getRootDirectory()))
+        task = pyspark.TaskContext.get()
         assert task is not None
         number = task.partitionId()
         done = write_shard(Shard(self.batch, number), iter(rows), _KEPT)
+        freeze_once()
         yield pa.RecordBatch.from_pydict(
             {
                 "shard": pa.array([number], pa.int32()),

@@ -18,6 +18,10 @@ __all__ = ["MAX_METADATA", "Batch", "Shard", "Sharding"]
 MAX_METADATA: Final = 4000
 """Bytes that the metadata of an offset may take: brokers keep 4,096 (``offset.metadata.max.bytes``)."""
 
+_TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
+"""Librdkafka's default."""
+
 _METADATA: Final = re.compile(r"fgs1;shards=([1-9][0-9]{0,8});shard_by=([^;]*)(;.*)?")
 
 
@@ -65,6 +69,11 @@ class Batch:
     """Whether every broker holds back the offsets of open transactions (OffsetFetch 7)."""
     timeout: float
     """Seconds that a call may take."""
+
+    @property
+    def transaction_timeout(self) -> float:
+        """Seconds after which the coordinator aborts a transaction."""
+        return int(self.producer.get(_TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS)) / 1000
 
 
 class Shard(NamedTuple):

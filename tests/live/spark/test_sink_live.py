@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from featuregate_spark.sink.job import Lead
     from featuregate_spark.sink.shard_task import Committed
     from featuregate_spark.sink.shards import Batch
 
@@ -151,14 +152,31 @@ def test_a_replay_has_the_shards_of_the_first_run(
     )
 
 
+def test_one_task_joins_all_partitions(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, monkeypatch: pytest.MonkeyPatch, told: list[Any]
+) -> None:
+    """Without a shuffle, a replay writes nothing twice, and an empty batch makes progress."""
+    pipe = Pipe.on(kafka, "joined", partitions=1)
+    rows = spark.range(0, 100, numPartitions=3).select(f.col("id").cast("string").alias("value"))
+    empty = spark.createDataFrame([], rows.schema)
+    monkeypatch.setattr(kafka_sink, "_cores", lambda _: 1)
+    sink = features.kafka_sink("joined", pipe.sink, driver_rows=0)
+    for batch_id, batch in enumerate([rows, rows, empty, rows]):
+        sink(batch, batch_id)
+    assert [(event.shards, event.rows) for event in written(told)] == [(1, 100), (1, 100), (1, 0), (1, 100)]
+    features.kafka_sink("joined", pipe.sink)(rows, 3)
+    assert written(told)[-1].skipped == 1
+    assert len(outputs(kafka, pipe.sink)) == 300
+
+
 @pytest.fixture
 def by_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the id of each batch that tasks write."""
     found: list[int] = []
 
-    def write(rows: DataFrame, batch: Batch) -> list[Committed]:
+    def write(rows: DataFrame, batch: Batch, lead: Lead) -> list[Committed]:
         found.append(batch.batch_id)
-        return write_batch(rows, batch)
+        return write_batch(rows, batch, lead)
 
     monkeypatch.setattr(kafka_sink, "write_batch", write)
     return found

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mock_kafka import MockKafka
+from waiting import eventually
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable
 from featuregate_spark import FeatureSession, WrongSession
@@ -14,6 +16,8 @@ from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE
 
 if TYPE_CHECKING:
     from featuregate.testing import FakeCluster
+
+BOUND = 60.0
 
 
 def spark() -> Any:
@@ -92,14 +96,18 @@ def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeClust
         assert "are excluded by configuration" in features.gate("produce", "Produce>=9").decision.summary
 
 
-def test_only_the_driver_reports_its_usage(fake_kafka: FakeCluster) -> None:
+def test_only_the_driver_reports_its_usage() -> None:
     """The app is that of Spark. A process of Spark Connect's server gets a copy of the watch, and does not report."""
     driver = spark()
     names = {"spark.app.name": "copies", "spark.app.id": "local-1"}
     driver.conf, driver.version = SimpleNamespace(get=lambda name, *_: names[name]), "4.0.0"
-    with FeatureSession(driver, fake_kafka.bootstrap, usage_topic="featuregate-usage") as features:
-        reporter = features._watch.usage
-        assert reporter is not None
-        assert reporter.name_process() == ("copies", "local-1", "spark", "4.0.0")
-        assert features.health()["usage"] is not None
-        assert pickle.loads(pickle.dumps(features._watch)).usage is None
+    with MockKafka() as kafka:
+        with FeatureSession(driver, kafka.bootstrap, usage_topic="featuregate-usage") as features:
+            reporter = features._watch.usage
+            assert reporter is not None
+            assert reporter.name_process() == ("copies", "local-1", "spark", "4.0.0")
+            assert pickle.loads(pickle.dumps(features._watch)).usage is None
+            discoverer = features._watch.features
+            assert discoverer.wait(BOUND)
+        eventually(lambda: discoverer.health()["usage"]["sent"], "the last report", BOUND)
+        assert discoverer.health()["usage"]["failed"] == 0

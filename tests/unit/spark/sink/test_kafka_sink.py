@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark import cloudpickle
-from shards import commit_progress
+from shards import batch_on, commit_progress
 
 from featuregate_spark import ProgressLost
-from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink
+from featuregate_spark.events import BatchWritten
+from featuregate_spark.sink.job import join_partitions, shuffle_to_shards
+from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, lead_of
 from featuregate_spark.sink.options import SinkOptions
 from featuregate_spark.sink.shards import Shard, Sharding
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
 
+    from featuregate_spark.sink.job import Lead
     from featuregate_spark.watch import Watch
 
 OFFSET_FETCH = 9
@@ -73,6 +76,30 @@ def test_a_later_batch_without_progress_is_refused(kafka: MockKafka) -> None:
     with pytest.raises(ProgressLost, match="pass first_batch=5"):
         sink_on(kafka).batch(5, cores=1)
     assert sink_on(kafka, first_batch=5).batch(5, cores=1).batch_id == 5
+
+
+def written_in(seconds: float) -> BatchWritten:
+    return BatchWritten(query="output", batch_id=6, rows=9, bytes=9, shards=1, skipped=0, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("cores", "shards", "seconds", "lead"),
+    [
+        (1, 1, 14.0, join_partitions),
+        (1, 1, 16.0, shuffle_to_shards),
+        (1, 1, None, shuffle_to_shards),
+        (2, 1, 1.0, shuffle_to_shards),
+        (1, 2, 1.0, shuffle_to_shards),
+    ],
+    ids=["one task", "slow rows", "first batch", "two cores", "two shards"],
+)
+def test_one_task_computes_and_writes_the_rows_where_that_is_quick(
+    cores: int, shards: int, seconds: float | None, lead: Lead
+) -> None:
+    """The transaction times out after 60 s, also while it waits for rows."""
+    batch = batch_on({}, sharding=Sharding(shards))
+    last = None if seconds is None else written_in(seconds)
+    assert lead_of(batch, cores, last) is lead
 
 
 def test_a_sink_travels_without_the_state_of_its_process(kafka: MockKafka) -> None:
