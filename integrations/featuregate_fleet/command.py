@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandHelp
-from featuregate_fleet.commands import collect, compact, forget, readiness, replay, request_logging, retain
+from featuregate_fleet.commands import collect, readiness, replay, request_logging
 from featuregate_fleet.commands import run as reading
+from featuregate_fleet.commands.upkeep import compact, forget, retain
 
 if TYPE_CHECKING:
     import argparse

@@ -59,6 +59,7 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
 @contextmanager
 def own_jvm(begin: Callable[[], SparkSession]) -> Iterator[SparkSession]:
     """Start a session with a JVM of its own, and leave nothing of either behind."""
+    assert SparkContext._gateway is None, "the JVM of another test still runs: its settings would count here"
     interrupted = signal.getsignal(signal.SIGINT)  # PySpark takes it, and never gives it back
     with TemporaryDirectory() as folder:
         with chdir(folder):  # the JVM leaves folders wherever it was begun
@@ -77,7 +78,7 @@ def _end_jvm() -> None:
     gateway = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
     SparkSession.builder._options.clear()
-    assert gateway is not None
+    assert gateway is not None, "another test has ended this JVM"
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(60)

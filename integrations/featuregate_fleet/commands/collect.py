@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK, UNKNOWN, CommandError, positive_seconds, print_message
+from featuregate_fleet.commands.options.tables import alone
+from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.stop_signals import stop_signals
-from featuregate_fleet.commands.tables_options import alone
-from featuregate_fleet.commands.time_zones import time_zone
 from featuregate_fleet.evidence.paths import broker_of
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter

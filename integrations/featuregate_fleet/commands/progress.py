@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from featuregate_fleet.commands.tables_options import counts
+from featuregate_fleet.commands.options.tables import counts
 
 if TYPE_CHECKING:
     import argparse

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,15 +13,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, positive_seconds, printable
-from featuregate_fleet.commands.moves import add_moves
-from featuregate_fleet.commands.tables_options import add_tables_options, tables_folder
-from featuregate_fleet.readiness.page import to_html
+from featuregate_fleet.commands.options.moves import add_moves
+from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.readiness.page.report_page import to_html
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 
 if TYPE_CHECKING:
-    import argparse
-
     from featuregate_fleet.readiness.report import Report
 
 __all__ = ["DESCRIPTION", "NO_VERDICT", "STALE_AFTER_HOURS", "add_options", "run"]
@@ -47,6 +46,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="evidence that is older than this is stale (default: 168, a week)",
     )
     parser.add_argument(
+        "--since",
+        metavar="TIME",
+        type=_hour,
+        help="count requests from this hour on, in UTC, such as 2026-11-22T14:00: those before a client was upgraded "
+        "block no more",
+    )
+    parser.add_argument(
         "--without-usage-reports",
         action="store_true",
         help="miss no reports: no app of the cluster has gates",
@@ -56,18 +62,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_tables_options(parser)
 
 
+def _hour(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write one such as 2026-11-22T14:00") from None
+    at = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
 def run(args: argparse.Namespace) -> int:
     """Print the report; return the exit code of its verdict."""
     folder = tables_folder(args)
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session() as spark:
-        evidence = read_evidence(DeltaTables(spark, folder, args.cluster))
-    evidence = replace(evidence, reports_expected=not args.without_usage_reports)
+        tables = tables_in(spark, folder, args.cluster)
+        evidence = read_evidence(tables.since(args.since) if args.since else tables)
+    evidence = replace(evidence, reports_expected=not args.without_usage_reports, since=args.since)
     stale_after = timedelta(hours=args.stale_after)
     report = assess(evidence, args.move, datetime.now(UTC), stale_after)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
@@ -88,7 +104,8 @@ def _write_whole(file: Path, text: str) -> None:
 
 
 def _to_text(args: argparse.Namespace, report: Report) -> str:
-    head = f"{args.cluster} {report.move.title}: {report.verdict}"
+    since = f", since {args.since:%Y-%m-%d %H:%M} UTC" if args.since else ""
+    head = f"{args.cluster} {report.move.title}{since}: {report.verdict}"
     table = [("VERDICT", "CHECK", "WHO", "WHY")]
     table += [(row.verdict, row.check, printable(row.subject), printable(row.why)) for row in report.rows]
     todo = dict.fromkeys(row.do for row in report.rows if row.do)

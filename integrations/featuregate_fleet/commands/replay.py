@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.tables_options import add_tables_options, counts, one_writer, tables_folder
+from featuregate_fleet.commands.options.principal_names import add_hash_option, keep_names, pseudonyms
+from featuregate_fleet.commands.options.tables import add_tables_options, counts, one_writer, tables_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -22,19 +23,21 @@ under their names before. What is understood now leaves the quarantine.\
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay``."""
+    add_hash_option(parser, "the key of 'fleet run', where it hashes principals")
     add_tables_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Try everything in quarantine once more."""
-    folder = tables_folder(args)
+    names, folder = pseudonyms(args), tables_folder(args)
     from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
     with one_writer(folder, args.cluster), local_session() as spark:
-        tables = DeltaTables(spark, folder, args.cluster)
+        keep_names(args, names)
+        tables = changeable_tables(spark, folder, args.cluster, names)
         tried = replay(spark, tables)
         found = read_line_counts(tables)
     print(f"{args.cluster}: {tried} lines and files tried again; {counts(found)}")

@@ -9,19 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds, print_message
-from featuregate_fleet.commands.cluster_evidence import add_topic_options, cluster_view, read_cluster, read_log_topic
+from featuregate_fleet.commands.options.cluster_evidence import (
+    add_topic_options,
+    cluster_view,
+    read_cluster,
+    read_log_topic,
+)
+from featuregate_fleet.commands.options.principal_names import add_hash_option, keep_names, pseudonyms
+from featuregate_fleet.commands.options.tables import add_tables_options, one_writer, tables_folder
+from featuregate_fleet.commands.options.time_zones import time_zone
+from featuregate_fleet.commands.options.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.stop_signals import stop_signals
-from featuregate_fleet.commands.tables_options import add_tables_options, one_writer, tables_folder
-from featuregate_fleet.commands.time_zones import time_zone
-from featuregate_fleet.commands.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.evidence.lines.log_lines import KeptLines
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["DESCRIPTION", "add_options", "run"]
 
@@ -54,6 +61,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the zone in which brokers log, such as Europe/Berlin, or that of one broker (default: UTC)",
     )
     add_usage_topic(parser)
+    parser.add_argument("--keep-lines", action="store_true", help="keep a row for each line, too, without bodies")
+    parser.add_argument("--keep-raw", action="store_true", help="the same with the text of each line, with bodies")
+    add_hash_option(parser, "keep hashes of principals and addresses, by the key in a file or an environment variable")
+    parser.add_argument(
+        "--format",
+        choices=("delta", "parquet"),
+        help="Delta Lake, or plain files, whose rows cannot be changed (default: that of the tables, or delta)",
+    )
     add_tables_options(parser)
     # The list of brokers comes from the cluster: a broker without evidence is unknown.
     add_cluster_options(parser, default=argparse.SUPPRESS)
@@ -71,17 +86,24 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
     if args.logs and not args.logs.is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
+    names = pseudonyms(args)
+    if names and args.keep_raw:
+        raise CommandError(
+            "--keep-raw keeps principals in the clear: leave out --hash-principals, or take --keep-lines"
+        )
     view = cluster_view(args)
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.failures import one_line_failures  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
     progress = Progress(args)
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
-    with one_writer(folder, args.cluster), local_session() as spark, stopping as stop:
-        tables, noted = DeltaTables(spark, folder, args.cluster), set[str]()
+    with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, one_line_failures():
+        keep_names(args, names)
+        tables, noted = tables_in(spark, folder, args.cluster, names, args.format), set[str]()
         while True:
             grown = _read(args, spark, view, tables, stop)
             for path in sorted(grown - noted):
@@ -94,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(
-    args: argparse.Namespace, spark: SparkSession, view: View | None, tables: DeltaTables, stop: threading.Event
+    args: argparse.Namespace, spark: SparkSession, view: View | None, tables: Tables, stop: threading.Event
 ) -> set[str]:
     """Read what was not read before, and return the files that have grown since they were read."""
     from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
@@ -103,13 +125,21 @@ def _read(
     folders = _folders(args.logs) if args.logs else ()
     tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
     if args.logs:
-        drain(spark, args.logs, tables, zones, stop)
+        drain(spark, args.logs, tables, zones, stop, _kept(args))
     if args.logs_topic and not stop.is_set():
-        read_log_topic(args, spark, tables, zones, stop)
+        read_log_topic(args, spark, tables, zones, stop, _kept(args))
     if view and not stop.is_set():
         read_cluster(args, spark, view, tables)
         read_usage(args, spark, tables, view.cluster_id)
     return set(grown_files(args.logs, tables)) if args.logs else set()
+
+
+def _kept(args: argparse.Namespace) -> KeptLines:
+    from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: PLC0415 - pyarrow
+
+    if args.keep_raw:
+        return KeptLines.WHOLE
+    return KeptLines.TYPED if args.keep_lines else KeptLines.NONE
 
 
 def _folders(logs: Path) -> set[str]:

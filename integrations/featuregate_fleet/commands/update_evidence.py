@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict
 from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
-from featuregate_fleet.readiness.level_checks import PREDICTIONS
+from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
 from featuregate_fleet.readiness.moves import Finalize
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate_fleet.readiness.evidence import Evidence
 
-__all__ = ["check_updates", "verdict_on"]
+__all__ = ["check_cluster", "check_updates", "verdict_on"]
 
 
-def check_updates(evidence: str, cluster: str, updates: Sequence[Update]) -> EvidenceVerdict:
+def check_updates(
+    evidence: str, cluster: str, updates: Sequence[Update], *, cluster_id: str | None, reports_expected: bool
+) -> EvidenceVerdict:
     """Check each update as ``fleet readiness --finalize`` does.
 
     Raises
     ------
     CommandError
-        There is no such folder.
+        There is no such folder, or the evidence is of a cluster with another id than ``cluster_id``.
     TablesBroken, WrongSpark
         The tables cannot be read.
     """
@@ -36,12 +39,29 @@ def check_updates(evidence: str, cluster: str, updates: Sequence[Update]) -> Evi
     if not folder.is_dir():
         raise CommandError(f"--evidence {folder}: there is no such folder of tables")
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session() as spark:
-        found = read_evidence(DeltaTables(spark, folder, cluster))
-    return verdict_on(found, updates, datetime.now(UTC))
+        found = read_evidence(tables_in(spark, folder, cluster))
+    check_cluster(found, cluster, cluster_id)
+    return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))
+
+
+def check_cluster(evidence: Evidence, cluster: str, cluster_id: str | None) -> None:
+    """Refuse the evidence of another cluster. Evidence without a view has no id, and its verdict is unknown anyway.
+
+    Raises
+    ------
+    CommandError
+        The cluster that ``fleet run`` has asked has another id.
+    """
+    of_evidence = evidence.view.cluster_id if evidence.view else None
+    if None not in {of_evidence, cluster_id} and of_evidence != cluster_id:
+        raise CommandError(
+            f"--evidence-cluster {cluster}: this evidence is of the cluster with the id {of_evidence}, and the brokers "
+            f"belong to {cluster_id}: give the name under which 'featuregate fleet run' has read this cluster"
+        )
 
 
 def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> EvidenceVerdict:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.batches import parsed_rows
-from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE
+from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE, parsed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from featuregate_fleet.evidence.text import LogFile
+    from featuregate_fleet.evidence.paths import LogFile
 
 __all__ = ["BEGINNING", "as_text", "from_text"]
 

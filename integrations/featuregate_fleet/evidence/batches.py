@@ -14,27 +14,32 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE
-from featuregate_fleet.evidence.fast_path import FIELDS, read_lines
-from featuregate_fleet.evidence.one_line import read_line
+from featuregate_fleet.evidence.columns import EVIDENCE_FILES, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.lines.fast_path import FIELDS, read_lines
+from featuregate_fleet.evidence.lines.log_lines import KeptLines, line_rows
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.refusals import Refusal, is_header, read_refusal, repeats_refusal
+from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import NO_REQUEST, PARSER, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
-from featuregate_fleet.evidence.refusals import Refusal, is_header, read_refusal, repeats_refusal
-from featuregate_fleet.evidence.request import Request
-from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile, Unreadable
+from featuregate_fleet.evidence.sums import summed
+from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["parse_file", "parse_in_turns", "parse_quarantined", "parsed_rows"]
+__all__ = ["parse_file", "parse_in_turns", "parse_quarantined"]
 
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string())])
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"
 
 
-def parse_file(file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable]) -> Iterator[pa.RecordBatch]:
+def parse_file(
+    file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable], kept: KeptLines = KeptLines.NONE
+) -> Iterator[pa.RecordBatch]:
     """Parse the lines of one file, or of a piece of it, which are batches of `LINES` in order; yield `PARSED`."""
-    parser = _Parser(file)
+    parser = _Parser(file, kept)
     for part in parts:
         if isinstance(part, Unreadable):
             yield from parser.give_up(part)
@@ -43,11 +48,13 @@ def parse_file(file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable]) -> I
     yield parser.counted()
 
 
-def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+def parse_in_turns(
+    parts: Iterable[tuple[LogFile, pa.RecordBatch]], kept: KeptLines = KeptLines.NONE
+) -> Iterator[pa.RecordBatch]:
     """Parse lines of several files that take turns; yield `PARSED`. The counts have each file as it came last."""
     parsers: dict[tuple[str, str | None], _Parser] = {}
     for file, lines in parts:
-        parser = parsers.setdefault((file.uri, file.broker), _Parser(file))
+        parser = parsers.setdefault((file.uri, file.broker), _Parser(file, kept))
         parser.file = file
         yield from parser.parse(lines)
     for parser in parsers.values():
@@ -76,6 +83,7 @@ class _Parser:
     """Parses the lines of one file, and counts them."""
 
     file: LogFile
+    kept: KeptLines = KeptLines.NONE
     previous: str = ""
     read: int = 0
     quarantined: int = 0
@@ -90,6 +98,10 @@ class _Parser:
             yield from _usage(self.file, fast, seen)
         if quarantined:
             yield parsed_rows("quarantine", pa.array(quarantined, pa.struct(list(QUARANTINE))))
+        if self.kept is not KeptLines.NONE:
+            of_line = {row["line"]: row for row in seen}
+            others = [of_line.get(number) for number in range(lines.num_rows)]
+            yield parsed_rows("log_lines", line_rows(self.file, lines, fast, others, self.kept))
         self.read += lines.num_rows
         self.quarantined += len(quarantined)
         self.previous = lines["value"][-1].as_py()
@@ -125,9 +137,9 @@ class _Parser:
                 case Request() | Refusal() | None if self.file.broker is None:
                     quarantined.append(self._quarantined(lines, number, UNKNOWN_BROKER))
                 case Request() as request:
-                    seen.append(asdict(request) | {"outcome": _COMPLETED})
+                    seen.append(asdict(request) | {"outcome": _COMPLETED, "line": number})
                 case Refusal() as refusal:
-                    seen.append(refusal._asdict() | {"outcome": _REFUSED})
+                    seen.append(refusal._asdict() | {"outcome": _REFUSED, "line": number})
                 case str() as reason:
                     quarantined.append(self._quarantined(lines, number, reason))
         return seen
@@ -173,12 +185,17 @@ def _usage(file: LogFile, fast: pa.StructArray, others: list[dict[str, Any]]) ->
     )
     if not len(table):
         return
-    table = table.set_column(table.column_names.index("time"), "time", _in_utc(table["time"], file.time_zone))
-    table = table.append_column("broker", pa.repeat(pa.scalar(file.broker), len(table)))
-    table = table.append_column("hour", pc.floor_temporal(table["time"], unit="hour"))
-    counted = table.group_by(list(KEYS)).aggregate([("time", "count"), ("time", "min"), ("time", "max")])
-    named = counted.rename_columns([*KEYS, "count", "first_seen", "last_seen"]).select(API_USAGE.names)
-    yield parsed_rows("api_usage", named.cast(API_USAGE).to_struct_array().combine_chunks())
+    times = _in_utc(table["time"], file.time_zone)
+    columns = {
+        "broker": pa.repeat(pa.scalar(file.broker), len(table)),
+        "hour": pc.floor_temporal(times, unit="hour"),
+        "count": pa.repeat(pa.scalar(1, pa.int64()), len(table)),
+        "first_seen": times,
+        "last_seen": times,
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    yield parsed_rows("api_usage", summed(table))
 
 
 def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
@@ -188,9 +205,3 @@ def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
     wall = pc.cast(times, pa.timestamp("us"))
     placed = pc.assume_timezone(wall, time_zone, ambiguous="earliest", nonexistent="earliest")
     return pc.cast(placed, times.type)
-
-
-def parsed_rows(table: str, rows: pa.Array) -> pa.RecordBatch:
-    """Return rows of one table as a batch of `PARSED`."""
-    columns = [rows if field.name == table else pa.nulls(len(rows), field.type) for field in PARSED]
-    return pa.RecordBatch.from_arrays(columns, schema=PARSED)

@@ -20,11 +20,13 @@ __all__ = [
     "FEATURE_LEVELS",
     "FEATURE_USAGE",
     "KEYS",
+    "LOG_LINES",
     "ORIGIN",
     "PARSED",
     "QUARANTINE",
     "USAGE_KEYS",
     "USAGE_TOPICS",
+    "parsed_rows",
 ]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -68,6 +70,33 @@ QUARANTINE: Final = pa.schema(
     ]
 )
 """The lines that are no evidence: one row each, and one for the rest of a file that cannot be read."""
+
+LOG_LINES: Final = pa.schema(
+    [
+        ("path", pa.string()),  # as in QUARANTINE
+        ("uri", pa.string()),
+        ("broker", pa.string()),
+        ("time_zone", pa.string()),
+        ("at", pa.int64()),
+        ("length", pa.int64()),  # bytes
+        ("hash", pa.string()),  # BLAKE2b of 8 bytes over the text, in hexadecimal
+        ("outcome", pa.string()),  # completed or refused; null for a line without a request of its own
+        ("time", _TIME),  # as the line has it, as if its time zone were UTC
+        ("level", pa.string()),
+        ("listener", pa.string()),
+        ("forwarded", pa.bool_()),
+        ("principal", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("connection", pa.string()),  # the same for all requests of one connection, with a refused one
+        ("software_name", pa.string()),
+        ("software_version", pa.string()),
+        ("api_key", pa.int32()),
+        ("version", pa.int32()),
+        ("raw", pa.string()),  # the text, if it is kept
+    ]
+)
+"""Each line of the logs, if they are kept: all but the bodies of requests and responses."""
 
 EVIDENCE_FILES: Final = pa.schema(
     [
@@ -198,12 +227,30 @@ USAGE_TOPICS: Final = pa.schema(
 )
 """How far the topic of usage reports was read, a row for each partition and micro-batch."""
 
-ORIGIN: Final = pa.schema([("cluster", pa.string()), ("query_id", pa.string()), ("batch_id", pa.int64())])
+ORIGIN: Final = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("query_id", pa.string()),
+        ("batch_id", pa.int64()),
+        ("written_at", _TIME),  # null in rows of an older release
+    ]
+)
 
 PARSED: Final = pa.schema(
     [
         (name, pa.struct(list(schema)))
-        for name, schema in (("api_usage", API_USAGE), ("quarantine", QUARANTINE), ("evidence_files", EVIDENCE_FILES))
+        for name, schema in (
+            ("api_usage", API_USAGE),
+            ("quarantine", QUARANTINE),
+            ("evidence_files", EVIDENCE_FILES),
+            ("log_lines", LOG_LINES),
+        )
     ]
 )
-"""What the parser returns: a row of one of three tables in one pass. The other two columns are null."""
+"""What the parser returns: a row of one of four tables in one pass. The other columns are null."""
+
+
+def parsed_rows(table: str, rows: pa.Array) -> pa.RecordBatch:
+    """Return rows of one table as a batch of `PARSED`."""
+    columns = [rows if field.name == table else pa.nulls(len(rows), field.type) for field in PARSED]
+    return pa.RecordBatch.from_arrays(columns, schema=PARSED)

@@ -8,9 +8,11 @@ keeps the last, because compaction does the same; a group commits offsets much m
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from featuregate.errors import RemoteWireError
 from featuregate.records import (
@@ -53,8 +55,18 @@ RAW: Final = pa.schema(
 )
 """What `decode_batches` takes: Kafka's columns, and what Spark's SQL decodes of them."""
 
-_MOST: Final = 50_000
-"""Keys that are kept until they are decoded. It bounds the memory of a task."""
+_MOST: Final = 200_000
+_MOST_BYTES: Final = 64 * 2**20
+"""Records that are kept until they are decoded. It bounds the memory of a task."""
+_IDENTITY: Final = ("topic", "partition", "key", "version", "tombstone")
+"""Of records that are alike in these, the last one counts."""
+_SAID: Final = pa.schema(
+    [
+        COORDINATOR_RECORDS.field(name)
+        for name in ("reason", "group", "protocol", "transactional_id", "state", "tagged_fields", "model", "members")
+    ]
+)
+"""What is decoded from bytes."""
 _MARK: Final = re.compile(r"fg[0-9]+;")
 _MODELS: Final = frozenset({"legacy", "bridge", "v2"})
 _NO_MODEL: Final = "unknown"
@@ -71,41 +83,43 @@ def kinds() -> dict[str, dict[int, str]]:
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode the records of one task, which are in the order of their offsets. Columns: `RAW`."""
-    last: dict[tuple[Any, ...], list[Any]] = {}
+    held: list[pa.Table] = []
+    records = size = 0
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in RAW.names]
-        for topic, partition, offset, at, key, value, record_type, kind, version in zip(*columns, strict=True):
-            known = last.get(identity := (topic, partition, key, version, value is None))
-            if known is None:
-                last[identity] = [1, offset, at, value, record_type, kind]
-            else:
-                known[0] += 1
-                known[1:4] = offset, at, value
-        if len(last) >= _MOST:
-            yield _decoded(last)
-            last = {}
-    if last:
-        yield _decoded(last)
+        held.append(_one_each(batch))
+        records += batch.num_rows
+        size += batch.nbytes
+        if records >= _MOST or size >= _MOST_BYTES:
+            held = [_last(held)]
+            records, size = len(held[0]), held[0].nbytes
+            if records >= _MOST // 2 or size >= _MOST_BYTES // 2:
+                yield _decoded(held.pop())
+                records = size = 0
+    if records:
+        yield _decoded(_last(held))
 
 
-def _decoded(last: dict[tuple[Any, ...], list[Any]]) -> pa.RecordBatch:
-    rows = [
-        {
-            "topic": topic,
-            "partition": partition,
-            "offset": offset,
-            "at": at,
-            "count": count,
-            "key": key or b"",
-            "record_type": record_type,
-            "kind": kind,
-            "version": version,
-            "tombstone": tombstone,
-            **_fields(topic, key, value),
-        }
-        for (topic, partition, key, version, tombstone), (count, offset, at, value, record_type, kind) in last.items()
-    ]
-    return pa.RecordBatch.from_pylist(rows, COORDINATOR_RECORDS)
+def _one_each(records: pa.RecordBatch) -> pa.Table:
+    """Return records as `_last` returns them."""
+    table = pa.Table.from_batches([records]).cast(RAW)  # Spark's timestamps are in the zone of its session
+    table = table.set_column(table.column_names.index("key"), "key", pc.fill_null(table["key"], b""))
+    counted = table.append_column("count", pa.repeat(pa.scalar(1, pa.int64()), len(table)))
+    return counted.append_column("tombstone", pc.is_null(table["value"]))
+
+
+def _last(held: list[pa.Table]) -> pa.Table:
+    """Return the last record of each key and version, with the number of all of them."""
+    others = ("offset", "at", "value", "record_type", "kind")
+    grouped = pa.concat_tables(held).group_by(list(_IDENTITY), use_threads=False)  # in order
+    last = grouped.aggregate([*((name, "last") for name in others), ("count", "sum")])
+    return last.rename_columns([*_IDENTITY, *others, "count"]).select(held[0].column_names)
+
+
+def _decoded(last: pa.Table) -> pa.RecordBatch:
+    texts = zip(*(last[name].to_pylist() for name in ("topic", "key", "value")), strict=True)
+    said = pa.RecordBatch.from_pylist([_fields(topic, key, value) for topic, key, value in texts], _SAID)
+    columns = [(said if name in _SAID.names else last).column(name) for name in COORDINATOR_RECORDS.names]
+    return pa.Table.from_arrays(columns, schema=COORDINATOR_RECORDS).combine_chunks().to_batches()[0]
 
 
 def _fields(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any]:
@@ -128,12 +142,16 @@ def _fields(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any
 
 def _of_key(record: CoordinatorRecord) -> dict[str, Any]:
     key: Any = record.key
-    kind = type(key).__name__
     return {
         "group": getattr(key, "group", None) or getattr(key, "group_id", None),
         "transactional_id": getattr(key, "transactional_id", None),
-        "protocol": next((protocol for head, protocol in _PROTOCOLS.items() if kind.startswith(head)), None),
+        "protocol": _protocol(type(key).__name__),
     }
+
+
+@cache
+def _protocol(kind: str) -> str | None:
+    return next((protocol for head, protocol in _PROTOCOLS.items() if kind.startswith(head)), None)
 
 
 def _of_value(record: CoordinatorRecord) -> dict[str, Any]:

@@ -1,23 +1,36 @@
-"""Where a file is says which broker wrote it. Pure."""
+"""Where a file is says which broker wrote it. Pure, and loaded without pyarrow: the options of commands need it."""
 
 from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
-
-from featuregate_fleet.evidence.text import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["IN_UTC", "OTHERS", "broker_of", "log_file"]
+__all__ = ["IN_UTC", "OTHERS", "LogFile", "broker_of", "log_file"]
 
 OTHERS: Final = "others"
 IN_UTC: Final = MappingProxyType({OTHERS: "UTC"})
 
 _NODE_ID: Final = re.compile(r"(0|[1-9]\d{0,9})/.", re.ASCII)
+
+
+class LogFile(NamedTuple):
+    """Where lines come from."""
+
+    uri: str
+    """As Spark names the file."""
+    path: str
+    """Below the folder of logs."""
+    broker: str | None
+    """None where the folder is not a broker's."""
+    size: int
+    """Bytes of the file when it was listed."""
+    time_zone: str = "UTC"
+    """That of its times, which do not say it."""
 
 
 def log_file(root: str, uri: str, size: int, time_zones: Mapping[str, str] = IN_UTC) -> LogFile:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["LINES", "LONGEST", "LogFile", "Unreadable"]
+__all__ = ["LINES", "LONGEST", "Unreadable"]
 
 LONGEST: Final = 16 * 2**20
 """How many bytes a line may have. A line of the request log has the bodies of request and response."""
@@ -18,21 +18,6 @@ LINES: Final = pa.schema(
         ("length", pa.int64()),  # bytes of the whole line
     ]
 )
-
-
-class LogFile(NamedTuple):
-    """Where lines come from."""
-
-    uri: str
-    """As Spark names the file."""
-    path: str
-    """Below the folder of logs."""
-    broker: str | None
-    """None where the folder is not a broker's."""
-    size: int
-    """Bytes of the file when it was listed."""
-    time_zone: str = "UTC"
-    """That of its times, which do not say it."""
 
 
 class Unreadable(NamedTuple):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.aggregates import BEGINNING, as_text, from_text
 from featuregate_fleet.evidence.batches import parse_file
+from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import UNKNOWN_BROKER, UNREADABLE
-from featuregate_fleet.evidence.text import LogFile, Unreadable
+from featuregate_fleet.evidence.text import Unreadable
 from featuregate_fleet.files.pieces import Piece, begins_with, lines_of, read_piece
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from featuregate_fleet.evidence.batches import parse_in_turns
-from featuregate_fleet.evidence.paths import OTHERS
-from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile
+from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.paths import OTHERS, LogFile
+from featuregate_fleet.evidence.sums import add_up
+from featuregate_fleet.evidence.text import LINES, LONGEST
 from featuregate_fleet.files.pieces import texts_of
 
 if TYPE_CHECKING:
@@ -31,13 +33,15 @@ RECORDS: Final = pa.schema(
 _NODE_ID: Final = re.compile(rb"0|[1-9]\d{0,9}")
 
 
-def parse_records(batches: Iterable[pa.RecordBatch], *, time_zones: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def parse_records(
+    batches: Iterable[pa.RecordBatch], *, time_zones: Mapping[str, str], kept: KeptLines = KeptLines.NONE
+) -> Iterator[pa.RecordBatch]:
     """Parse the values of `RECORDS`, which are lines or texts of some lines; yield rows of ``PARSED``.
 
     The ``size`` of a partition is the offset behind its last record, and ``at`` of a line in quarantine is the offset
     of its record. A line follows another one of the same partition and broker.
     """
-    return parse_in_turns(part for batch in batches for part in _parts(batch, time_zones))
+    return add_up(parse_in_turns((part for batch in batches for part in _parts(batch, time_zones)), kept))
 
 
 def _parts(batch: pa.RecordBatch, time_zones: Mapping[str, str]) -> Iterator[tuple[LogFile, pa.RecordBatch]]:

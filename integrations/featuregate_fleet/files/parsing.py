@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from featuregate_fleet.evidence.batches import parse_file
+from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.files.aggregation import is_aggregate, read_aggregate
 from featuregate_fleet.files.pieces import read_piece
 
@@ -18,15 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["parse_pieces"]
 
 
-def parse_pieces(numbers: Iterable[pa.RecordBatch], *, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-    """Read and parse the pieces with these numbers, and yield `featuregate_fleet.evidence.columns.PARSED`."""
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield from _parse(pieces[number])
+def parse_pieces(
+    numbers: Iterable[pa.RecordBatch], *, pieces: Sequence[Piece], kept: KeptLines = KeptLines.NONE
+) -> Iterator[pa.RecordBatch]:
+    """Read and parse the pieces with these numbers, and yield `featuregate_fleet.evidence.columns.PARSED`, added up."""
+    chosen = (pieces[number] for batch in numbers for number in batch.column(0).to_pylist())
+    return add_up(chain.from_iterable(_parse(piece, kept) for piece in chosen))
 
 
-def _parse(piece: Piece) -> Iterator[pa.RecordBatch]:
+def _parse(piece: Piece, kept: KeptLines) -> Iterator[pa.RecordBatch]:
     if not is_aggregate(piece.file):
-        yield from parse_file(piece.file, read_piece(piece))
+        yield from parse_file(piece.file, read_piece(piece), kept)
     elif piece.start == 0:  # counts are read as a whole
         yield from read_aggregate(piece.file)

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.evidence.text import LINES, LONGEST, LogFile, Unreadable
+from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from featuregate_fleet.evidence.paths import LogFile
 
 __all__ = ["Piece", "begins_with", "lines_of", "pieces_of", "read_piece", "rest_of", "texts_of"]
 
@@ -183,7 +185,7 @@ class _Cutter:
         """Return the lines that end in this block."""
         end = block.rfind(b"\n")
         if end >= 0:
-            yield from self._lines(block[:end])
+            yield from self._lines(memoryview(block)[:end])
             block = block[end + 1 :]
         self._length += len(block)
         self._begun = (self._begun + block)[: LONGEST + 1]
@@ -194,9 +196,9 @@ class _Cutter:
             yield from self._lines(b"")
             self.at -= 1  # no line break
 
-    def _lines(self, text: bytes) -> Iterator[pa.RecordBatch]:
+    def _lines(self, text: memoryview | bytes) -> Iterator[pa.RecordBatch]:
         dropped = self._length - len(self._begun)
-        lines = pc.split_pattern(pa.array([self._begun + text], pa.binary()), b"\n").values
+        lines = pc.split_pattern(_one_value(b"".join((self._begun, text))), b"\n").values
         lengths = pc.cast(pc.binary_length(lines), pa.int64())
         if dropped:
             lengths = pa.concat_arrays([pc.add(lengths[:1], dropped), lengths[1:]])
@@ -208,6 +210,12 @@ class _Cutter:
         self.at, self._begun, self._length = ends[-1].as_py(), b"", 0
         for row in range(0, whole.num_rows, _BATCH):
             yield whole.slice(row, _BATCH)
+
+
+def _one_value(text: bytes) -> pa.Array:
+    """Return an array of one text, which is not copied."""
+    ends = pa.array([0, len(text)], pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(text)])
 
 
 def texts_of(lines: pa.Array) -> pa.Array:

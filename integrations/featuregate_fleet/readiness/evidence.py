@@ -11,7 +11,19 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["AppUsage", "BrokerLog", "Evidence", "GateUse", "LevelAt", "LogLevel", "RecordUse", "Usage", "UsageAt"]
+__all__ = [
+    "AppUsage",
+    "BrokerLog",
+    "Evidence",
+    "GateUse",
+    "LevelAt",
+    "LogLevel",
+    "RecordUse",
+    "Refused",
+    "RefusedClient",
+    "Usage",
+    "UsageAt",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +47,22 @@ class Usage:
     def software(self) -> str:
         """The name and the version of the client's software; empty if the client did not say it."""
         return " ".join(part for part in (self.software_name, self.software_version) if part)
+
+
+class Refused(NamedTuple):
+    """What a broker refused: of which host, which version of which API."""
+
+    client_host: str | None
+    api_key: int
+    version: int
+
+
+class RefusedClient(NamedTuple):
+    """A client that sent other requests on a connection before a broker closed it."""
+
+    client_id: str | None
+    principal: str | None
+    software: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +177,8 @@ class Evidence:
     """All evidence of one cluster."""
 
     usage: tuple[Usage, ...] = ()
+    refused_clients: Mapping[Refused, frozenset[RefusedClient]] = field(default_factory=dict)
+    """Who sent refused requests, where lines are kept and the connection shows it. Others may have sent some, too."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)
     """By broker; a broker that logged deprecated requests alone is missing."""
     hourly: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
@@ -172,10 +202,14 @@ class Evidence:
     reports_expected: bool = False
     """Whether there may be apps that have gates, so that their reports are missed."""
     read: int = 0
-    """Lines: ``read = rows + sum(quarantined)``."""
+    """Lines: ``read = rows + lines_quarantined``."""
     rows: int = 0
+    lines_quarantined: int = 0
+    """Of all times, also those that were deleted from the quarantine."""
     quarantined: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
-    """Lines in quarantine by broker and reason; a file that cannot be read is one line."""
+    """Lines that are in quarantine by broker and reason; a file that cannot be read is one line."""
+    since: datetime | None = None
+    """The hour before which requests do not count; None where all do."""
     versions: Mapping[str, int | None] = field(default_factory=dict)
     """The version of each table that was read; None for one that does not exist."""
 

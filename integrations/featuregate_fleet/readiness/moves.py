@@ -63,10 +63,11 @@ class DowngradeTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Finalize:
-    """The controller finalizes another level of a feature, which may be a lower one (KIP-584)."""
+class _LevelMove:
+    """A move about one level of a feature."""
 
-    KIND: ClassVar = "finalize"
+    DONE: ClassVar[str]
+    """What the move has done to the level."""
     feature: str
     level: int
 
@@ -78,7 +79,7 @@ class Finalize:
     @property
     def title(self) -> str:
         """The move, behind the name of the cluster."""
-        return f"with {self.target} finalized"
+        return f"with {self.target} {self.DONE}"
 
     @property
     def apis(self) -> None:
@@ -87,27 +88,19 @@ class Finalize:
 
 
 @dataclass(frozen=True, slots=True)
-class Deprecate:
+class Finalize(_LevelMove):
+    """The controller finalizes another level of a feature, which may be a lower one (KIP-584)."""
+
+    KIND: ClassVar = "finalize"
+    DONE: ClassVar = "finalized"
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecate(_LevelMove):
     """Brokers stop supporting a level of a feature, and all levels below it (KIP-584)."""
 
     KIND: ClassVar = "deprecate"
-    feature: str
-    level: int
-
-    @property
-    def target(self) -> str:
-        """The feature with its level."""
-        return f"{self.feature}={self.level}"
-
-    @property
-    def title(self) -> str:
-        """The move, behind the name of the cluster."""
-        return f"with {self.target} deprecated"
-
-    @property
-    def apis(self) -> None:
-        """Brokers serve the same API versions at all levels."""
-        return
+    DONE: ClassVar = "deprecated"
 
 
 @dataclass(frozen=True, slots=True)

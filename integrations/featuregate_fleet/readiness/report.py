@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from featuregate_fleet.readiness import checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.checks import api_checks as checks
+from featuregate_fleet.readiness.checks import gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.evidence import AppUsage
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
@@ -53,6 +54,7 @@ class Report:
                 },
                 "without_evidence": sorted(evidence.expected - evidence.brokers.keys()),
                 "level": "DEBUG",
+                "since": evidence.since.isoformat() if evidence.since else None,
                 "taken_at": self.now.isoformat(),
                 "stale_after_seconds": int(self.stale_after.total_seconds()),
                 "table_versions": dict(evidence.versions),
@@ -61,7 +63,7 @@ class Report:
             "lines": {
                 "read": evidence.read,
                 "rows": evidence.rows,
-                "quarantined": sum(evidence.quarantined.values()),
+                "quarantined": evidence.lines_quarantined,
             },
             "reports": {"read": apps.read, "rows": apps.rows, "quarantined": apps.quarantined},
         }
@@ -103,6 +105,7 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -
             yield from record_checks.coordinator_records(evidence, release.release, oldest)
         case DowngradeTo(release, version):
             yield from level_checks.finalized_levels(view, release) if view else ()
+            yield from level_checks.logged_levels(evidence, view, release) if view else ()
             yield from record_checks.coordinator_records(evidence, version, oldest)
             if evidence.records_read is None:
                 yield record_checks.no_records()

@@ -9,18 +9,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import CLUSTER_VIEWS, FEATURE_LEVELS
 from featuregate_fleet.evidence.levels import level_rows
-from featuregate_fleet.tables.delta import BatchId
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["keep_view"]
 
 
-def keep_view(spark: SparkSession, view: View, tables: DeltaTables) -> None:
+def keep_view(spark: SparkSession, view: View, tables: Tables) -> None:
     """Append a view and the levels in it. The view is last, because readers take the levels from it."""
     taken_at = datetime.fromtimestamp(view.seen_at, UTC)
     batch = BatchId(f"view {taken_at.isoformat()}", 0)

@@ -13,15 +13,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS, COORDINATOR_TOPICS
 from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
+from featuregate_fleet.stream.checkpoints import resumed
 from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
-from featuregate_fleet.tables.delta import BatchId
+from featuregate_fleet.tables.failures import cause_of
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["decoded", "drain_coordinators"]
 
@@ -32,7 +34,7 @@ _DEPRECATED_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetc
 """Spark's newer way to fetch offsets leaves out internal topics, and says nothing."""
 
 
-def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: DeltaTables) -> None:
+def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: Tables) -> None:
     """Read all records of coordinators that were not read before into the tables.
 
     ``config`` has the properties of a client, with Java's names or Spark's.
@@ -56,11 +58,10 @@ def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: D
         _check_not_empty(found, {topic for topic, _ in read})
         _note(spark, taken_at, found, tables)
     except PySparkException as error:
-        text = str(error).partition("\n")[0]
-        raise TablesBroken(f"the stream of coordinators' records failed: {text}") from error
+        raise TablesBroken(f"the stream of coordinators' records failed: {cause_of(error)}") from error
 
 
-def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds], tables: DeltaTables) -> None:
+def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds], tables: Tables) -> None:
     def write(batch: DataFrame, batch_id: int) -> None:
         query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None, "Spark names the query of each micro-batch"
@@ -84,7 +85,7 @@ def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEn
     }
     records = spark.readStream.format("kafka").options(**options).load()
     stream = records.writeStream.foreachBatch(write).trigger(availableNow=True)
-    query = stream.option("checkpointLocation", str(tables.checkpoint(_RECORDS))).start()
+    query = stream.option("checkpointLocation", resumed(tables.checkpoint(_RECORDS))).start()
     try:
         query.awaitTermination()
     finally:
@@ -131,11 +132,11 @@ def _last_offsets(rows: DataFrame) -> dict[tuple[str, int], int]:
 
 
 def _check_not_replaced(found: Sequence[TopicEnds], read: Mapping[tuple[str, int], int]) -> None:
-    for topic, ends in found:
-        for partition, (_, end) in ends.items():
-            if (last := read.get((topic, partition), -1)) >= end:
+    for topic in found:
+        for partition, (_, end) in topic.ends.items():
+            if (last := read.get((topic.topic, partition), -1)) >= end:
                 raise TablesBroken(
-                    f"{topic}-{partition} ends at offset {end}, and the tables have offset {last} of it: this is "
+                    f"{topic.topic}-{partition} ends at offset {end}, and the tables have offset {last} of it: this is "
                     "another cluster or another topic; give it another --cluster"
                 )
 
@@ -146,7 +147,7 @@ def _check_not_empty(found: Sequence[TopicEnds], read: set[str]) -> None:
             raise TablesBroken(f"{topic.topic} has {topic.offsets} offsets, and Spark returned no record of it")
 
 
-def _note(spark: SparkSession, taken_at: datetime, found: Sequence[TopicEnds], tables: DeltaTables) -> None:
+def _note(spark: SparkSession, taken_at: datetime, found: Sequence[TopicEnds], tables: Tables) -> None:
     rows = [(taken_at, topic.topic, len(topic.ends), topic.offsets) for topic in found]
     read = spark.createDataFrame(rows, from_arrow_schema(COORDINATOR_TOPICS))
     tables.append("coordinator_topics", read, BatchId(f"topics {taken_at.isoformat()}", 0))

@@ -18,6 +18,7 @@ __all__ = ["TopicEnds", "java_properties", "topic_ends"]
 _SECONDS: Final = 60
 _NO_TOPIC: Final = "UnknownTopicOrPartitionException"
 _PREFIX: Final = "kafka."
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 class TopicEnds(NamedTuple):
@@ -26,6 +27,8 @@ class TopicEnds(NamedTuple):
     topic: str
     ends: Mapping[int, tuple[int, int]]
     """By partition, the first offset and the next one; empty where the topic does not exist."""
+    topic_id: str = ""
+    """A topic that is created again has another one (KIP-516). Empty where brokers have none, before 2.8."""
 
     @property
     def offsets(self) -> int:
@@ -75,7 +78,9 @@ def _ends(java: Any, admin: Any, topic: str) -> TopicEnds:
         if _NO_TOPIC in _text(error):
             return TopicEnds(topic, {})
         raise ClusterUnread(f"the topic {topic} cannot be read: {_text(error)}") from error
-    return TopicEnds(topic, {number: (begins[number], ends[number]) for number in sorted(ends)})
+    topic_id = str(described.topicId().toString())
+    offsets = {number: (begins[number], ends[number]) for number in sorted(ends)}
+    return TopicEnds(topic, offsets, "" if topic_id == _NO_ID else topic_id)
 
 
 def _offsets(java: Any, admin: Any, partitions: list[Any], spec: Any) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import COVERAGE
-from featuregate_fleet.tables.delta import BatchId
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate.admin.log_levels import BrokerLogLevel
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["keep_log_levels"]
 
 
-def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: DeltaTables) -> list[str]:
+def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: Tables) -> list[str]:
     """Append the level of each broker; return the brokers that did not tell it."""
     rows = [
         (datetime.now(UTC), str(one.broker), one.level, str(one.failure) if one.failure else None) for one in levels

@@ -12,11 +12,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import PARSED
+from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC
 from featuregate_fleet.files.log_records import RECORDS, parse_records
+from featuregate_fleet.stream.checkpoints import resumed
 from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
 from featuregate_fleet.stream.parsed import write_parsed
-from featuregate_fleet.tables.delta import BatchId
+from featuregate_fleet.stream.topic_identity import same_topic
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.stream.internal_topics import TopicEnds
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["drain_log_topic"]
 
@@ -36,17 +39,18 @@ def drain_log_topic(
     spark: SparkSession,
     config: Mapping[str, str],
     topic: str,
-    tables: DeltaTables,
+    tables: Tables,
     *,
     header: str = "broker",
     time_zones: Mapping[str, str] = IN_UTC,
     stop: threading.Event | None = None,
+    kept: KeptLines = KeptLines.NONE,
 ) -> None:
     """Read all records of a topic that were not read before into the tables.
 
     ``config`` has the properties of a client, with Java's names or Spark's. The node id of the broker that wrote a line
     is in the ``header`` of its record, or where there is none in its key. ``stop`` ends the stream after the
-    micro-batch that is being written.
+    micro-batch that is being written. ``kept`` says what is kept of each line.
 
     Raises
     ------
@@ -69,22 +73,22 @@ def drain_log_topic(
         # A lost checkpoint begins anew. The rows of other queries do not change any more.
         done = _read_up_to(tables.read("evidence_files").where(f.col("query_id") != query_id))
         new = batch.join(f.broadcast(done), "uri", "left").where("done is null or offset >= done")
-        parse = partial(parse_records, time_zones=dict(time_zones))
+        parse = partial(parse_records, time_zones=dict(time_zones), kept=kept)
         parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
-        write_parsed(parsed, tables, BatchId(query_id, batch_id))
+        write_parsed(parsed, tables, BatchId(query_id, batch_id), kept)
 
-    try:
-        _check(found, {row.uri: row.done for row in _read_up_to(tables.read("evidence_files")).collect()})
+    _check(found, {row.uri: row.done for row in _read_up_to(tables.read("evidence_files")).collect()})
+    checkpoint = tables.checkpoint(f"log_topic_{topic}")
+    with same_topic(spark, java, found, checkpoint):
         stream = _records(spark, java, topic, header).writeStream.foreachBatch(write).trigger(availableNow=True)
-        query = stream.option("checkpointLocation", str(tables.checkpoint(f"log_topic_{topic}"))).start()
+        query = stream.option("checkpointLocation", resumed(checkpoint)).start()
         try:
             query.awaitTermination()
+        except PySparkException:
+            if not stopped.is_set():
+                raise
         finally:
             query.stop()
-    except PySparkException as error:
-        if stopped.is_set():
-            return
-        raise TablesBroken(f"the stream over the topic {topic} failed: {str(error).partition(chr(10))[0]}") from error
 
 
 def _records(spark: SparkSession, java: Mapping[str, str], topic: str, header: str) -> DataFrame:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import KEYS, PARSED
+from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.files.parsing import parse_pieces
 
 if TYPE_CHECKING:
@@ -17,24 +18,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.files.pieces import Piece
-    from featuregate_fleet.tables.delta import BatchId, DeltaTables
+    from featuregate_fleet.tables.folder import BatchId, Tables
 
 __all__ = ["file_rows", "parse_files", "quarantine_rows", "usage_rows", "write_parsed"]
 
 _TASKS_A_CORE: Final = 4
 
 
-def parse_files(spark: SparkSession, pieces: Sequence[Piece]) -> DataFrame:
+def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = KeptLines.NONE) -> DataFrame:
     """Return the rows of `featuregate_fleet.evidence.columns.PARSED` of some pieces of files."""
     tasks = max(1, min(len(pieces), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
     numbers = spark.range(0, len(pieces), 1, tasks)
-    return numbers.mapInArrow(partial(parse_pieces, pieces=pieces), from_arrow_schema(PARSED))
+    return numbers.mapInArrow(partial(parse_pieces, pieces=pieces, kept=kept), from_arrow_schema(PARSED))
 
 
-def write_parsed(parsed: DataFrame, tables: DeltaTables, batch: BatchId) -> None:
+def write_parsed(parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLines = KeptLines.NONE) -> None:
     """Append the rows of `featuregate_fleet.evidence.columns.PARSED` to the tables, once."""
     parsed = parsed.persist()
     try:
+        if kept is not KeptLines.NONE:
+            tables.append("log_lines", parsed.where("log_lines is not null").select("log_lines.*"), batch)
         tables.append("api_usage", usage_rows(parsed), batch)
         tables.append("quarantine", quarantine_rows(parsed), batch)
         tables.append("evidence_files", file_rows(parsed), batch)  # last, because it says that the file is done

@@ -11,11 +11,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
+from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER
-from featuregate_fleet.evidence.text import LogFile
 from featuregate_fleet.files.pieces import rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
-from featuregate_fleet.tables.delta import BatchId
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

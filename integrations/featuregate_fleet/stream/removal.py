@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.errors import PySparkException
+from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import TablesBroken
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["Removal", "compact", "forgetting", "plan", "remove", "retention"]
 
 _TIMES: Final = {
+    "log_lines": "written_at",
     "api_usage": "last_seen",
+    "quarantine": "written_at",
     "feature_usage": "last_seen",
     "cluster_views": "taken_at",
     "coverage": "taken_at",
     "feature_levels": "taken_at",
 }
-"""The tables of what was seen at a time. The others say how far evidence was read, or what is current."""
+"""The tables of what was seen at a time. A line without a request has no time but that of its writing."""
+
+_CHOSEN: Final = "chosen"
 
 
 class Removal(NamedTuple):
@@ -48,15 +53,35 @@ class Plan(NamedTuple):
 
 
 def retention(before: datetime) -> Removal:
-    """Delete what was seen before a time."""
-    return Removal({table: f.col(column) < f.lit(before) for table, column in _TIMES.items()}, None)
+    """Delete what was seen before a time.
+
+    Records of coordinators go once they are overwritten, and topics once they were read again: the newest ones are what
+    is there now.
+    """
+    at = f.lit(before)
+    rows = {table: f.col(column) < at for table, column in _TIMES.items()}
+    last = f.max("offset").over(Window.partitionBy("topic", "partition", "key"))
+    rows["coordinator_records"] = (f.col("at") < at) & (f.col("offset") < last)
+    newest = f.max("taken_at").over(Window.partitionBy("topic"))
+    rows["coordinator_topics"] = (f.col("taken_at") < at) & (f.col("taken_at") < newest)
+    return Removal(rows, None)
 
 
 def forgetting(principal: str) -> Removal:
     """Remove who a principal is. The requests stay, because a verdict without them would be wrong."""
-    nobody = {"principal": None, "client_id": None, "client_host": None}
-    rows = {"api_usage": f.col("principal") == principal, "quarantine": f.contains("raw", f.lit(principal))}
-    return Removal(rows, {"api_usage": nobody, "quarantine": {"raw": "", "whole": False}})
+    nameless: dict[str, object] = {"principal": None, "client_id": None, "client_host": None}
+    its, in_text = f.col("principal") == principal, f.contains("raw", f.lit(principal))
+    rows = {
+        "log_lines": f.coalesce(its, f.lit(False)) | f.coalesce(in_text, f.lit(False)),  # noqa: FBT003
+        "api_usage": its,
+        "quarantine": in_text,
+    }
+    values = {
+        "log_lines": nameless | {"raw": None},
+        "api_usage": nameless,
+        "quarantine": {"raw": "", "whole": False},
+    }
+    return Removal(rows, values)
 
 
 def plan(tables: DeltaTables, removal: Removal) -> Plan:
@@ -78,7 +103,7 @@ def plan(tables: DeltaTables, removal: Removal) -> Plan:
 def _summary(tables: DeltaTables, table: str, rows: Column) -> tuple[int, int | None]:
     found = tables.read(table)
     hashes = f.bit_xor(f.xxhash64(*found.columns))
-    count, together = found.where(rows).agg(f.count("*"), hashes).collect()[0]
+    count, together = found.withColumn(_CHOSEN, rows).where(_CHOSEN).agg(f.count("*"), hashes).collect()[0]
     return count, together
 
 
@@ -94,9 +119,10 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
         for table, rows in removal.rows.items():
             if tables.version(table) is None:
                 continue
-            found, chosen = tables.read(table), f.coalesce(rows, f.expr("false"))
+            found, chosen = tables.read(table), f.col(_CHOSEN)
+            marked = found.withColumn(_CHOSEN, f.coalesce(rows, f.expr("false")))
             if removal.values is None:
-                tables.rewrite(table, found.where(~chosen))
+                tables.rewrite(table, marked.where(~chosen).drop(_CHOSEN))
             else:
                 kinds = {field.name: field.dataType for field in found.schema}
                 changed = {
@@ -104,7 +130,7 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
                     for name, value in removal.values[table].items()
                 }
                 # All at once: the condition has to see the row as it was.
-                tables.rewrite(table, found.select([changed.get(name, f.col(name)).alias(name) for name in kinds]))
+                tables.rewrite(table, marked.select([changed.get(name, f.col(name)).alias(name) for name in kinds]))
             tables.vacuum(table)
     except PySparkException as error:
         raise TablesBroken(f"the rows cannot be removed: {str(error).partition(chr(10))[0]}") from error

@@ -35,6 +35,9 @@ SETTINGS: Final = {
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
     "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker

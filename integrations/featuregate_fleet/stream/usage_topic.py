@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, USAGE_KEYS
 from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, parse_records
+from featuregate_fleet.stream.checkpoints import resumed
 from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
-from featuregate_fleet.tables.delta import BatchId
+from featuregate_fleet.stream.topic_identity import same_topic
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.stream.internal_topics import TopicEnds
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["drain_usage"]
+__all__ = ["drain_usage", "was_read"]
 
 _TOPICS: Final = "usage_topics"
 _QUERY_ID: Final = "sql.streaming.queryId"
@@ -31,7 +32,7 @@ _IN_A_BATCH: Final = 500_000
 
 
 def drain_usage(
-    spark: SparkSession, config: Mapping[str, str], topic: str, tables: DeltaTables, *, cluster_id: str | None
+    spark: SparkSession, config: Mapping[str, str], topic: str, tables: Tables, *, cluster_id: str | None
 ) -> bool:
     """Read all reports that were not read before into the tables; return whether there is such a topic.
 
@@ -54,15 +55,17 @@ def drain_usage(
     if not found.ends:
         return False
     _check_not_replaced(found, tables)
-    try:
+    with same_topic(spark, java, found, tables.checkpoint(f"usage {topic}")):
         _drain(spark, java, topic, tables, cluster_id)
-    except PySparkException as error:
-        text = str(error).partition("\n")[0]
-        raise TablesBroken(f"the stream over the topic {topic} failed: {text}") from error
     return True
 
 
-def _check_not_replaced(found: TopicEnds, tables: DeltaTables) -> None:
+def was_read(tables: Tables, topic: str) -> bool:
+    """Return whether the tables have records of a topic."""
+    return not tables.read(_TOPICS).where(f.col("topic") == topic).isEmpty()
+
+
+def _check_not_replaced(found: TopicEnds, tables: Tables) -> None:
     read = tables.read(_TOPICS).where(f.col("topic") == found.topic)
     for row in read.groupBy("partition").agg(f.max("end").alias("end")).collect():
         if row["end"] > found.ends.get(row["partition"], (0, 0))[1]:
@@ -72,9 +75,7 @@ def _check_not_replaced(found: TopicEnds, tables: DeltaTables) -> None:
             )
 
 
-def _drain(
-    spark: SparkSession, java: Mapping[str, str], topic: str, tables: DeltaTables, cluster_id: str | None
-) -> None:
+def _drain(spark: SparkSession, java: Mapping[str, str], topic: str, tables: Tables, cluster_id: str | None) -> None:
     def write(batch: DataFrame, batch_id: int) -> None:
         query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None, "Spark names the query of each micro-batch"
@@ -86,7 +87,7 @@ def _drain(
 
     records = spark.readStream.format("kafka").options(**_options(java, topic)).load()
     stream = records.writeStream.foreachBatch(write).trigger(availableNow=True)
-    query = stream.option("checkpointLocation", str(tables.checkpoint(f"usage {topic}"))).start()
+    query = stream.option("checkpointLocation", resumed(tables.checkpoint(f"usage {topic}"))).start()
     try:
         query.awaitTermination()
     finally:
@@ -104,7 +105,7 @@ def _options(java: Mapping[str, str], topic: str) -> dict[str, str]:
     }
 
 
-def _write(records: DataFrame, tables: DeltaTables, batch: BatchId, cluster_id: str | None) -> None:
+def _write(records: DataFrame, tables: Tables, batch: BatchId, cluster_id: str | None) -> None:
     parse = partial(parse_records, cluster_id=cluster_id)
     parsed = records.mapInArrow(parse, from_arrow_schema(PARSED_REPORTS)).persist()
     try:

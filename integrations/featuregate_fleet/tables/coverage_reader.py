@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
 from featuregate_fleet.readiness.evidence import LogLevel
+from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["hourly_requests", "log_levels"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MIDDLE: Final = 30
 """Minutes."""
 
 
-def hourly_requests(tables: DeltaTables, level: str) -> Mapping[str, Mapping[datetime, int]]:
+def hourly_requests(tables: Tables, level: str) -> Mapping[str, Mapping[datetime, int]]:
     """Return by broker the requests that it logged at a level, in each hour that has some."""
     lines = tables.read("api_usage").where((f.col("level") == level) & (f.col("outcome") == "completed"))
     counted = lines.groupBy("broker", f.unix_micros("hour").alias("hour")).agg(f.sum("count").alias("requests"))
     hourly: dict[str, dict[datetime, int]] = defaultdict(dict)
     for row in counted.collect():
-        hourly[row["broker"]][_utc(row["hour"])] = row["requests"]
+        hourly[row["broker"]][from_micros(row["hour"])] = row["requests"]
     return hourly
 
 
-def log_levels(tables: DeltaTables) -> tuple[LogLevel, ...]:
+def log_levels(tables: Tables) -> tuple[LogLevel, ...]:
     """Return the levels that brokers told, the oldest first.
 
     A run without ``--once`` asks each minute. Of one broker, hour and level two answers are enough: the one that is
@@ -44,10 +44,6 @@ def log_levels(tables: DeltaTables) -> tuple[LogLevel, ...]:
     kept = told.groupBy("broker", "hour", "level").agg(times.alias("times"))
     at = kept.select("broker", "level", f.explode("times").alias("at")).orderBy("at")
     return tuple(
-        LogLevel(broker=row["broker"], level=row["level"], taken_at=_utc(row["taken_at"]))
+        LogLevel(broker=row["broker"], level=row["level"], taken_at=from_micros(row["taken_at"]))
         for row in at.select("broker", "level", f.unix_micros("at").alias("taken_at")).collect()
     )
-
-
-def _utc(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)

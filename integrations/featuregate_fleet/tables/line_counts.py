@@ -11,12 +11,12 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.line_counts import LineCounts
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["read_line_counts"]
 
 
-def read_line_counts(tables: DeltaTables) -> LineCounts:
+def read_line_counts(tables: Tables) -> LineCounts:
     """Add up the lines of all files that were read.
 
     Raises

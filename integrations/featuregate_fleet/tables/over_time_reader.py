@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from featuregate_fleet.readiness.evidence import LevelAt, UsageAt
+from featuregate_fleet.tables.times import EPOCH, from_micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["levels_over_time", "usage_over_time"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS: Final = 30
 _DAYS_IN_HOURS: Final = 4
 """Evidence of up to so many days is counted by the hour, and by the day otherwise."""
 
 
-def usage_over_time(tables: DeltaTables) -> tuple[UsageAt, ...]:
+def usage_over_time(tables: Tables) -> tuple[UsageAt, ...]:
     """Count the requests of the last 30 days of evidence by software, API version and hour or day."""
     lines = tables.read("api_usage").where("outcome = 'completed' and not coalesce(forwarded, false)")
     span = lines.agg(f.unix_micros(f.min("hour")).alias("first"), f.unix_micros(f.max("hour")).alias("last")).head()
     if span is None or span["last"] is None:
         return ()
-    newest = _utc(span["last"])
-    first = max(_utc(span["first"]), newest - timedelta(days=_DAYS))
+    newest = from_micros(span["last"])
+    first = max(from_micros(span["first"]), newest - timedelta(days=_DAYS))
     step = "hour" if newest - first <= timedelta(days=_DAYS_IN_HOURS) else "day"
     counted = (
-        _named(lines.where(f.col("hour") >= f.timestamp_micros(f.lit((first - _EPOCH) // timedelta(microseconds=1)))))
+        _named(lines.where(f.col("hour") >= f.timestamp_micros(f.lit((first - EPOCH) // timedelta(microseconds=1)))))
         .groupBy("software", "api_key", "version", f.unix_micros(f.date_trunc(step, "hour")).alias("at"))
         .agg(f.sum("count").alias("count"))
     )
     return tuple(
-        UsageAt(row["software"], row["api_key"], row["version"], _utc(row["at"]), row["count"])
+        UsageAt(row["software"], row["api_key"], row["version"], from_micros(row["at"]), row["count"])
         for row in counted.collect()
     )
 
@@ -52,7 +52,7 @@ def _named(lines: DataFrame) -> DataFrame:
     return known.withColumn("software", f.coalesce("said", f.when(first == last, first), f.lit("")))
 
 
-def levels_over_time(tables: DeltaTables) -> tuple[LevelAt, ...]:
+def levels_over_time(tables: Tables) -> tuple[LevelAt, ...]:
     """Return the level of each feature when it was first seen, and whenever it had changed, the oldest first."""
     seen = tables.read("feature_levels").groupBy(f.unix_micros("taken_at").alias("at"), "feature")
     before = Window.partitionBy("feature").orderBy("at")
@@ -60,8 +60,4 @@ def levels_over_time(tables: DeltaTables) -> tuple[LevelAt, ...]:
     levels = levels.withColumn("place", f.row_number().over(before)).withColumn("last", f.lag("level").over(before))
     changed = levels.where("place = 1 or not level <=> last")
     rows = changed.orderBy("at", "feature").collect()
-    return tuple(LevelAt(row["feature"], row["level"], _utc(row["at"])) for row in rows)
-
-
-def _utc(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    return tuple(LevelAt(row["feature"], row["level"], from_micros(row["at"])) for row in rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -14,14 +13,15 @@ from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
+from featuregate_fleet.tables.refusal_reader import refused_clients
+from featuregate_fleet.tables.times import from_micros
 from featuregate_fleet.tables.usage_reader import read_app_usage
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["read_evidence"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _READ: Final = (
     "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",
@@ -34,7 +34,7 @@ _WHO: Final = (
 )  # fmt: skip
 
 
-def read_evidence(tables: DeltaTables) -> Evidence:
+def read_evidence(tables: Tables) -> Evidence:
     """Add up the rows of all hours, brokers and micro-batches.
 
     Raises
@@ -48,7 +48,7 @@ def read_evidence(tables: DeltaTables) -> Evidence:
         raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error
 
 
-def _read(tables: DeltaTables) -> Evidence:
+def _read(tables: Tables) -> Evidence:
     usage, files = tables.read("api_usage"), tables.read("evidence_files")
     times = (
         f.unix_micros(f.min("first_seen")).alias("first_seen"),
@@ -58,15 +58,15 @@ def _read(tables: DeltaTables) -> Evidence:
     complete = usage.where("level = 'DEBUG' and outcome = 'completed'")
     requests = f.sum("count").alias("requests")
     logged = complete.groupBy("broker").agg(requests, f.countDistinct("hour").alias("hours"), *times).collect()
-    lines = files.agg(f.sum("read").alias("read"), f.sum("rows").alias("rows")).collect()[0]
+    lines = files.agg(*(f.sum(name).alias(name) for name in ("read", "rows", "quarantined"))).collect()[0]
     lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
     reasons = lost.groupBy("broker", "reason").count().collect()
     return Evidence(
         usage=tuple(
             Usage(
                 **{name: row[name] for name in (*_WHO, "count")},
-                first_seen=_utc(row["first_seen"]),
-                last_seen=_utc(row["last_seen"]),
+                first_seen=from_micros(row["first_seen"]),
+                last_seen=from_micros(row["last_seen"]),
             )
             for row in used
         ),
@@ -74,8 +74,8 @@ def _read(tables: DeltaTables) -> Evidence:
             row["broker"]: BrokerLog(
                 hours=row["hours"],
                 requests=row["requests"],
-                first_seen=_utc(row["first_seen"]),
-                last_seen=_utc(row["last_seen"]),
+                first_seen=from_micros(row["first_seen"]),
+                last_seen=from_micros(row["last_seen"]),
             )
             for row in logged
         },
@@ -92,11 +92,8 @@ def _read(tables: DeltaTables) -> Evidence:
         reports_expected=True,
         read=lines["read"] or 0,
         rows=lines["rows"] or 0,
+        refused_clients=refused_clients(tables),
+        lines_quarantined=lines["quarantined"] or 0,
         quarantined={(row["broker"], row["reason"]): row["count"] for row in reasons},
         versions={name: tables.version(name) for name in _READ},
     )
-
-
-def _utc(micros: int) -> datetime:
-    """Return a time. Collected as it is, it would be one of this machine's time zone, of which two may be the same."""
-    return _EPOCH + timedelta(microseconds=micros)

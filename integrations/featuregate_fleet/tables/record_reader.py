@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
@@ -10,20 +9,22 @@ from pyspark.sql import functions as f
 
 from featuregate.view.cluster_view import View
 from featuregate_fleet.readiness.evidence import RecordUse
+from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.delta import DeltaTables
+    from datetime import datetime
+
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["last_view", "record_uses", "records_read"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ALIKE: Final = (
     "topic", "record_type", "kind", "version", "reason", "group", "protocol", "transactional_id", "state",
     "tagged_fields", "model", "current",
 )  # fmt: skip
 
 
-def last_view(tables: DeltaTables) -> View | None:
+def last_view(tables: Tables) -> View | None:
     """Return what the brokers answered when they were asked last."""
     if tables.version("cluster_views") is None:
         return None
@@ -31,15 +32,15 @@ def last_view(tables: DeltaTables) -> View | None:
     return View.from_json(rows[0]["view"]) if rows else None
 
 
-def records_read(tables: DeltaTables) -> datetime | None:
+def records_read(tables: Tables) -> datetime | None:
     """Return when the records of coordinators were read last."""
     if tables.version("coordinator_topics") is None:
         return None
     last = tables.read("coordinator_topics").agg(f.unix_micros(f.max("taken_at")).alias("last")).collect()[0]["last"]
-    return None if last is None else _utc(last)
+    return None if last is None else from_micros(last)
 
 
-def record_uses(tables: DeltaTables) -> tuple[RecordUse, ...]:
+def record_uses(tables: Tables) -> tuple[RecordUse, ...]:
     """Count the keys of each group and transactional id; a record is current if it is the last one of its key."""
     if tables.version("coordinator_records") is None:
         return ()
@@ -59,9 +60,5 @@ def _use(row: Any) -> RecordUse:
         tagged_fields=tuple(row["tagged_fields"] or ()),
         client_ids=tuple(sorted(filter(None, row["client_ids"]))),
         count=row["count"],
-        first_seen=_utc(row["first_seen"]),
+        first_seen=from_micros(row["first_seen"]),
     )
-
-
-def _utc(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from featuregate_fleet.readiness.evidence import AppUsage, GateUse
+from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["read_app_usage"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SILENT: Final = "interval 10 minutes"
 """An instance that has been silent for so long, while others of its app report, does not count any more."""
 
 
-def read_app_usage(tables: DeltaTables) -> AppUsage | None:
+def read_app_usage(tables: Tables) -> AppUsage | None:
     """Return what the apps said last of each gate; None if no topic was ever read."""
     if tables.version("usage_topics") is None:
         return None
@@ -68,10 +67,6 @@ def _gate(row: Any) -> GateUse:
         instances=row["instances"],
         closed=row["closed"],
         count=row["count"],
-        first_seen=_utc(row["first_seen"]),
-        last_seen=_utc(row["last_seen"]),
+        first_seen=from_micros(row["first_seen"]),
+        last_seen=from_micros(row["last_seen"]),
     )
-
-
-def _utc(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)

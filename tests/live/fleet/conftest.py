@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import shutil
 import struct
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from fleet_clients import ask, copy_one_record
+from pyspark import SparkContext
 from streams.sessions import own_jvm
 
 from featuregate.testing import LocalKafka
@@ -16,7 +19,6 @@ from featuregate_fleet.stream.session import local_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -33,29 +35,47 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(UNCLOSED)
 
 
-@pytest.fixture(scope="module")
-def jvm() -> Iterator[None]:
-    """Start a JVM for all sessions of this module, and end it with the module."""
+_shared_jvm = ExitStack()
+"""Ends the JVM that the tests of this folder share, where one of them has started it."""
+
+
+@pytest.fixture
+def jvm() -> None:
+    """Run in the JVM of this folder, for all its sessions: a warm one needs half of the time."""
 
     def begin() -> SparkSession:
         with local_session() as spark:
             return spark  # stopped: each command starts its own, in the same JVM
 
-    with own_jvm(begin):
-        yield
-    gc.collect()
+    if SparkContext._gateway is None:
+        _shared_jvm.enter_context(own_jvm(begin))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the JVM with the folder: a test of another folder would get it with its settings, and end it."""
+    yield
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _shared_jvm.close()
+        gc.collect()
+
+
+def pytest_sessionfinish() -> None:
+    """End the JVM where a run ends at its first failure."""
+    _shared_jvm.close()
 
 
 @pytest.fixture(scope="session")
 def broker_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the log of a broker of 3.9.2 that served a modern client and an ancient one, and refused a third."""
+    """Return the log of a broker of 3.9.2 that served a modern client, and an ancient one until it refused it."""
     kept = tmp_path_factory.mktemp("broker") / "server.log"
     with LocalKafka("3.9.2", log_levels=REQUEST_LOG) as kafka:
         copy_one_record(kafka)
         node = kafka.node(1)
         list_offsets_0 = struct.pack(">ii", -1, 0)  # of a consumer, for no topics
-        assert ask(node.host, node.port, 2, 0, list_offsets_0)
-        assert not ask(node.host, node.port, 3, 99, struct.pack(">i", 0))
+        served, refused = ask(node.host, node.port, (2, 0, list_offsets_0), (3, 99, struct.pack(">i", 0)))
+        assert served
+        assert not refused
         kafka.stop(1)
         shutil.copy(node.log, kept)
     return kept

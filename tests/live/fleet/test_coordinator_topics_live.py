@@ -5,53 +5,33 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from fleet_clients import commit_offsets
+from printed_records import documents
 
 from featuregate.cli import main
 from featuregate.cli.plugin import UNKNOWN
 from featuregate.records.transactions import TransactionState
 from featuregate_fleet.evidence.coordinator_records import kinds, model_of_mark
 from featuregate_fleet.stream import coordinator_topics
+from featuregate_fleet.stream.removal import Removal, remove, retention
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
-TOPIC = "records-in-tables"
 FORMATTERS = {
     "__consumer_offsets": ("OffsetsMessageFormatter", "GroupMetadataMessageFormatter"),
     "__transaction_state": ("TransactionLogMessageFormatter",),
 }
-
-
-def work(kafka: LocalKafka) -> None:
-    """Commit offsets as a member of a group with a mark, in a transaction that is committed, and in one that is not."""
-    producer = Producer(kafka.client_config({"transactional.id": "records-app", "log_level": 0}))
-    producer.init_transactions(240)
-    producer.begin_transaction()
-    producer.produce(TOPIC, b"one")
-    producer.commit_transaction(240)
-    names = {"group.id": "records-group", "client.id": "records-client#fg=v2", "auto.offset.reset": "earliest"}
-    consumer = Consumer(kafka.client_config({**names, "enable.auto.commit": False, "log_level": 0}))
-    consumer.subscribe([TOPIC])
-    message = consumer.poll(240)
-    assert message is not None
-    assert not message.error()
-    for metadata, commit in (("fg1;model=v2|of the app", True), ("aborted", False)):
-        producer.begin_transaction()
-        offsets = [TopicPartition(TOPIC, 0, 1, metadata)]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 240)
-        (producer.commit_transaction if commit else producer.abort_transaction)(240)
-    consumer.close()
 
 
 def formatted(kafka: LocalKafka, topic: str, formatter: str, records: int) -> list[tuple[Any, Any]]:
@@ -72,15 +52,6 @@ def identity(key: Any, value: Any) -> tuple[Any, ...]:
     return int(key.get("type", key.get("version"))), None if value is None else int(value["version"]), name
 
 
-def documents(text: str) -> Iterator[tuple[Any, Any]]:
-    """Yield keys and values of JSON objects, between which there may be no line break."""
-    decoder, at = json.JSONDecoder(), text.find("{")
-    while at >= 0:
-        record, end = decoder.raw_decode(text, at)
-        yield record["key"], record["value"]
-        at = text.find("{", end)
-
-
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0"], indirect=True)
 def test_tables_have_what_kafkas_own_formatters_print(
@@ -90,7 +61,7 @@ def test_tables_have_what_kafkas_own_formatters_print(
 
     Neither a lost commit of Spark's nor a lost checkpoint loses or doubles a record. By its defaults Spark reads none.
     """
-    work(kafka)
+    commit_offsets(kafka)
     (tmp_path / "logs").mkdir()
     command = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), "--bootstrap-server", kafka.bootstrap]
     command += ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
@@ -124,6 +95,16 @@ def test_tables_have_what_kafkas_own_formatters_print(
     again = in_table(tmp_path)
     assert counted(again) == counted(rows)
     assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group behind"
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        overwritten = retention(datetime.now(UTC) + timedelta(days=1)).rows["coordinator_records"]
+        remove(tables, Removal({"coordinator_records": overwritten}, None))
+    newest: dict[tuple[Any, ...], int] = {}
+    for row in again:
+        key = (row.topic, row.partition, bytes(row.key))
+        newest[key] = max(row.offset, newest.get(key, -1))
+    left = Counter((row.topic, row.partition, bytes(row.key)) for row in in_table(tmp_path))
+    assert left == Counter(newest.keys()), "the newest record of each key stays"
     monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
     assert main([*command, "--cluster", "without-the-setting"]) == UNKNOWN
     assert "and Spark returned no record of it" in capsys.readouterr().err

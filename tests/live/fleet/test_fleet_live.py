@@ -16,8 +16,8 @@ import pytest
 from waiting import eventually
 
 from featuregate.cli import main
-from featuregate_fleet.evidence.one_line import read_line
-from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import Request
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 

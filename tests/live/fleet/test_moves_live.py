@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -17,6 +16,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from fleet_clients import is_stopped, joined, reads_on, transaction
 from waiting import BOUND, eventually
 
 from featuregate import Admin
@@ -25,7 +25,6 @@ from featuregate.catalog import captured
 from featuregate.cli import main
 from featuregate.config.properties import read_properties
 from featuregate.testing import LocalKafka
-from featuregate_confluent.client.leaving import leave_group
 from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize
 from featuregate_fleet.readiness.report import assess
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
-TOPIC = "orders"
 TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 SECURED: Any = {
     "security": "SASL_PLAINTEXT",
@@ -60,43 +58,6 @@ sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="{user}" \\
   password="fleet-secret";
 """
-
-
-def joined(stack: ExitStack, kafka: LocalKafka, group: str, **more: str) -> Consumer:
-    """Start a member that has read the first record."""
-    names = {"group.id": group, "client.id": f"{group}-1", "auto.offset.reset": "earliest", "log_level": 0}
-    options = {name.replace("_", "."): value for name, value in more.items()}
-    consumer = Consumer(kafka.client_config({**names, "enable.auto.commit": False, **options}))
-    stack.callback(leave_group, consumer)
-    consumer.subscribe([TOPIC])
-    eventually(lambda: (message := consumer.poll(0.2)) and not message.error(), f"{group} reads nothing")
-    consumer.commit(asynchronous=False)
-    return consumer
-
-
-def transaction(kafka: LocalKafka, text: bytes) -> None:
-    """Produce a record in a transaction of a new producer."""
-    producer = Producer(kafka.client_config({"transactional.id": "app", "log_level": 0}))
-    producer.init_transactions(BOUND)
-    producer.begin_transaction()
-    producer.produce(TOPIC, text)
-    producer.commit_transaction(BOUND)
-
-
-def reads_on(consumer: Consumer) -> bool:
-    """Return whether a member gets a record and commits it."""
-    message = eventually(lambda: consumer.poll(0.2), "the member gets neither a record nor an error")
-    assert not message.error(), message.error()
-    consumer.commit(message, asynchronous=False)
-    return True
-
-
-def is_stopped(consumer: Consumer) -> bool:
-    """Return whether a heartbeat has told a member that brokers do not serve its protocol."""
-    message = consumer.poll(0.2)
-    error = message and message.error()
-    assert not error or "ConsumerGroupHeartbeat" in error.str(), error
-    return bool(error)
 
 
 def allow(kafka: LocalKafka) -> None:

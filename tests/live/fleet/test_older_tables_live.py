@@ -10,8 +10,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate.cli import main
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, ORIGIN, QUARANTINE
-from featuregate_fleet.evidence.one_line import read_line
-from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import Request
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 

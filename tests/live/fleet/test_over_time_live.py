@@ -12,7 +12,8 @@ from featuregate_fleet.evidence.columns import API_USAGE, COVERAGE, FEATURE_LEVE
 from featuregate_fleet.readiness.evidence import LevelAt
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
-from featuregate_fleet.tables.delta import BatchId, DeltaTables
+from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import BatchId
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
 
 if TYPE_CHECKING:

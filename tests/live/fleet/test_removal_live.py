@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from featuregate.cli import main
-from featuregate_fleet.stream.removal import compact, forgetting, plan, remove
+from featuregate_fleet.stream.removal import Removal, compact, forgetting, plan, remove, retention
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +33,7 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
     folder, tables = tmp_path / "logs" / "1", tmp_path / "tables"
     folder.mkdir(parents=True)
     place = ["--tables", str(tables), "--cluster", "c"]
-    run = ["fleet", "run", "--once", "--logs", str(folder.parent), *place]
+    run = ["fleet", "run", "--once", "--logs", str(folder.parent), *place, "--keep-raw"]
     text = broker_log.read_text()
     old = re.sub(r"^(\[?)20\d\d", r"\g<1>2020", text, flags=re.MULTILINE)
     (folder / "new.log").write_text(text)
@@ -61,11 +63,18 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         counts = plan(found, forgetting(PRINCIPAL)).counts
         assert counts["api_usage"] == len(its)
         assert counts["quarantine"] >= 1
+        assert counts["log_lines"] >= counts["quarantine"] + len(its)
         remove(found, forgetting(PRINCIPAL))
         left = found.read("api_usage").collect()
         assert sum(row["count"] for row in left) == sum(row["count"] for row in usage)
         assert {row.client_id for row in left if row.principal is None} <= {None}
-        assert plan(found, forgetting(PRINCIPAL)).counts == {"api_usage": 0, "quarantine": 0}
+        assert plan(found, forgetting(PRINCIPAL)).counts == {"log_lines": 0, "api_usage": 0, "quarantine": 0}
         assert found.read("quarantine").where("raw = '' and not whole").count() == counts["quarantine"]
+        old = Removal({"quarantine": retention(datetime.now(UTC) + timedelta(days=1)).rows["quarantine"]}, None)
+        assert plan(found, old).counts == {"quarantine": found.read("quarantine").count()}
+        remove(found, old)
+        assert found.read("quarantine").count() == 0
+        assert read_line_counts(found).quarantined >= counts["quarantine"], "the counts of lines stay"
         compact(found)
-        assert {name: len(data_files(tables, name)) for name in found.names()} == dict.fromkeys(found.names(), 1)
+        once = dict.fromkeys(found.names(), 1) | {"quarantine": 0}
+        assert {name: len(data_files(tables, name)) for name in found.names()} == once

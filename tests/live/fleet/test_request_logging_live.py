@@ -11,8 +11,8 @@ import pytest
 from waiting import eventually
 
 from featuregate.admin.log_levels import LogLevels
-from featuregate_fleet.evidence.one_line import read_line
-from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import Request
 
 if TYPE_CHECKING:
     from pathlib import Path

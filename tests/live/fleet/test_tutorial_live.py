@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fleet_clients import ask, copy_one_record
+from waiting import eventually
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
@@ -22,9 +23,8 @@ LOG = "/var/log/kafka/kafka-request.log"
 def commands() -> list[list[str]]:
     """Return the arguments of each command on the page, in order."""
     blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return [
-        shlex.split(line)[2:] for block in blocks for line in block.splitlines() if line.startswith("$ featuregate")
-    ]
+    lines = "".join(blocks).replace("\\\n", "").splitlines()
+    return [shlex.split(line)[2:] for line in lines if line.startswith("$ featuregate")]
 
 
 @pytest.mark.usefixtures("jvm")
@@ -39,16 +39,17 @@ def test_the_tutorial_goes_from_a_block_to_an_ok(
         for argv in commands():
             given = [kafka.bootstrap if word == "localhost:9092" else word.replace(LOG, str(node.log)) for word in argv]
             if given[:3] == ["fleet", "logging", "off"] and ended[-1][0] == "logging on":  # the second hour is over
-                new = node.log.read_text().splitlines(keepends=True)[lines:]
+                new = node.log.read_text().rpartition("\n")[0].splitlines()[lines:]
                 (tmp_path / "later" / "1").mkdir(parents=True)
-                (tmp_path / "later" / "1" / "kafka-request.log.2026-11-23-06").write_text("".join(new))
+                (tmp_path / "later" / "1" / "kafka-request.log.2026-11-23-06").write_text("\n".join(new))
             code = main(given)
             ended.append((" ".join(given[1 : 3 if given[1] == "logging" else 2]), code))
             if ended[-1][0] == "logging on":
                 lines = len(node.log.read_text().splitlines())
                 copy_one_record(kafka)
                 if len(ended) == 1:
-                    assert ask(node.host, node.port, 2, 0, struct.pack(">ii", -1, 0))
+                    assert all(ask(node.host, node.port, (2, 0, struct.pack(">ii", -1, 0))))
+                    eventually(lambda: '"ancient"' in node.log.read_text(), "the broker logs no ancient request")
     assert ended == [
         ("logging on", 0),
         ("collect", 0),

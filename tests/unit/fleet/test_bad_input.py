@@ -14,9 +14,9 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from featuregate_fleet.evidence.one_line import read_line  # noqa: E402 - after the check for the extra
+from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - after the check for the extra
+from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
-from featuregate_fleet.evidence.request import Request  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LONGEST  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import pieces_of  # noqa: E402 - likewise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from featuregate.cli.plugin import UNKNOWN, USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import run as reading
-from featuregate_fleet.commands.cluster_evidence import cluster_view
+from featuregate_fleet.commands.options.cluster_evidence import cluster_view
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ def parse(*argv: str) -> argparse.Namespace:
             ("readiness", "--tables", "t", "--cluster", "c"),
             "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required",
         ),
+        (
+            ("readiness", "--since", "yesterday", "--tables", "t", "--cluster", "c", "--to", "4.2"),
+            "'yesterday' is no time",
+        ),
         (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is no number of days"),
         (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is no number of days"),
         (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is no name of a topic"),
@@ -49,6 +54,13 @@ def test_wrong_options_are_refused_in_one_line(argv: tuple[str, ...], says: str,
     with pytest.raises(SystemExit):
         parse(*argv)
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["2026-11-22T14:00", "2026-11-22T14:59:59Z", "2026-11-22T15:30+01:00"])
+def test_requests_count_from_an_hour_on(text: str):
+    """In UTC, unless the time says otherwise: the tables have whole hours."""
+    args = parse("readiness", "--tables", "t", "--cluster", "c", "--to", "4.2", "--since", text)
+    assert args.since == datetime(2026, 11, 22, 14, tzinfo=UTC)
 
 
 def test_a_release_may_be_spelled_with_its_patch():

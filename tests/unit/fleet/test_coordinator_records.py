@@ -140,6 +140,33 @@ def test_many_keys_are_decoded_in_parts(monkeypatch: pytest.MonkeyPatch):
     assert [row["count"] for row in rows_of(CONSUMER_OFFSETS, commit(1), commit(2))] == [2]
 
 
+def test_a_session_may_be_in_another_time_zone():
+    """Spark hands timestamps over in the zone of its session."""
+    raw = RAW.set(RAW.get_field_index("at"), pa.field("at", pa.timestamp("us", tz="Europe/Berlin")))
+    key, value = commit(1)
+    row = [CONSUMER_OFFSETS.topic, 0, 7, NOW, key, value, number(key), "OffsetCommit", number(value)]
+    batch = pa.RecordBatch.from_pylist([dict(zip(raw.names, row, strict=True))], raw)
+    ((found,),) = [batch.to_pylist() for batch in decode_batches([batch])]
+    assert (found["at"], found["offset"], found["count"]) == (NOW, 7, 1)
+
+
+def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPatch):
+    """Whatever was held back, and however often it was joined on the way."""
+    monkeypatch.setattr(coordinator_records, "_MOST", 5)
+    log, keys = CONSUMER_OFFSETS, [OffsetCommitKey(group="payments", topic="orders", partition=n) for n in range(3)]
+    batches = []
+    for offset in range(40):
+        value = OffsetCommitValue(offset=offset, metadata="fg1;model=v2" if offset >= 37 else "", commit_timestamp=1)
+        key, text = log.encode(CoordinatorRecord(keys[offset % 3], value, 4))
+        row = [log.topic, 0, offset, NOW, key, text, number(key), "OffsetCommit", number(text)]
+        batches.append(pa.RecordBatch.from_pylist([dict(zip(RAW.names, row, strict=True))], RAW))
+    rows = [row for batch in decode_batches(batches) for row in batch.to_pylist()]
+    assert sum(row["count"] for row in rows) == 40
+    last = {row["key"]: row for row in rows}  # a later row of a key has the later record
+    assert sorted(row["offset"] for row in last.values()) == [37, 38, 39]
+    assert {row["model"] for row in last.values()} == {"v2"}
+
+
 @pytest.mark.parametrize(
     ("metadata", "model"),
     [

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from featuregate_fleet.evidence.one_line import read_line
-from featuregate_fleet.evidence.request import Request
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import Request
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 from request_logs import Mix, made_lines, write_logs

@@ -9,7 +9,7 @@ from fleet_evidence import NOW, STATES, WEEK, use, view
 
 from featuregate.catalog import captured
 from featuregate_fleet.evidence.levels import level_rows
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, RecordUse
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -44,6 +44,28 @@ def down(version: str) -> DowngradeTo:
 
 
 # ---------------------------------------------------------------- levels
+
+
+def lowered(*more: LevelAt, of: View, at: datetime = NOW) -> dict[str, Verdict]:
+    """Return the verdicts on the metadata log of a cluster whose group.version was 1 until some time."""
+    levels = (LevelAt("group.version", 1, NOW - WEEK), LevelAt("group.version", 0, at), *more)
+    evidence = Evidence(brokers={"1": LOG}, expected=frozenset({"1"}), view=of, records_read=NOW, levels=levels)
+    return verdicts(assess(evidence, down("3.9.2"), NOW, WEEK), "metadata-log")
+
+
+def test_a_level_that_was_lowered_may_be_in_the_metadata_log():
+    """Real controllers of 3.9.2 do not start with it, until a snapshot of the log is newer."""
+    of = view(group_version=0)
+    assert lowered(of=of) == {"group.version=1": Verdict.UNKNOWN}
+    assert lowered(of=of, at=NOW - WEEK / 2) == {"group.version=1": Verdict.WARN}
+    assert lowered(of=view()) == {}, "the level itself blocks"
+
+
+def test_metadata_version_that_was_lowered_last_takes_a_snapshot():
+    """Every node writes one at once."""
+    versions = (LevelAt("metadata.version", 25, NOW - WEEK), LevelAt("metadata.version", 21, NOW))
+    assert lowered(*versions, of=view(group_version=0), at=NOW - WEEK / 2) == {}
+    assert lowered(*versions, of=view(group_version=0)) == {"group.version=1": Verdict.UNKNOWN}
 
 
 def test_brokers_of_a_release_that_supports_all_levels_start():

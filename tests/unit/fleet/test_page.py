@@ -11,7 +11,6 @@ import pytest
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
-from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software
 from featuregate_fleet.readiness.evidence import (
     AppUsage,
     BrokerLog,
@@ -23,10 +22,11 @@ from featuregate_fleet.readiness.evidence import (
     UsageAt,
 )
 from featuregate_fleet.readiness.moves import Finalize, ToRelease
-from featuregate_fleet.readiness.page import MOST_BYTES, to_html
+from featuregate_fleet.readiness.page.charts import coverage_chart, usage_by_software
+from featuregate_fleet.readiness.page.report_page import MOST_BYTES, to_html
+from featuregate_fleet.readiness.page.timelines import levels_chart, lost_over_time, software_over_time
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-from featuregate_fleet.readiness.timelines import levels_chart, lost_over_time, software_over_time
 
 NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -332,4 +332,6 @@ def test_levels_are_drawn_from_when_they_were_first_seen():
     chart = levels_chart(seen, NOW)
     assert "Finalized levels: group.version 0, 1." in chart
     assert (chart.count('class="even"'), chart.count('class="odd"')) == (1, 1)
+    assert 'class="even" x="200" y="19" width="560"' in chart, "from the first time on, 560 units wide"
+    assert 'class="odd" x="386.67" y="19" width="373.33"' in chart, "from a third of the time on"
     assert "share.version" not in chart

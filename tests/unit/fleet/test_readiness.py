@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from featuregate.catalog import captured
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Refused, RefusedClient, Usage
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
@@ -178,6 +178,19 @@ def test_a_refused_request_blocks_where_the_target_dropped_the_version_too():
     )
 
 
+def test_a_refused_request_is_of_those_who_sent_others_on_its_connection():
+    """Two apps behind one address are both named, because the log does not say which of them it was."""
+    billing, audit = RefusedClient("billing", "User:b", "librdkafka 1"), RefusedClient("audit", "User:a", None)
+    place = Refused("10.0.0.7", LIST_OFFSETS, 0)
+    row = only(report(refused(0), refused_clients={place: frozenset({billing})}), "refused-requests")
+    assert (row.subject, row.client_id) == ("client 'billing' of User:b at 10.0.0.7", "billing")
+    assert (row.principal, row.software) == ("User:b", "librdkafka 1")
+    row = only(report(refused(0), refused_clients={place: frozenset({billing, audit})}), "refused-requests")
+    assert row.subject == "client 'audit' of User:a or client 'billing' of User:b at 10.0.0.7"
+    row = only(report(refused(0), refused_clients={place._replace(version=1): frozenset({audit})}), "refused-requests")
+    assert (row.subject, row.client_id) == ("a client at 10.0.0.7", None)
+
+
 @pytest.mark.parametrize("version", [1, 99])
 def test_a_refused_request_that_the_move_does_not_concern_is_a_warning(version: int):
     """The target serves it, or the client asks for what no release has yet."""
@@ -250,7 +263,7 @@ def test_the_worst_verdict_counts():
 
 def test_the_report_as_json_has_the_documented_fields():
     """Pipelines read it."""
-    printed = json.loads(json.dumps(report(usage(LIST_OFFSETS, 0), quarantined={("1", "empty"): 2}).to_json()))
+    printed = json.loads(json.dumps(report(usage(LIST_OFFSETS, 0), lines_quarantined=2).to_json()))
     assert {"verdict", "rows", "coverage", "lines"} <= printed.keys()
     assert printed["lines"] == {"read": 1000, "rows": 1000, "quarantined": 2}
     first = printed["rows"][0]

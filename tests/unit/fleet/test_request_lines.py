@@ -14,9 +14,9 @@ pa = pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
-from featuregate_fleet.evidence.fast_path import read_lines  # noqa: E402 - likewise
-from featuregate_fleet.evidence.one_line import read_line  # noqa: E402 - likewise
-from featuregate_fleet.evidence.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,6 +144,36 @@ def test_both_ways_agree_on_every_line(lines: list[str], end: int, joined: int):
         lines = ["".join(lines)]
     for line, found in zip(lines, fast(*lines), strict=True):
         assert found in (None, read_line(line))
+
+
+GOOD = line_of(document(softwareVersion="unknown"))
+BODIES = range(GOOD.index("{", GOOD.index('"request":')), GOOD.index('},"connection"') + 2)  # with their braces
+PLACES = st.integers(0, len(GOOD)).filter(lambda place: place not in BODIES)
+
+
+@given(PLACES, st.integers(0, 3), st.sampled_from(["", *'"\\{}[],:.-+ 0Ee1x\x00\x7fé\u2028', "null", "E5", "\\u0041"]))
+def test_both_ways_agree_on_a_damaged_head_or_tail(place: int, lost: int, added: str):
+    """Some characters are lost, and others are in their place. Just the bodies are read by nobody but the reference."""
+    line = GOOD[:place] + added + GOOD[place + lost :]
+    (found,) = fast(line)
+    assert found in (None, read_line(line))
+
+
+@pytest.mark.parametrize("length", [400, 800, 2000])
+def test_a_longer_text_is_for_the_full_parser(length: int):
+    """The fast path looks at some hundred bytes at both ends of a line."""
+    lines = [line_of(document(**{field: "x" * length})) for field in ("clientId", "principal", "softwareName")]
+    for line, found in zip(lines, fast(*lines), strict=True):
+        assert found in (None, read_line(line))
+    assert length < 500 or fast(*lines) == [None] * 3
+
+
+def test_a_second_request_hides_no_other_line_of_its_batch():
+    """The lines of a batch are searched together first, and one by one where there is a request too many."""
+    good, joined = line_of(document()), line_of(document(clientId="cut"))[:200] + line_of(document())
+    text = line_of(document(request={"text": "Completed request:"}))
+    read = read_line(good)
+    assert fast(good, joined, good, text, text_line()) == [read, None, read, None, None]
 
 
 def test_a_cut_line_and_the_next_one_make_no_request_together():

@@ -197,7 +197,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.samp
 def test_a_line_without_bodies_says_the_same_of_the_client(client: str, principal: str, body: str, end: int):
     """Whatever the texts hold, and wherever the line is cut."""
     pytest.importorskip("pyarrow")
-    from featuregate_fleet.evidence.one_line import read_line  # noqa: PLC0415
+    from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: PLC0415
 
     line = line_of(document(clientId=client, principal=principal, request={"a": body}, response={"b": [body]}))
     for whole in (line, line[:end], line[:end] + line):
@@ -209,7 +209,7 @@ def test_a_line_without_bodies_says_the_same_of_the_client(client: str, principa
 def test_bodies_of_real_lines_are_cut(real_lines: Sequence[str]):
     """Most bytes are theirs, and other lines stay as they are."""
     pytest.importorskip("pyarrow")
-    from featuregate_fleet.evidence.one_line import read_line  # noqa: PLC0415
+    from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: PLC0415
 
     text = "\n".join(real_lines)
     short = cut_bodies(text.encode()).decode()

@@ -13,7 +13,7 @@ from fleet_evidence import NOW, use, view
 from featuregate.admin.updates import Update
 from featuregate.cli.plugin import CommandError
 from featuregate_fleet.commands import update_evidence
-from featuregate_fleet.commands.update_evidence import verdict_on
+from featuregate_fleet.commands.update_evidence import check_cluster, verdict_on
 from featuregate_fleet.readiness.evidence import Evidence
 
 UP = Update("transaction.version", 2, "upgrade")
@@ -54,7 +54,16 @@ def test_what_the_controller_says_of_one_of_several_updates_is_left_out():
 def test_tables_that_are_not_there_are_wrong_usage(tmp_path: Path):
     """A typing error is no unknown."""
     with pytest.raises(CommandError, match="no such folder of tables"):
-        update_evidence.check_updates(str(tmp_path / "no"), "orders", [UP])
+        update_evidence.check_updates(str(tmp_path / "no"), "orders", [UP], cluster_id="c", reports_expected=True)
+
+
+def test_evidence_of_another_cluster_is_refused():
+    """A verdict on the test cluster must not allow an update of the one in production."""
+    with pytest.raises(CommandError, match="cluster orders: this evidence is of the cluster with the id c, and the b"):
+        check_cluster(KNOWN, "orders", "another")
+    check_cluster(KNOWN, "orders", "c")
+    check_cluster(KNOWN, "orders", None)
+    check_cluster(Evidence(), "orders", "c")
 
 
 def test_the_package_registers_its_check():

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate_fleet.readiness.api_ranges import is_internal
-from featuregate_fleet.readiness.elements import plain
 from featuregate_fleet.readiness.hours import lost_hours
+from featuregate_fleet.readiness.page.elements import plain
+from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime, row_name, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,18 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["coverage_chart", "usage_by_software", "usage_chart"]
 
-_ROW: Final = 18
-"""The height of a row in units of the SVG. All lengths below are in these units."""
 _LABEL: Final = 168
+"""In units of the SVG, as all lengths."""
 _VERSION: Final = 13
 _NEWEST: Final = 24
 """Newer versions share the last column: no release has them."""
-_BROKER_LABEL: Final = 84
-_HOURS_WIDTH: Final = 672
+_HOURS: Final = RowsOverTime(label=84, width=672)
 _BUCKETS: Final = 96
 _BUCKET_HOURS: Final = (1, 2, 3, 4, 6, 12, 24)
 _WINDOW: Final = timedelta(days=30)
-_SHADES: Final = 4
 
 _Uses = dict[int, dict[int, int]]
 """Requests by API and version."""
@@ -78,12 +76,12 @@ def usage_chart(uses: _Uses, apis: ServedApis) -> str:
     """Draw a row for each API, with a bar for each version; a band marks the versions that are served."""
     keys = sorted(uses, key=lambda key: (not any(apis.lacks(key, version) for version in uses[key]), api_name(key)))
     most = max(count for of_api in uses.values() for count in of_api.values())
-    width, height = _LABEL + (_NEWEST + 2) * _VERSION, _ROW * (len(keys) + 1)
+    width, height = _LABEL + (_NEWEST + 2) * _VERSION, ROW * (len(keys) + 1)
     ticks = "".join(
         f'<text class="tick" x="{_column(version) + _VERSION / 2:g}" y="12">{version}</text>'
         for version in range(0, _NEWEST + 1, 4)
     )
-    rows = "".join(_api_row(_ROW * number, key, uses[key], apis, most) for number, key in enumerate(keys, 1))
+    rows = "".join(_api_row(ROW * number, key, uses[key], apis, most) for number, key in enumerate(keys, 1))
     said = "; ".join(f"{api_name(key)} {', '.join(map(str, sorted(uses[key])))}" for key in keys)
     label = escape(f"Versions in use: {said}.")
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{ticks}{rows}</svg>'
@@ -92,27 +90,20 @@ def usage_chart(uses: _Uses, apis: ServedApis) -> str:
 def _api_row(top: int, key: int, versions: Mapping[int, int], apis: ServedApis, most: int) -> str:
     has = apis.served(key)
     lost = any(apis.lacks(key, version) for version in versions)
-    parts = [
-        f'<text class="{"api lost" if lost else "api"}" x="{_LABEL - 8}" y="{top + 13}">{escape(api_name(key))}</text>'
-    ]
+    parts = [row_name(_LABEL, top, escape(api_name(key)), lost=lost)]
     if has is not None:
         left, right = _column(has.lowest), _column(has.highest) + _VERSION
-        parts.append(f'<rect class="band" x="{left}" y="{top + 1}" width="{right - left}" height="{_ROW - 2}"/>')
+        parts.append(f'<rect class="band" x="{left}" y="{top + 1}" width="{right - left}" height="{ROW - 2}"/>')
     for version, count in sorted(versions.items()):
-        tall = round(4 + (_ROW - 6) * _share(count, most))
+        tall = round(4 + (ROW - 6) * share(count, most))
         kind = "lost" if apis.lacks(key, version) else "used"
-        place = f'x="{_column(version) + 2}" y="{top + _ROW - 1 - tall}" width="{_VERSION - 4}" height="{tall}"'
+        place = f'x="{_column(version) + 2}" y="{top + ROW - 1 - tall}" width="{_VERSION - 4}" height="{tall}"'
         parts.append(f'<rect class="{kind}" {place}><title>{version}: {count:,}</title></rect>')
     return "".join(parts)
 
 
 def _column(version: int) -> int:
     return _LABEL + min(version, _NEWEST + 1) * _VERSION
-
-
-def _share(count: int, most: int) -> float:
-    """Return a share on a logarithmic scale, so that one request is seen beside a million."""
-    return math.log1p(count) / math.log1p(most) if count else 0.0
 
 
 # ---------------------------------------------------------------- coverage
@@ -136,20 +127,16 @@ def coverage_chart(brokers: Sequence[str], evidence: Evidence, now: datetime) ->
         {broker: _buckets(of.get(broker, {}), start, size, columns) for broker in brokers} for of in known
     )
     most = max((count for of_broker in counted.values() for count in of_broker), default=0)
-    cell = _HOURS_WIDTH / columns
+    cell = _HOURS.width / columns
     rows = "".join(
-        _broker_row(_ROW * number, broker, counted[broker], cell, most)
-        + _marks(_ROW * number, counted[broker], deprecated[broker], missing[broker], cell)
+        _HOURS.empty_row(ROW * number, f"broker {plain(broker)}")
+        + _HOURS.cells(ROW * number, enumerate(counted[broker]), columns, most)
+        + _marks(ROW * number, counted[broker], deprecated[broker], missing[broker], cell)
         for number, broker in enumerate(brokers, 1)
-    )
-    ends = (
-        f'<text class="tick first" x="{_BROKER_LABEL}" y="12">{start:%d %b %H:%M}</text>'
-        f'<text class="tick last" x="{_BROKER_LABEL + _HOURS_WIDTH}" y="12">{now:%d %b %H:%M} UTC</text>'
     )
     unit = "an hour" if size == 1 else f"{size} hours"
     label = f"Requests in the logs of {len(brokers)} brokers; a cell is {unit}. The table below has the numbers."
-    box = f"0 0 {_BROKER_LABEL + _HOURS_WIDTH} {_ROW * (len(brokers) + 1)}"
-    return f'<svg class="hours" viewBox="{box}" role="img" aria-label="{label}">{ends}{rows}</svg>'
+    return _HOURS.chart(len(brokers), label, start, now, rows)
 
 
 def _buckets(of_broker: Mapping[datetime, int], start: datetime, size: int, columns: int) -> list[int]:
@@ -161,26 +148,14 @@ def _buckets(of_broker: Mapping[datetime, int], start: datetime, size: int, colu
     return counts
 
 
-def _broker_row(top: int, broker: str, counts: Sequence[int], cell: float, most: int) -> str:
-    shades: defaultdict[int, list[str]] = defaultdict(list)
-    for number, count in enumerate(counts):
-        if count:
-            shade = max(1, math.ceil(_SHADES * _share(count, most)))
-            shades[shade].append(f"M{_BROKER_LABEL + number * cell:.5g} {top + 2}h{cell:.3g}v{_ROW - 4}h-{cell:.3g}z")
-    cells = "".join(f'<path class="shade{shade}" d="{"".join(paths)}"/>' for shade, paths in sorted(shades.items()))
-    name = f'<text class="api" x="{_BROKER_LABEL - 8}" y="{top + 13}">broker {plain(broker)}</text>'
-    gap = f'<rect class="gap" x="{_BROKER_LABEL}" y="{top + 2}" width="{_HOURS_WIDTH}" height="{_ROW - 4}"/>'
-    return f"{name}{gap}{cells}"
-
-
 def _marks(top: int, counts: Sequence[int], deprecated: Sequence[int], missing: Sequence[int], cell: float) -> str:
     """Mark cells with deprecated requests alone, and those whose lines are lost."""
     half = [number for number, count in enumerate(deprecated) if count and not counts[number]]
     partly = "".join(
-        f"M{_BROKER_LABEL + number * cell:.5g} {top + 9}h{cell:.3g}v{_ROW - 11}h-{cell:.3g}z" for number in half
+        f"M{_HOURS.label + number * cell:.5g} {top + 9}h{cell:.3g}v{ROW - 11}h-{cell:.3g}z" for number in half
     )
     lost = "".join(
-        f"M{_BROKER_LABEL + number * cell:.5g} {top + _ROW - 2}l{cell:.3g}-{_ROW - 4}"
+        f"M{_HOURS.label + number * cell:.5g} {top + ROW - 2}l{cell:.3g}-{ROW - 4}"
         for number, count in enumerate(missing)
         if count
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_name, level_name
 from featuregate_fleet.readiness.api_ranges import is_internal
+from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["levels_chart", "lost_over_time", "software_over_time"]
 
-_ROW: Final = 18
-"""The height of a row in units of the SVG. All lengths below are in these units."""
-_LABEL: Final = 200
-_WIDTH: Final = 560
+_ROWS: Final = RowsOverTime(label=200, width=560)
 _LETTER: Final = 8
 """The width of a letter, about."""
-_SHADES: Final = 4
 _SERVED: Final = "served versions"
 _MOST_ROWS: Final = 7
 _MOST_LEVELS: Final = 24
@@ -74,22 +71,17 @@ def software_over_time(rows: Sequence[_Row], start: datetime, end: datetime) -> 
     days = all(at.hour == 0 for at in times) and end - start > timedelta(days=4)
     step = timedelta(days=1) if days else timedelta(hours=1)
     columns = max(1, math.ceil((end - start) / step))
-    cell = _WIDTH / columns
     most = max((count for row in shown for count in row.counts.values()), default=1)
-    parts = [_ends(start, end)]
+    parts = []
     for number, row in enumerate(shown, 1):
-        top = _ROW * number
-        shades: defaultdict[int, list[str]] = defaultdict(list)
-        for at, count in row.counts.items():
-            column = min(max(0, (at - start) // step), columns - 1)
-            shade = max(1, math.ceil(_SHADES * math.log1p(count) / math.log1p(most)))
-            shades[shade].append(f"M{_LABEL + column * cell:.5g} {top + 2}h{cell:.3g}v{_ROW - 4}h-{cell:.3g}z")
-        parts.append(_name(top, row.name, lost=row.lost) + _gap(top))
-        kind = "late" if row.lost else "shade"
-        parts += [f'<path class="{kind}{shade}" d="{"".join(paths)}"/>' for shade, paths in sorted(shades.items())]
+        top = ROW * number
+        found = (((at - start) // step, count) for at, count in row.counts.items())
+        cells = [(min(max(0, column), columns - 1), count) for column, count in found]
+        parts.append(_ROWS.empty_row(top, escape(row.name), lost=row.lost))
+        parts.append(_ROWS.cells(top, cells, columns, most, "late" if row.lost else "shade"))
     left_out = f" and {len(lost) - _MOST_ROWS} more" if len(lost) > _MOST_ROWS else ""
     said = ", ".join(f"{row.name} until {max(row.counts):%Y-%m-%d %H:%M}" for row in shown if row.lost)
-    return _svg(len(shown) + 1, f"Versions that are not served: {said}{left_out}.", parts)
+    return _ROWS.chart(len(shown), f"Versions that are not served: {said}{left_out}.", start, end, parts)
 
 
 def levels_chart(levels: Iterable[LevelAt], now: datetime) -> str:
@@ -100,44 +92,25 @@ def levels_chart(levels: Iterable[LevelAt], now: datetime) -> str:
             by_feature[one.feature].append(one)
     changed = {name: of[-_MOST_LEVELS:] for name, of in sorted(by_feature.items()) if any(one.level for one in of)}
     start = min((one.at for of in changed.values() for one in of), default=now)
+    right = _ROWS.label + _ROWS.width
     whole = max((now - start).total_seconds(), 1.0)
-    parts = [_ends(start, now)]
+    parts = []
     for number, (name, of) in enumerate(changed.items(), 1):
-        top = _ROW * number
-        parts.append(_name(top, name, lost=False) + _gap(top))
+        top = ROW * number
+        parts.append(_ROWS.empty_row(top, escape(name)))
         for place, one in enumerate(of):
-            left = _LABEL + _WIDTH * (one.at - start).total_seconds() / whole
+            left = _ROWS.label + _ROWS.width * (one.at - start).total_seconds() / whole
             kind = "odd" if place % 2 else "even"
-            box = f'x="{left:.5g}" y="{top + 1}" width="{_LABEL + _WIDTH - left:.5g}" height="{_ROW - 2}"'
+            box = f'x="{left:.5g}" y="{top + 1}" width="{right - left:.5g}" height="{ROW - 2}"'
             name_of_level = _level(one)
-            spot = f'x="{min(left + 4, _LABEL + _WIDTH - _LETTER * len(name_of_level)):.5g}" y="{top + 13}"'
+            spot = f'x="{min(left + 4, right - _LETTER * len(name_of_level)):.5g}" y="{top + 13}"'
             text = f'<text class="level" {spot}>{escape(name_of_level)}</text>'
             parts.append(f'<rect class="{kind}" {box}/>{text}')
     said = "; ".join(f"{name} {', '.join(_level(one) for one in of)}" for name, of in changed.items())
-    return _svg(len(changed) + 1, f"Finalized levels: {said}.", parts)
+    return _ROWS.chart(len(changed), f"Finalized levels: {said}.", start, now, parts)
 
 
 def _level(one: LevelAt) -> str:
     if one.level is None:
         return "unknown"
     return level_name(one.feature, one.level) if one.level else "0"
-
-
-def _svg(rows: int, label: str, parts: Iterable[str]) -> str:
-    box = f"0 0 {_LABEL + _WIDTH} {_ROW * rows}"
-    return f'<svg class="hours" viewBox="{box}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
-
-
-def _name(top: int, name: str, *, lost: bool) -> str:
-    return f'<text class="{"api lost" if lost else "api"}" x="{_LABEL - 8}" y="{top + 13}">{escape(name)}</text>'
-
-
-def _gap(top: int) -> str:
-    return f'<rect class="gap" x="{_LABEL}" y="{top + 2}" width="{_WIDTH}" height="{_ROW - 4}"/>'
-
-
-def _ends(start: datetime, end: datetime) -> str:
-    return (
-        f'<text class="tick first" x="{_LABEL}" y="12">{start:%d %b %H:%M}</text>'
-        f'<text class="tick last" x="{_LABEL + _WIDTH}" y="12">{end:%d %b %H:%M} UTC</text>'
-    )

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.commands.removal import add_removal_options, run_removal
+from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_removal
 
 if TYPE_CHECKING:
     from featuregate_fleet.stream.removal import Removal
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTION", "add_options", "run"]
 
 DESCRIPTION: Final = """\
-Delete what was seen more than DAYS before today, in UTC: usage of APIs and gates, levels, and coverage. Without
---checksum, nothing is changed, and the command prints how many rows there are. Records of coordinators, lines in
-quarantine and the list of files stay.\
+Delete what was seen more than DAYS before today, in UTC: lines, usage of APIs and gates, levels, coverage, lines in
+quarantine, and records of coordinators that newer ones have overwritten. Without --checksum, nothing is changed, and
+the command prints how many rows there are. The list of files stays, so that none is read again.\
 """
 _LONGEST: Final = 36_500
 

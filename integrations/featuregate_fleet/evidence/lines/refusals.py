@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.one_line import TIME_AND_LEVEL, read_time
+from featuregate_fleet.evidence.lines.one_line import TIME_AND_LEVEL, read_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,6 +45,7 @@ class Refusal(NamedTuple):
 
     time: datetime
     level: str
+    connection: str
     client_host: str | None
     principal: str | None
     api_key: int
@@ -70,7 +71,7 @@ def read_refusal(line: str, previous: str) -> Refusal | None:
     if time is None or key not in _INT16 or version not in _INT16:
         return None
     host = _CLIENT_HOST.match(header[3])
-    return Refusal(time, header[2], host[1] if host else None, principal, key, version)
+    return Refusal(time, header[2], header[3], host[1] if host else None, principal, key, version)
 
 
 def _reason(line: str) -> tuple[int, int, str | None] | None:

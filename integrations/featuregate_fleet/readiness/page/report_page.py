@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
-from featuregate_fleet.readiness.charts import coverage_chart, usage_by_software, usage_chart
-from featuregate_fleet.readiness.elements import latest, left_out, listed, marked, minute, plain, strong, table
+from featuregate_fleet.readiness.page.charts import coverage_chart, usage_by_software, usage_chart
+from featuregate_fleet.readiness.page.elements import latest, left_out, listed, marked, minute, plain, strong, table
+from featuregate_fleet.readiness.page.style import STYLE
+from featuregate_fleet.readiness.page.timelines import levels_chart, lost_over_time, software_over_time
 from featuregate_fleet.readiness.rows import APP_GATES, Verdict
-from featuregate_fleet.readiness.style import STYLE
-from featuregate_fleet.readiness.timelines import levels_chart, lost_over_time, software_over_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -252,11 +252,12 @@ def _footer(report: Report) -> str:
         f"{plain(name)} {number}" for name, number in sorted(evidence.versions.items()) if number is not None
     )
     hours = report.stale_after.total_seconds() / 3600
-    quarantined = sum(evidence.quarantined.values())
+    quarantined = evidence.lines_quarantined
+    since = f"Requests before {minute(evidence.since)} UTC do not count. " if evidence.since else ""
     served = report.move.apis
     apis = f"API versions of {plain(served.brokers)}: {plain(served.source)}." if served else ""
     return (
-        f"<footer>\n<p>Taken at {minute(report.now)} UTC. Evidence is stale after {hours:g} hours. "
+        f"<footer>\n<p>Taken at {minute(report.now)} UTC. Evidence is stale after {hours:g} hours. {since}"
         f"{evidence.read:,} lines were read: {evidence.rows:,} rows, {quarantined:,} in quarantine. "
         f"Versions of the tables: {versions or 'none'}. "
         f"{apis}</p>\n</footer>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.tables_options import add_tables_options, no_other_writer, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, no_other_writer, tables_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.removal import compact  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session() as spark:
-        compact(DeltaTables(spark, folder, args.cluster))
+        compact(changeable_tables(spark, folder, args.cluster))
     return OK

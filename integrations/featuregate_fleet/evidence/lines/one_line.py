@@ -7,19 +7,21 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate_fleet.evidence.lines.request import INT16, Request, known
+from featuregate_fleet.evidence.lines.text_format import TEXT_HEADER, read_text
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, TEXT_FORMAT, UNKNOWN_LAYOUT, WRONG_FIELDS
-from featuregate_fleet.evidence.request import INT16, Request, known
-from featuregate_fleet.evidence.text_format import TEXT_HEADER, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MARKER", "TIME_AND_LEVEL", "read_line", "read_time"]
+__all__ = ["LEVEL", "MARKER", "TIME", "TIME_AND_LEVEL", "read_line", "read_time"]
 
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
 
-TIME_AND_LEVEL: Final = r"^\[?(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.]\d\d\d)\]? +([A-Z]+) +"
+TIME: Final = r"^\[?(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.]\d\d\d)\]?"
+LEVEL: Final = r" +([A-Z]+) +"
+TIME_AND_LEVEL: Final = TIME + LEVEL
 """Kafka's layouts: ``[%d] %p %m (%c)%n``, and %d{ISO8601} without brackets."""
 
 _HEAD: Final = re.compile(TIME_AND_LEVEL + MARKER, re.ASCII)

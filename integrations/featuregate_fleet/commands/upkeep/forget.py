@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.commands.removal import add_removal_options, run_removal
+from featuregate_fleet.commands.options.principal_names import add_hash_option, check_names, pseudonyms
+from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_removal
+from featuregate_fleet.evidence.pseudonyms import HASHED
 
 if TYPE_CHECKING:
     import argparse
@@ -22,13 +24,17 @@ and the command prints how many rows there are. Files of logs, and records of co
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``forget``."""
-    parser.add_argument("--principal", metavar="NAME", required=True, help="such as User:billing")
+    parser.add_argument("--principal", metavar="NAME", required=True, help="such as User:billing, or its hash")
+    add_hash_option(parser, "the key of 'fleet run', to forget a principal that it has hashed by its name")
     add_removal_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Remove the names."""
-    return run_removal(args, lambda: _removal(args.principal))
+    names = pseudonyms(args)
+    if not args.principal.startswith(HASHED):
+        check_names(args, names)
+    return run_removal(args, lambda: _removal(names.of(args.principal) if names else args.principal))
 
 
 def _removal(principal: str) -> Removal:

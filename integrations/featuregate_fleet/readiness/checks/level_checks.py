@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import Update
 from featuregate.catalog import level_name
-from featuregate_fleet.readiness.record_checks import members_of, no_records
+from featuregate_fleet.readiness.checks.record_checks import members_of, no_records
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from featuregate.admin.prediction import Prediction
     from featuregate.catalog import CapturedRelease
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.readiness.evidence import Evidence, LevelAt
     from featuregate_fleet.readiness.moves import Deprecate, Finalize
 
-__all__ = ["PREDICTIONS", "brokers", "deprecate", "finalize", "finalized_levels", "no_levels"]
+__all__ = ["PREDICTIONS", "brokers", "deprecate", "finalize", "finalized_levels", "logged_levels", "no_levels"]
 
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
 """What brokers serve only where a feature is at 1 or higher."""
+_SNAPSHOT: Final = "metadata.version"
+"""A change of this level alone makes every node write a snapshot at once (SnapshotGenerator of Kafka)."""
+_SNAPSHOTS_BY: Final = timedelta(days=1)
+"""Until then nodes have written a snapshot by themselves: metadata.log.max.snapshot.interval.ms, an hour by default."""
 PREDICTIONS: Final = "feature-levels"
 """The check of what the controller would say."""
 
@@ -64,6 +71,40 @@ def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
             yield _row(view, Verdict.OK, f"{feature}={_named(feature, level)}", why)
         else:
             yield _unsupported(view, target, feature, level)
+
+
+def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
+    """Check whether a level that was lowered may be in the metadata log still: older controllers do not start with it.
+
+    A node loads the log from its newest snapshot on. It writes one by itself, and when metadata.version changes.
+    """
+    seen_at = datetime.fromtimestamp(view.seen_at, UTC)
+    snapshots = [after.at for _, after in _changes(evidence.levels, _SNAPSHOT)]
+    for feature in sorted({one.feature for one in evidence.levels} - {_SNAPSHOT}):
+        lowest, highest = target.features.get(feature, (0, 0))
+        lowered = [
+            (before, after) for before, after in _changes(evidence.levels, feature) if (before.level or 0) > highest
+        ]
+        if not lowered or not lowest <= (view.level(feature) or 0) <= highest:
+            continue
+        before, after = lowered[-1]
+        if any(at > after.at for at in snapshots):
+            continue
+        subject = f"{feature}={_named(feature, before.level or 0)}"
+        why = (
+            f"It was lowered before {after.at:%Y-%m-%d %H:%M} UTC, and may be in the metadata log still: a controller "
+            f"of Kafka {target.release} that reads it there does not start."
+        )
+        do = (
+            "Wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "
+            "metadata.log.max.snapshot.interval.ms each hour), or lower metadata.version last, which writes one."
+        )
+        verdict = Verdict.UNKNOWN if seen_at - after.at < _SNAPSHOTS_BY else Verdict.WARN
+        yield replace(_row(view, verdict, subject, why, do), check="metadata-log")
+
+
+def _changes(levels: Sequence[LevelAt], feature: str) -> list[tuple[LevelAt, LevelAt]]:
+    return list(pairwise(sorted((one for one in levels if one.feature == feature), key=attrgetter("at"))))
 
 
 def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) -> Row:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import parse
+from featuregate_fleet.readiness.checks.views import touches, view_after, view_before
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
-from featuregate_fleet.readiness.views import touches, view_after, view_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.catalog import api_name
 from featuregate_fleet.evidence.reasons import OF_FILES, REQUESTS
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
+from featuregate_fleet.readiness.evidence import Refused
 from featuregate_fleet.readiness.hours import lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -94,22 +95,35 @@ def _ok_row(apis: ServedApis, used: list[Usage], software: str | None) -> Row:
 
 
 def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
-    """Check what brokers refuse already. Nothing in the evidence names the client: its host is all there is."""
+    """Check what brokers refuse already.
+
+    The log of refused requests has no client id: other requests on the same connection may say who it is.
+    """
     refused = [usage for usage in evidence.usage if usage.outcome == "refused" and apis.concerns(usage.api_key)]
     for (host, key, version), used in _grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
         has = apis.served(key)
         too_old = has is not None and version < has.lowest
         here = f"a client at {host}" if host else "a client"
+        known = sorted(evidence.refused_clients.get(Refused(host or None, key, version), ()), key=str)
+        do = f"Find the client at {host or 'the address in the log'}: the log of refused requests has no client id."
+        if known:
+            here = f"{_either(_named(each.client_id, each.principal) for each in known)} at {host}"
+            do = f"Upgrade {here}: it sent other requests on the connection that the broker closed."
         after = "refuses the version, too" if apis.lacks(key, version) else "serves it"
         yield Row(
             check="refused-requests",
             verdict=Verdict.BLOCK if too_old else Verdict.WARN,
             subject=here,
             why=f"A broker refused {api_name(key)} {version}, and {apis.brokers} {after}.",
-            do=f"Find the client at {host or 'the address in the log'}: the log of refused requests has no client id.",
+            do=do,
             api=api_name(key),
             versions=(version,),
-            **_who_and_when(used),
+            software=_either(each.software for each in known),
+            **_who_and_when(used)
+            | {
+                "client_id": _either(each.client_id for each in known),
+                "principal": _either(each.principal for each in known) or used[0].principal,
+            },
         )
 
 
@@ -244,5 +258,14 @@ def _who_and_when(used: list[Usage]) -> dict[str, Any]:
 
 
 def _client(usage: Usage) -> str:
-    name = f"client {usage.client_id!r}" if usage.client_id else "a client without an id"
-    return f"{name} of {usage.principal}" if usage.principal else name
+    return _named(usage.client_id, usage.principal)
+
+
+def _named(client_id: str | None, principal: str | None) -> str:
+    name = f"client {client_id!r}" if client_id else "a client without an id"
+    return f"{name} of {principal}" if principal else name
+
+
+def _either(texts: Iterable[str | None]) -> str | None:
+    """Return the texts of those clients of which it is one; None without any."""
+    return " or ".join(sorted({text for text in texts if text})) or None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import OK, CommandError
-from featuregate_fleet.commands.tables_options import add_tables_options, no_other_writer, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, no_other_writer, tables_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -31,10 +31,10 @@ def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.removal import plan, remove  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session() as spark:
-        tables, removal = DeltaTables(spark, folder, args.cluster), made()
+        tables, removal = changeable_tables(spark, folder, args.cluster), made()
         found = plan(tables, removal)
         if args.checksum is not None and args.checksum != found.checksum:
             raise CommandError(

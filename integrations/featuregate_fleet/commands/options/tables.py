@@ -71,8 +71,14 @@ def alone(lock: Path, otherwise: str) -> Iterator[None]:
     """Hold a lock, or fail with what the caller says."""
     from filelock import FileLock, Timeout  # noqa: PLC0415 - --help needs none
 
+    held = FileLock(lock, timeout=0)
     try:
-        with FileLock(lock, timeout=0):
-            yield
+        held.acquire()
     except Timeout:
         raise CommandError(otherwise, UNKNOWN) from None
+    except OSError as error:  # a disk that is full, or one that may not be written
+        raise CommandError(f"{lock} cannot be written: {error.strerror}", UNKNOWN) from error
+    try:
+        yield
+    finally:
+        held.release()

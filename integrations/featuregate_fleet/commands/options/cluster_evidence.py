@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.evidence.lines.log_lines import KeptLines
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["add_topic_options", "cluster_view", "read_cluster", "read_log_topic"]
 
@@ -53,7 +54,7 @@ def cluster_view(args: argparse.Namespace) -> View | None:
     return discover_view(args)
 
 
-def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tables: DeltaTables) -> None:
+def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tables: Tables) -> None:
     """Keep the levels of the cluster, and read the records of its coordinators where it allows that."""
     from featuregate.admin.log_levels import LogLevels  # noqa: PLC0415 - sockets
     from featuregate_fleet.stream.cluster_views import keep_view  # noqa: PLC0415 - Spark
@@ -72,12 +73,14 @@ def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tabl
 def read_log_topic(
     args: argparse.Namespace,
     spark: SparkSession,
-    tables: DeltaTables,
+    tables: Tables,
     time_zones: Mapping[str, str],
     stop: threading.Event,
+    kept: KeptLines,
 ) -> None:
     """Read the logs in the topic."""
     from featuregate_fleet.stream.log_topic import drain_log_topic  # noqa: PLC0415 - Spark
 
     topic, header = args.logs_topic, args.broker_header
-    drain_log_topic(spark, configuration(args), topic, tables, header=header, time_zones=time_zones, stop=stop)
+    config = configuration(args)
+    drain_log_topic(spark, config, topic, tables, header=header, time_zones=time_zones, stop=stop, kept=kept)

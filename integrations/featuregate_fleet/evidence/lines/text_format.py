@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
+from featuregate_fleet.evidence.lines.request import INT16, Request, known
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
-from featuregate_fleet.evidence.request import INT16, Request, known
 
 if TYPE_CHECKING:
     from datetime import datetime

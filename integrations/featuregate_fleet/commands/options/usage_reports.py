@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["add_usage_topic", "read_usage"]
 
@@ -28,15 +28,15 @@ def add_usage_topic(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_usage(args: argparse.Namespace, spark: SparkSession, tables: DeltaTables, cluster_id: str | None) -> None:
-    """Read the reports of apps that use this cluster. A topic that nobody named may be missing, or not allowed."""
-    from featuregate_fleet.stream.usage_topic import drain_usage  # noqa: PLC0415 - Spark
+def read_usage(args: argparse.Namespace, spark: SparkSession, tables: Tables, cluster_id: str | None) -> None:
+    """Read the reports of apps that use this cluster. A topic that nobody named and no run has read may be missing."""
+    from featuregate_fleet.stream.usage_topic import drain_usage, was_read  # noqa: PLC0415 - Spark
 
     named: str | None = args.usage_topic
     try:
         found = drain_usage(spark, configuration(args), named or _TOPIC, tables, cluster_id=cluster_id)
-        said = None if found else f"there is no topic {named}"
+        said = None if found else f"there is no topic {named or _TOPIC}"
     except ClusterUnread as error:
         said = str(error)
-    if named and said:
+    if said and (named or was_read(tables, _TOPIC)):
         print_message(f"{said}; so readiness cannot say which apps are latched")

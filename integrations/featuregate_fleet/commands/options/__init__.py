@@ -1,0 +1,1 @@
+"""Options that actions of ``featuregate fleet`` share, and what they mean."""

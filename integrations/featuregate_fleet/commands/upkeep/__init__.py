@@ -1,0 +1,1 @@
+"""Actions that keep the tables small, and remove what must go."""

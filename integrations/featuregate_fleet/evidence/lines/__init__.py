@@ -1,0 +1,1 @@
+"""Single lines of request logs: what each says, or why it is in quarantine."""

@@ -1,0 +1,1 @@
+"""The checks of a move: each gives rows with a verdict."""

@@ -1,0 +1,38 @@
+"""Why Spark or the JVM failed, in one line."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from featuregate_fleet.errors import TablesBroken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["cause_of", "one_line_failures"]
+
+_CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w+(?:Error|Exception): (\S.*)$", re.MULTILINE)
+"""The stack traces of Java and Python name the innermost error last."""
+
+
+def cause_of(error: Exception) -> str:
+    """Return the innermost error of a stack trace; the first line where there is none."""
+    text = str(error)
+    causes: list[str] = _CAUSE.findall(text)
+    return causes[-1] if causes else text.partition("\n")[0]
+
+
+@contextmanager
+def one_line_failures() -> Iterator[None]:
+    """Raise `TablesBroken` where tables cannot be read or written, as on a full disk."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        raise TablesBroken(
+            f"the tables cannot be read or written: {cause_of(error)}; the next run continues"
+        ) from error

@@ -1,0 +1,95 @@
+"""A disk without space while Spark writes: the run says so in one line, and the next one continues.
+
+``FLEET_PROOFS=1`` runs it, where the user may mount a file system in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli import main
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.line_counts import read_line_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not os.environ.get("FLEET_PROOFS"), reason="FLEET_PROOFS runs what takes minutes"),
+]
+
+GARBAGE = 400
+SPACE = 16 * 1024**2
+FREE = (0, 16, 48, 96, 160)
+"""Kilobytes: from a disk that is full at once to one that takes much of what a run writes."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a small file system."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SPACE}", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this user may not mount: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(disk: Path, but: int) -> Path:
+    """Write a file that leaves so many bytes."""
+    filler = disk / "filler"
+    with filler.open("wb") as file:
+        file.write(bytes(shutil.disk_usage(disk).free - but))
+    return filler
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_full_disk_loses_and_doubles_no_line(
+    disk: Path, tmp_path: Path, broker_log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wherever it is full: then each line is a row, or in quarantine, once."""
+    logs, rng = tmp_path / "logs" / "1", random.Random(7)
+    logs.mkdir(parents=True)
+    arguments = ["fleet", "run", "--once", "--logs", str(logs.parent), "--cluster", "c", "--tables", str(disk / "t")]
+    (disk / "t").mkdir()
+    written, failures = list[str](), Counter[str]()
+    for number, free in enumerate(FREE):
+        garbage = [rng.randbytes(100).hex() for _ in range(GARBAGE)]
+        (logs / f"{number}.log").write_text(broker_log.read_text() + "\n".join(garbage) + "\n")
+        written += garbage
+        filler = fill(disk, free * 1024)
+        capsys.readouterr()
+        code = main(arguments)
+        said = capsys.readouterr().err.splitlines()
+        filler.unlink()
+        if code:
+            assert (code, len(said)) == (2, 1), said
+            assert "No space left on device" in said[0]
+            failures[said[0]] += 1
+    assert failures.total() > len(FREE) // 2, failures
+    assert main(arguments) == 0
+    with local_session() as spark:
+        tables = DeltaTables(spark, disk / "t", "c")
+        counts = read_line_counts(tables)
+        lines = len(FREE) * len(broker_log.read_text().splitlines()) + len(written)
+        assert counts.read == counts.rows + counts.quarantined == lines
+        kept = Counter(row.raw for row in tables.read("quarantine").collect())
+        assert kept.total() == counts.quarantined
+        assert {text: kept[text] for text in written} == dict.fromkeys(written, 1)
+        requests = sum(row["count"] for row in tables.read("api_usage").where("outcome = 'completed'").collect())
+        assert requests > 0
+        assert requests % len(FREE) == 0  # each file has the same ones
+    print("\n".join(failures))  # noqa: T201 - what the run says of each place

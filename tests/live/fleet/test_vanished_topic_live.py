@@ -1,0 +1,105 @@
+"""Topics of logs and of usage reports that vanish while a stream reads them, and that are created again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import eventually
+
+from featuregate.cli import main
+from featuregate_fleet.stream import internal_topics, log_topic, usage_topic
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.testing import LocalKafka
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+
+LOGS, REPORTS = "vanishing-logs", "vanishing-reports"
+
+
+def create(kafka: LocalKafka, topic: str, records: int) -> None:
+    """Create a topic with so many records that are no evidence; one that is being deleted may be there for a while."""
+    admin = AdminClient(kafka.client_config())
+
+    def created() -> bool:
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
+        return True
+
+    eventually(created, f"{topic} is created", despite=(KafkaException,))
+    producer = Producer(kafka.client_config({"log_level": 0}))
+    for _ in range(records):
+        producer.produce(topic, b"garbage", headers={"broker": b"1"})
+    assert producer.flush(240) == 0
+
+
+def delete(kafka: LocalKafka, topic: str) -> None:
+    """Delete a topic, and wait until no client sees it."""
+    admin = AdminClient(kafka.client_config())
+    admin.delete_topics([topic])[topic].result(60)
+    eventually(lambda: topic not in admin.list_topics(timeout=60).topics, "the topic is gone")
+
+
+def vanishing(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, module: Any, topic: str) -> None:
+    """Delete the topic in the middle of a run: once it was described, and before Spark reads it."""
+
+    def ends(*arguments: Any) -> Any:
+        found = internal_topics.topic_ends(*arguments)
+        monkeypatch.undo()
+        delete(kafka, topic)
+        return found
+
+    monkeypatch.setattr(module, "topic_ends", ends)
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize(("module", "topic"), [(log_topic, LOGS), (usage_topic, REPORTS)])
+def test_a_topic_that_vanishes_is_no_empty_topic(
+    kafka: LocalKafka,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    topic: str,
+) -> None:
+    """In the first run and in a later one; a new topic of that name with more records is another one."""
+    (tmp_path / "logs").mkdir()
+    command = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), "--tables", str(tmp_path / "tables")]
+    command += ["--cluster", "c", "--bootstrap-server", kafka.bootstrap]
+    command += ["--logs-topic" if topic == LOGS else "--usage-topic", topic]
+
+    def says() -> str:
+        capsys.readouterr()
+        assert main(command) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    deleted = f"the topic {topic} was deleted while it was read"
+    create(kafka, topic, 3)
+    vanishing(kafka, monkeypatch, module, topic)
+    assert deleted in says()
+    (tmp_path / "tables").rename(tmp_path / "tables of before")
+
+    create(kafka, topic, 3)
+    assert main(command) == 0
+    vanishing(kafka, monkeypatch, module, topic)
+    assert deleted in says()
+    if topic == REPORTS:
+        assert main(command) == 0
+        assert f"there is no topic {topic}" in capsys.readouterr().err
+    else:
+        assert f"the topic {topic} does not exist" in says()
+    create(kafka, topic, 7)
+    try:
+        assert f"the topic {topic} was deleted and created again" in says()
+    finally:
+        delete(kafka, topic)
+    with local_session() as spark:
+        kept = DeltaTables(spark, tmp_path / "tables", "c").read("quarantine").collect()
+    assert sorted(row.at for row in kept) == [0, 1, 2]

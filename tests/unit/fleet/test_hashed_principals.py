@@ -1,0 +1,139 @@
+"""Hashes in place of principals and addresses, and the key that makes them."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from featuregate.cli.plugin import CommandError  # noqa: E402 - after the check for the extra
+from featuregate_fleet import command  # noqa: E402 - likewise
+from featuregate_fleet.commands.options.principal_names import check_names, keep_names, pseudonyms  # noqa: E402 - likewise
+from featuregate_fleet.commands.upkeep import forget  # noqa: E402 - likewise
+from featuregate_fleet.evidence.columns import API_USAGE, COORDINATOR_RECORDS, QUARANTINE  # noqa: E402 - likewise
+from featuregate_fleet.evidence.hidden_names import hide_names  # noqa: E402 - likewise
+from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = Pseudonyms(b"0123456789abcdef")
+OTHERS = Pseudonyms(b"fedcba9876543210")
+
+
+def hidden(table: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of a table as they are written."""
+    whole = [dict.fromkeys(schema.names) | row for row in rows]
+    batches = hide_names([pa.RecordBatch.from_pylist(whole, schema)], table, pickle.loads(pickle.dumps(NAMES)))
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def options(tables: Path, *more: str, action: str = "replay") -> argparse.Namespace:
+    """Parse the options of an action."""
+    parser = argparse.ArgumentParser()
+    command.add_options(parser)
+    return parser.parse_args([action, "--tables", str(tables), "--cluster", "c", *more])
+
+
+def test_a_hash_is_of_the_name_and_the_key():
+    """So rows of one client add up, and another key gives another hash."""
+    assert NAMES.of("User:billing") == NAMES.of("User:billing") != OTHERS.of("User:billing")
+    assert NAMES.of(NAMES.of("User:billing")) == NAMES.of("User:billing")
+    assert NAMES.of("/10.0.0.7") == NAMES.of("10.0.0.7")
+    assert NAMES.of("User:ANONYMOUS") == "User:ANONYMOUS"
+    assert "0123" not in repr(NAMES)
+
+
+def test_usage_keeps_all_but_names_and_addresses():
+    """Client id and counts are as they were."""
+    rows = [
+        {"principal": "User:billing", "client_host": None, "client_id": "bill", "count": 3},
+        {"principal": None, "client_host": "10.0.0.7"},
+    ]
+    first, second = hidden("api_usage", API_USAGE, rows)
+    assert (first["principal"], first["client_host"]) == (NAMES.of("User:billing"), None)
+    assert (first["client_id"], first["count"]) == ("bill", 3)
+    assert (second["principal"], second["client_host"]) == (None, NAMES.of("10.0.0.7"))
+
+
+def test_members_of_groups_have_no_addresses():
+    """A member without an address, and a record without members, stay as they are."""
+    member = {"member_id": "m", "instance_id": None, "client_id": "audit", "client_host": "/10.0.0.7", "model": None}
+    rows = [{"members": [member, member | {"client_host": None}]}, {"members": None}]
+    first, second = hidden("coordinator_records", COORDINATOR_RECORDS, rows)
+    assert first["members"] == [member | {"client_host": NAMES.of("10.0.0.7")}, member | {"client_host": None}]
+    assert second["members"] is None
+
+
+def test_the_quarantine_keeps_no_text_of_lines():
+    """Only why a file cannot be read."""
+    rows = [
+        {"reason": "cut", "raw": "User:billing", "whole": True},
+        {"reason": "unreadable", "raw": "bad gzip", "whole": False},
+    ]
+    assert [(row["raw"], row["whole"]) for row in hidden("quarantine", QUARANTINE, rows)] == [
+        ("", False),
+        ("bad gzip", False),
+    ]
+
+
+def test_the_key_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A line break behind it does not count."""
+    (tmp_path / "key").write_bytes(b"0123456789abcdef\n")
+    monkeypatch.setenv("FLEET_KEY", "0123456789abcdef")
+    for where in (str(tmp_path / "key"), "env:FLEET_KEY"):
+        found = pseudonyms(options(tmp_path, "--hash-principals", where))
+        assert found is not None
+        assert found.of("User:billing") == NAMES.of("User:billing")
+    assert pseudonyms(options(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [("env:NO_SUCH_KEY", "fewer than 16 bytes: make one by 'openssl rand -hex 32'"), ("no-file", "cannot be read: No")],
+)
+def test_a_missing_key_is_refused(tmp_path: Path, where: str, says: str):
+    """An empty key would make hashes that anybody can try."""
+    with pytest.raises(CommandError, match=says):
+        pseudonyms(options(tmp_path, "--hash-principals", where))
+
+
+def test_tables_have_the_hashes_of_one_key(tmp_path: Path):
+    """Under another key, or in the clear, one client would be two."""
+    args = options(tmp_path)
+    keep_names(args, NAMES)
+    keep_names(args, NAMES)
+    assert "0123" not in (tmp_path / ".c.names").read_text()
+    with pytest.raises(CommandError, match="are hashed: give their key by --hash-principals"):
+        keep_names(args, None)
+    with pytest.raises(CommandError, match="are hashed by another key"):
+        check_names(args, OTHERS)
+
+
+def test_tables_of_an_older_release_have_names_in_the_clear(tmp_path: Path):
+    """No release before has hashed them."""
+    (tmp_path / "_checkpoints" / "c").mkdir(parents=True)
+    with pytest.raises(CommandError, match="are in the clear: give another folder"):
+        keep_names(options(tmp_path), NAMES)
+    keep_names(options(tmp_path), None)
+
+
+def test_a_name_is_not_forgotten_without_the_key(tmp_path: Path):
+    """It is in no table, so that the command would find no rows and seem done."""
+    keep_names(options(tmp_path), NAMES)
+    args = options(tmp_path, "--principal", "User:billing", action="forget")
+    with pytest.raises(CommandError, match="are hashed: give their key"):
+        forget.run(args)
+
+
+def test_a_disk_that_takes_nothing_does_not_change_the_key_of_the_tables(tmp_path: Path):
+    """An empty file in place of the key would refuse each run from then on."""
+    keep_names(options(tmp_path), None)
+    (tmp_path / ".c.names.half").mkdir()
+    with pytest.raises(CommandError, match="cannot be written: Is a directory"):
+        keep_names(options(tmp_path), None)
+    check_names(options(tmp_path), None)

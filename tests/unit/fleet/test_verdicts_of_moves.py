@@ -1,0 +1,77 @@
+"""``featuregate fleet readiness`` with each move: its exit code, and the fields of its JSON."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from fleet_evidence import NOW, use, view
+
+pytest.importorskip("pyspark")
+
+from featuregate.cli import main
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEMBER = use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",))
+LOG = BrokerLog(hours=1, requests=1, first_seen=NOW, last_seen=NOW)
+FETCH_11 = Usage(
+    outcome="completed",
+    forwarded=False,
+    principal="User:billing",
+    client_id="billing",
+    client_host=None,
+    software_name=None,
+    software_version=None,
+    api_key=1,
+    version=11,
+    count=1,
+    first_seen=NOW,
+    last_seen=NOW,
+)
+KNOWN = Evidence(
+    brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, view=view(), records_read=NOW, usage=(FETCH_11,)
+)
+FIELDS = "check verdict subject client_id principal software api versions count first_seen last_seen why do"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "move", "code"),
+    [
+        (KNOWN, ("--downgrade-to", "4.1"), 0),
+        (KNOWN, ("--downgrade-to", "3.9"), 1),
+        (KNOWN, ("--finalize", "transaction.version=2"), 0),
+        (replace(KNOWN, records=(MEMBER,)), ("--finalize", "group.version=0"), 1),
+        (KNOWN, ("--deprecate", "group.version=0"), 0),
+        (KNOWN, ("--deprecate", "group.version=1"), 1),
+        (KNOWN, ("--drop-api", "Fetch<11"), 0),
+        (KNOWN, ("--drop-api", "Fetch<12"), 1),
+        *((Evidence(), move, 3) for move in (("--downgrade-to", "4.1"), ("--finalize", "group.version=1"))),
+        *((Evidence(), move, 3) for move in (("--deprecate", "group.version=0"), ("--drop-api", "Fetch<12"))),
+    ],
+)
+def test_the_exit_code_is_that_of_the_verdict(
+    evidence: Evidence,
+    move: tuple[str, str],
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    """0 for ok and warn, 1 for block, 3 for unknown; pipelines read the same fields of each move."""
+    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", nullcontext)
+    monkeypatch.setattr("featuregate_fleet.tables.formats.tables_in", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
+    arguments = ["fleet", "readiness", "--tables", str(tmp_path), "--cluster", "c", *move, "--without-usage-reports"]
+    assert main([*arguments, "--output", "json", "--stale-after", "1000000"]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert {"ok": 0, "warn": 0, "block": 1, "unknown": 3}[said["verdict"]] == code
+    assert said["rows"]
+    assert all(set(FIELDS.split()) <= row.keys() for row in said["rows"])
+    assert said["coverage"]
+    assert said["lines"].keys() == {"read", "rows", "quarantined"}
