@@ -14,23 +14,25 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
-from featuregate.sources.relay_connection import AGE_HEADER
-from featuregate_relay import ofrep
+from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate_relay.access.authentication import Authentication, client_of
 from featuregate_relay.clusters import Cluster, ServedCluster
-from featuregate_relay.event_stream import OpenStreams, event, open_stream
+from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.page import paths as page
 from featuregate_relay.refusals import Refused, refusal
-from featuregate_relay.views import FLOOR_SECONDS, ViewPath
+from featuregate_relay.views.event_stream import OpenStreams, event, open_stream
+from featuregate_relay.views.view_answers import FLOOR_SECONDS, ViewPath
+from featuregate_relay.views.view_tags import UnchangedViews
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from starlette.requests import Request
 
     from featuregate_relay.access.authentication import Access
     from featuregate_relay.states import ClusterState
+    from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "make_app"]
 
@@ -47,7 +49,7 @@ def make_app(
     *,
     access: Access | None = None,
     origins: Sequence[str] = (),
-    watch: Callable[[ServedCluster], None] | None = None,
+    notifier: Notifier | None = None,
     floor_seconds: float = FLOOR_SECONDS,
 ) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
@@ -73,11 +75,11 @@ def make_app(
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
     ``access`` says who may read what; without it, everybody may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
-    ``watch`` is called with each cluster once a second, and must not block.
+    ``notifier`` looks at each cluster once a second.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
-    relay = _Relay(served, floor_seconds, watch)
+    relay = _Relay(served, floor_seconds, notifier)
     paths: list[Route] = [
         Route("/v1/clusters", relay.list_clusters),
         Route("/v1/clusters/{name}/view", relay.view),
@@ -86,13 +88,15 @@ def make_app(
         Route("/healthz", relay.live),
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
-        *ofrep.routes("/v1/clusters/{name}", relay.cluster_of, relay.streams, floor_seconds=floor_seconds),
+        *relay.flags.routes("/v1/clusters/{name}", relay.cluster_of),
         *page.routes(relay.cluster_of, relay.readable_clusters),
     ]
+    bases = {f"/v1/clusters/{name}": cluster for name, cluster in served.items()}
     if len(served) == 1:  # a client that names no cluster can mean this one only
         (only,) = served.values()
         find = partial(relay.readable, name=only.name)
-        paths += ofrep.routes("", find, relay.streams, floor_seconds=floor_seconds)
+        paths = [*relay.flags.routes("", find), *paths]
+        bases[""] = only
     app = Starlette(
         routes=paths,
         exception_handlers={Refused: refusal},
@@ -100,6 +104,8 @@ def make_app(
         middleware=[
             *([Middleware(CORSMiddleware, allow_origins=origins, **_CORS)] if origins else []),
             *([] if access is None else [Middleware(Authentication, access)]),
+            Middleware(UnchangedViews, served, relay.views),
+            Middleware(Evaluations, bases, relay.flags),
         ],
     )
     app.state.stop_waiting = relay.stop_waiting
@@ -113,12 +119,13 @@ class _Relay:
         self,
         clusters: Mapping[str, ServedCluster],
         floor_seconds: float,
-        watch: Callable[[ServedCluster], None] | None,
+        notifier: Notifier | None,
     ) -> None:
         self._clusters = clusters
-        self._watcher = watch
-        self._views = ViewPath(floor_seconds)
+        self._notifier = notifier
+        self.views = ViewPath(floor_seconds)
         self.streams = OpenStreams()
+        self.flags = FlagPaths(clusters, self.streams, floor_seconds=floor_seconds)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -138,8 +145,8 @@ class _Relay:
         while True:
             for cluster in self._clusters.values():
                 cluster.health()
-                if self._watcher is not None:
-                    self._watcher(cluster)
+                if self._notifier is not None:
+                    self._notifier.look(cluster)
             await asyncio.sleep(_WATCH_SECONDS)
 
     def stop_waiting(self) -> None:
@@ -170,7 +177,7 @@ class _Relay:
         return JSONResponse({"clusters": _health(self.readable_clusters(request))})
 
     async def view(self, request: Request) -> Response:
-        return await self._views.answer(request, self.cluster_of(request))
+        return await self.views.answer(request, self.cluster_of(request))
 
     async def events(self, request: Request) -> Response:
         """Stream the changes of a cluster. A client that comes back says which revision it has."""
@@ -219,7 +226,10 @@ class _Relay:
             )
             for name, cluster in self.readable_clusters(request).items()
         }
-        return Response(exposition(numbers), headers={"Content-Type": CONTENT_TYPE})
+        # An endpoint may be told of any cluster.
+        notifier = self._notifier if client_of(request).clusters is None else None
+        webhooks = {} if notifier is None else notifier.deliveries()
+        return Response(exposition(numbers, webhooks), headers={"Content-Type": CONTENT_TYPE})
 
 
 def _health(clusters: Mapping[str, ServedCluster]) -> dict[str, dict[str, Any]]:

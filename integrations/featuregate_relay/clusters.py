@@ -37,6 +37,9 @@ class ServedCluster:
         self.name = name
         self.features = cluster.features
         self.gates = cluster.gates
+        self._sticky = tuple(
+            (gate, LatchKey(gate.name, str(gate.requirement))) for gate in cluster.gates if gate.policy == "sticky"
+        )
         self.state = current_state(cluster.features, cluster.gates)
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
@@ -58,9 +61,7 @@ class ServedCluster:
 
     def latched(self) -> tuple[LatchKey, ...]:
         """Return the gates that are latched, which clients of the view latch, too."""
-        return tuple(
-            LatchKey(gate.name, str(gate.requirement)) for gate in self.gates if gate.open and gate.policy == "sticky"
-        )
+        return tuple([key for gate, key in self._sticky if gate.open])
 
     def stop_waiting(self) -> None:
         """Let every request and stream go that waits."""

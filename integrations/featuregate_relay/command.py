@@ -21,7 +21,7 @@ from featuregate.cli.plugin import (
     print_message,
 )
 from featuregate_relay.config.addresses import Address
-from featuregate_relay.flags import LEVEL
+from featuregate_relay.flags.flags import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,11 +6,12 @@ uvicorn has no deadline for a request: nothing runs from the connect on, and the
 from __future__ import annotations
 
 import logging
-import random
 import re
 from http import HTTPStatus
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
+import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from featuregate_relay.access.peers import names_of
@@ -19,7 +20,7 @@ from featuregate_relay.waiting import end_waits
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["LimitedProtocol"]
+__all__ = ["LimitedProtocol", "make_loop"]
 
 RECEIVE_SECONDS: Final = 10.0
 """For a whole request, from the connect or its first byte on."""
@@ -40,6 +41,23 @@ _logger = logging.getLogger("uvicorn.error.requests")
 _logger.setLevel(logging.ERROR)
 
 
+class _Loop(uvloop.Loop):
+    """A loop whose servers do not wait for a minute until a client begins or ends its TLS handshake."""
+
+    async def create_server(  # type: ignore[override]  # one for all its overloads
+        self, *args: Any, **options: Any
+    ) -> asyncio.AbstractServer:
+        """Listen, as the loop does, with the deadline of a request."""
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = RECEIVE_SECONDS
+        return await super().create_server(*args, **options)
+
+
+def make_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop of a relay, for uvicorn."""
+    return _Loop()
+
+
 class _TooLarge(Exception):
     """A part of the request is larger than its limit. httptools passes it on as an error of the parser."""
 
@@ -52,7 +70,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.logger = _logger
         self._receiving: asyncio.TimerHandle | None = None
         self._sending: asyncio.TimerHandle | None = None
-        self._old_at = self.loop.time() + AGE_SECONDS * (1 - _AGE_JITTER * random.random())  # noqa: S311 - jitter
+        self._old_at = self.loop.time() + AGE_SECONDS * (1 - _AGE_JITTER * SystemRandom().random())
         self._peer_names: tuple[str, ...] = ()
         self._head_bytes = 0
         self._body_bytes = 0
@@ -86,11 +104,13 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Check the size of the head, and end an old connection with this response."""
         self._in_head, self._head_bytes = False, 0
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        size = len(self.url)
+        for name, value in self.headers:
+            size += len(name) + len(value)
+            if name == b"content-length" and int(value) > BODY_BYTES:
+                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         if size > HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if any(name == b"content-length" and int(value) > BODY_BYTES for name, value in self.headers):
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         if len(self.pipeline) >= MOST_PIPELINED:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
         super().on_headers_complete()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from featuregate import View
+    from featuregate_relay.webhooks.sender import Deliveries
 
 __all__ = ["CONTENT_TYPE", "ClusterNumbers", "exposition"]
 
@@ -36,10 +37,12 @@ class ClusterNumbers(NamedTuple):
     """Streams that wait for the next event."""
 
 
-def exposition(clusters: Mapping[str, ClusterNumbers]) -> bytes:
-    """Return all metrics of these clusters in the text format of Prometheus."""
+def exposition(clusters: Mapping[str, ClusterNumbers], webhooks: Mapping[str, Deliveries]) -> bytes:
+    """Return all metrics of these clusters and endpoints in the text format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(_Numbers(clusters))
+    if webhooks:
+        registry.register(_WebhookNumbers(webhooks))
     return generate_latest(registry)
 
 
@@ -76,6 +79,26 @@ class _Numbers(Collector):
             for gate, is_open in numbers.gates.items():
                 gate_open.add_metric([name, gate], is_open)
         yield from (up, waiting, streams, answered, gate_open, *of_health.values())
+
+
+class _WebhookNumbers(Collector):
+    """The numbers of endpoints, under their names."""
+
+    def __init__(self, webhooks: Mapping[str, Deliveries]) -> None:
+        self._webhooks = webhooks
+
+    def collect(self) -> Iterator[Metric]:
+        prefix, labels = "featuregate_relay_webhook", ["webhook"]
+        pending = GaugeMetricFamily(f"{prefix}_pending", "Messages that are not delivered yet.", labels=labels)
+        delivered = CounterMetricFamily(f"{prefix}_delivered", "Messages that were delivered.", labels=labels)
+        failed = CounterMetricFamily(f"{prefix}_failed", "Attempts that have failed.", labels=labels)
+        dropped = CounterMetricFamily(f"{prefix}_dropped", "Messages that were given up.", labels=labels)
+        for name, numbers in self._webhooks.items():
+            pending.add_metric([name], numbers.pending)
+            delivered.add_metric([name], numbers.delivered)
+            failed.add_metric([name], numbers.failed)
+            dropped.add_metric([name], numbers.dropped)
+        yield from (pending, delivered, failed, dropped)
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

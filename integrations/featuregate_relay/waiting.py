@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 __all__ = ["ClientGone", "NextChange", "end_waits", "ends_with_connection"]
+
+T = TypeVar("T")
 
 _TASK: Final = "featuregate.task"
 _GONE: Final = "featuregate.gone"
@@ -21,16 +23,18 @@ _MOST: Final = 10_000
 _LOOK_SECONDS: Final = 0.05
 
 
-class NextChange:
+class NextChange(Generic[T]):
     """Wakes requests as soon as ``look()`` returns another object."""
 
-    def __init__(self, look: Callable[[], object], *, most: int = _MOST) -> None:
+    def __init__(self, look: Callable[[], T], *, most: int = _MOST) -> None:
         self._look = look
         self._most = most
         self._waiting = 0
         self._stopped = False
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._found = look()
+        """What the task has found last: thousands that wait look at it, because each look costs more than a wait."""
 
     @property
     def waiting(self) -> int:
@@ -42,7 +46,11 @@ class NextChange:
         """Whether the server stops, so that nothing may wait any more."""
         return self._stopped
 
-    async def after(self, seen: object, seconds: float) -> bool:
+    def latest(self) -> T:
+        """Return the object of now, or of when the task looked last."""
+        return self._look() if self._task is None else self._found
+
+    async def after(self, seen: T, seconds: float) -> bool:
         """Wait until there is another object than this, and return whether there is.
 
         Not for longer than ``seconds``, and not at all where too many wait, or once the server stops.
@@ -52,26 +60,36 @@ class NextChange:
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
-                        await self._until_changed(seen)
+                        return await self._until_changed(seen)
             finally:
                 self._waiting -= 1
-        return self._look() is not seen
+        return self._is_news(seen)
 
     def stop(self) -> None:
         """Let every request go that waits, and those that come."""
         self._stopped = True
         self._changed.set()
 
-    async def _until_changed(self, seen: object) -> None:
-        while self._look() is seen and not self._stopped:
-            if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._look_on(seen))
-            await self._changed.wait()
+    def _is_news(self, seen: T) -> bool:
+        """Say whether there is another object. What the task has found may be older than that."""
+        return self.latest() is not seen and self._look() is not seen
 
-    async def _look_on(self, seen: object) -> None:
+    async def _until_changed(self, seen: T) -> bool:
+        while not self._stopped and not self._is_news(seen):
+            if self._task is None:
+                self._found = seen
+                self._task = asyncio.get_running_loop().create_task(self._look_on())
+            await self._changed.wait()
+            if self._found is not seen:
+                return True
+        return self._is_news(seen)
+
+    async def _look_on(self) -> None:
         """Look until there is a change or no request waits. No hook of the discoverer is called for each poll."""
-        while self._look() is seen and self._waiting and not self._stopped:  # noqa: ASYNC110 - no event tells
+        seen = self._found
+        while self._found is seen and self._waiting and not self._stopped:
             await asyncio.sleep(_LOOK_SECONDS)
+            self._found = self._look()
         self._task = None
         if not self._stopped:
             changed, self._changed = self._changed, asyncio.Event()

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     from featuregate_relay.access.tokens import Tokens
 
-__all__ = ["DEFAULT_RATE", "STREAM_OF_FLAGS", "Access", "Authentication", "client_of", "ticket_for", "wall"]
+__all__ = [
+    "DEFAULT_RATE",
+    "STREAM_OF_FLAGS",
+    "Access",
+    "Authentication",
+    "client_in",
+    "client_of",
+    "ticket_for",
+    "wall",
+]
 
 _OPEN_PATHS: Final = {"/healthz", "/readyz"}
 """Probes have no credentials."""
@@ -167,14 +176,19 @@ class Authentication:
 
 def client_of(request: Request) -> Client:
     """Return who sent the request."""
-    found: Client = request.scope.get("state", {}).get("client", ANYONE)
+    return client_in(request.scope)
+
+
+def client_in(scope: Scope) -> Client:
+    """Return who sent the request of this scope."""
+    found: Client = scope.get("state", {}).get("client", ANYONE)
     return found
 
 
-def ticket_for(request: Request, cluster: str) -> str | None:
+def ticket_for(scope: Scope, cluster: str) -> str | None:
     """Return a ticket for a stream of this cluster; None where the relay asks nobody who they are."""
-    client = client_of(request)
+    client = client_in(scope)
     if client.name is None:
         return None
-    tickets: Tickets = request.scope["state"]["tickets"]
+    tickets: Tickets = scope["state"]["tickets"]
     return tickets.ticket(client, cluster)

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from featuregate_relay.access.clients import Client
@@ -21,6 +22,8 @@ __all__ = ["Tickets"]
 
 _BUCKET_SECONDS: Final = 3600
 """Tickets of one hour are equal, so that a response with a ticket stays the same; they end with the next hour."""
+_REMEMBERED: Final = 1000
+"""A client gets the same ticket with each request of an hour."""
 _LONGEST: Final = 2048
 _SIGNATURE_BYTES: Final = 32
 
@@ -39,10 +42,14 @@ class Tickets:
     def __init__(self, secret: bytes, wall: Callable[[], float]) -> None:
         self._secret = secret
         self._wall = wall
+        self._signed = lru_cache(_REMEMBERED)(self._sign)
 
     def ticket(self, client: Client, cluster: str) -> str:
         """Return the ticket of this hour, for a stream of this cluster."""
-        content = json.dumps([client.name, cluster, self._bucket()]).encode()
+        return self._signed(client.name, cluster, self._bucket())
+
+    def _sign(self, name: str | None, cluster: str, bucket: int) -> str:
+        content = json.dumps([name, cluster, bucket]).encode()
         return urlsafe_b64encode(self._signature(content) + content).decode().rstrip("=")
 
     def client(self, ticket: str) -> Client | None:

@@ -19,7 +19,7 @@ from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, 
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
 from featuregate_relay.config.webhooks import WebhookTable, make_notifier
-from featuregate_relay.flags import LEVEL
+from featuregate_relay.flags.flags import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -65,8 +65,9 @@ def _secrets(file: Path) -> list[str]:
     if not lines:
         raise ValueError("the file is empty")
     for line in lines:
+        encoded = line.removeprefix(_PREFIX).rstrip("=")
         try:
-            size = len(base64.b64decode(line.removeprefix(_PREFIX) + "==", validate=True))
+            size = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
         except ValueError:
             size = 0
         if size < _LEAST_BYTES:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
-    from featuregate_relay.webhooks.sender import Sender
+    from featuregate_relay.webhooks.sender import Deliveries, Sender
 
 __all__ = ["Notifier"]
 
@@ -49,6 +49,10 @@ class Notifier:
             if clusters is None or cluster.name in clusters:
                 for message in messages:
                     sender.send(message)
+
+    def deliveries(self) -> dict[str, Deliveries]:
+        """Return the numbers of each endpoint, by its name."""
+        return {sender.name: sender.deliveries() for sender, _ in self._senders}
 
     def __enter__(self) -> Self:
         for sender, _ in self._senders:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import logging
-import random
 import threading
 import time
 from datetime import UTC, datetime
+from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from featuregate_relay.webhooks.delivery import Attempt, Endpoint
     from featuregate_relay.webhooks.messages import Message
 
-__all__ = ["RETRY_SECONDS", "Sender"]
+__all__ = ["RETRY_SECONDS", "Deliveries", "Sender"]
+
+_RANDOM = SystemRandom()
 
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
@@ -43,6 +45,17 @@ class _Due(NamedTuple):
     message: Message
 
 
+class Deliveries(NamedTuple):
+    """The messages of an endpoint in numbers."""
+
+    pending: int
+    delivered: int
+    failed: int
+    """Attempts that have failed; most messages are delivered by a later one."""
+    dropped: int
+    """Messages that are given up."""
+
+
 class Sender:
     """Delivers the messages of one endpoint."""
 
@@ -51,21 +64,32 @@ class Sender:
         endpoint: Endpoint,
         *,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = _RANDOM.random,
     ) -> None:
         self._endpoint = endpoint
         self._clock = clock
         self._chance = chance
         self._pending: list[_Due] = []
         self._numbers = 0
+        self._delivered = self._failed = self._dropped = 0
         self._open = True
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"featuregate-webhook-{endpoint.name}", daemon=True)
 
     @property
+    def name(self) -> str:
+        """The name of the endpoint."""
+        return self._endpoint.name
+
+    @property
     def pending(self) -> int:
         """The number of messages that are not delivered yet."""
         return len(self._pending)
+
+    def deliveries(self) -> Deliveries:
+        """Return the numbers of now."""
+        with self._changed:
+            return Deliveries(len(self._pending), self._delivered, self._failed, self._dropped)
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -80,6 +104,7 @@ class Sender:
                 worst = max(self._pending, key=lambda due: (due.failed, -due.number))
                 self._pending.remove(worst)
                 heapq.heapify(self._pending)
+                self._dropped += 1
                 self._warn(worst.message, f"{_MOST_PENDING} others are pending")
             self._numbers += 1
             heapq.heappush(self._pending, _Due(self._clock(), self._numbers, 0, message))
@@ -109,14 +134,18 @@ class Sender:
             return None
 
     def _ended(self, due: _Due, attempt: Attempt) -> None:
-        if attempt.delivered:
-            return
         with self._changed:
+            if attempt.delivered:
+                self._delivered += 1
+                return
+            self._failed += 1
             if attempt.gone:
                 self._open = False
+                self._dropped += 1 + len(self._pending)
                 self._pending.clear()
                 self._warn(due.message, "the endpoint is gone (410), and gets no further messages until a restart")
             elif due.failed >= len(RETRY_SECONDS):
+                self._dropped += 1
                 self._warn(due.message, f"{attempt.problem}, at the last of {due.failed + 1} attempts")
             elif self._open:
                 if due.failed == 0:

@@ -1,17 +1,20 @@
 """Two relays behind a balancer over a real cluster that its operator upgrades and downgrades: nothing goes back.
 
-One relay lags, is stopped for a while, and restarts without what it has latched. Clients with a floor and clients of
-flags with an entity tag see no gate close and no revision fall; beside them the same requests without floor and tag do.
+One relay lags and is paused for a while; one restarts without what it has latched, and one from a backup of before the
+gate opened. Clients with a floor and clients of flags with an entity tag see no gate close and no revision fall; beside
+them the same clients without floor and tag do. ``RELAY_CLIENTS=200`` is a fleet of them.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pytest
 import requests
@@ -20,27 +23,37 @@ from waiting import BOUND, eventually
 
 import featuregate as fg
 from featuregate.admin.updates import downgrade, upgrade
-from featuregate.gating.events import GateMoved, Polled
+from featuregate.gating.events import GateMoved
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from featuregate.gating.events import Event
+    from featuregate.sources.source import MergedView
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 FEATURE = "transaction.version"
 GATE = "transactions-2"
 REQUIREMENT = f"{FEATURE}>=2"
-CLIENTS = 12
+CLIENTS = int(os.environ.get("RELAY_CLIENTS", "12"))
+WITHOUT_FLOOR = max(2, CLIENTS // 10)
+INTERVAL = max(0.5, CLIENTS / 40)
+"""Seconds between the polls of a client: the balancer is a thread of this process."""
+LAG = 2 * INTERVAL
+"""Seconds between the polls of the slow relay. Clients that poll less often than it would never meet older answers."""
 POLLS = 6
 """What each client has done in a phase before the next one begins."""
 
 
 class Relay:
-    """``featuregate serve`` in a process of its own, on a port that it keeps."""
+    """``featuregate serve`` in a process of its own, on a port that it keeps, with latches of its own."""
 
-    def __init__(self, bootstrap: str, interval: float) -> None:
-        self._options = ["--bootstrap-server", bootstrap, "--interval", str(interval)]
+    def __init__(self, bootstrap: str, interval: float, latches: Path) -> None:
+        self._options = ["--bootstrap-server", bootstrap, "--interval", str(interval), "--latches", str(latches)]
+        self._latches = latches
+        latches.mkdir()
         self.port = 0
         self._process: subprocess.Popen[str] | None = None
 
@@ -58,8 +71,11 @@ class Relay:
         return f"http://127.0.0.1:{self.port}"
 
     def level(self) -> object:
-        flag = requests.post(f"{self.url}/ofrep/v1/evaluate/flags/level.{FEATURE}", json={}, timeout=BOUND).json()
-        return flag["value"]
+        return self.flag(f"level.{FEATURE}")
+
+    def flag(self, key: str) -> object:
+        """Return the value for a client that has seen nothing."""
+        return requests.post(f"{self.url}/ofrep/v1/evaluate/flags/{key}", json={}, timeout=BOUND).json()["value"]
 
     def pause(self) -> None:
         assert self._process is not None
@@ -74,6 +90,24 @@ class Relay:
             self._process.kill()
             self._process.communicate()
 
+    def back_up(self, backup: Path) -> None:
+        shutil.copytree(self._latches, backup)
+
+    def restart(self, backup: Path | None = None) -> None:
+        """Be killed, lose the disk, and start from a backup or from nothing."""
+        self.kill()
+        shutil.rmtree(self._latches)
+        self._latches.mkdir() if backup is None else shutil.copytree(backup, self._latches)
+        self.start()
+
+
+class Revision(NamedTuple):
+    """What must not fall."""
+
+    epoch: int
+    seen_at: float = 0.0
+    """When the broker answered, by the clock that both relays share."""
+
 
 class Client:
     """What one client has seen, and what of it has gone back."""
@@ -81,27 +115,40 @@ class Client:
     def __init__(self) -> None:
         self.answers = 0
         self.backwards: list[str] = []
-        self._epoch = -1
+        self._revision = Revision(-1)
         self.was_open = False
 
-    def saw(self, *, epoch: int | None = None, is_open: bool | None = None) -> None:
-        if epoch is not None:
-            self.answers += 1
-            if epoch < self._epoch:
-                self.backwards.append(f"epoch {self._epoch} -> {epoch}")
-            self._epoch = epoch
-        if is_open is not None:
-            if self.was_open and not is_open:
-                self.backwards.append("the gate closed")
-            self.was_open = is_open
+    def saw_view(self, revision: Revision) -> None:
+        self.answers += 1
+        if revision.epoch < self._revision.epoch or revision.seen_at < self._revision.seen_at:
+            self.backwards.append(f"{self._revision} -> {revision}")
+        self._revision = revision
+
+    def saw_gate(self, *, is_open: bool) -> None:
+        if self.was_open and not is_open:
+            self.backwards.append("the gate closed")
+        self.was_open = is_open
 
     def __call__(self, event: Event) -> None:
         """Take the events of a discoverer."""
-        match event:
-            case Polled(epoch=epoch):
-                self.saw(epoch=epoch)
-            case GateMoved(open=is_open):
-                self.saw(is_open=is_open)
+        if isinstance(event, GateMoved):
+            self.saw_gate(is_open=event.open)
+
+
+class NotedSource(fg.HttpSource):
+    """Notes each view that a relay gave, before the discoverer compares it with its own; with a floor, or without."""
+
+    def __init__(self, url: str, client: Client, *, has_floor: bool) -> None:
+        super().__init__(url, timeout=5, wait=2 if has_floor else 0)
+        self._client = client
+        self._has_floor = has_floor
+
+    async def fetch(self) -> MergedView:
+        if not self._has_floor:
+            self._seen = None
+        fetched = await super().fetch()
+        self._client.saw_view(Revision(fetched.view.epoch, fetched.view.seen_at))
+        return fetched
 
 
 class Asking(threading.Thread):
@@ -145,42 +192,39 @@ class Flags(Asking):
         answer = requests.post(f"{url}/ofrep/v1/evaluate/flags", json={"context": {}}, headers=headers, timeout=BOUND)
         if answer.status_code == 200:
             values = {flag["key"]: flag.get("value") for flag in answer.json()["flags"]}
-            self.client.saw(is_open=bool(values[GATE]))
+            self.client.saw_gate(is_open=bool(values[GATE]))
         if answer.status_code in {200, 304}:
             self._tag = answer.headers["ETag"]
             self.client.answers += 1
 
 
-class PlainViews(Asking):
-    """A client of views without a floor."""
-
-    def ask(self, url: str) -> None:
-        answer = requests.get(f"{url}/v1/clusters/default/view", timeout=BOUND)
-        if answer.status_code == 200:
-            self.client.saw(epoch=fg.View.from_json(answer.text).epoch)
-
-
-def test_invariant_10_nothing_goes_back_behind_a_balancer() -> None:
+def test_invariant_10_nothing_goes_back_behind_a_balancer(tmp_path: Path) -> None:
     """And without floor and tag it does, so that the test can fail."""
+    backup = tmp_path / "backup"
     with LocalKafka("4.2.0") as kafka, ExitStack() as running:
         operator = fg.Admin(kafka.bootstrap)
-        quick, slow = Relay(kafka.bootstrap, 0.2), Relay(kafka.bootstrap, 1.0)
+        assert operator.update(downgrade({FEATURE: 1})).done
+        quick = Relay(kafka.bootstrap, 0.2, tmp_path / "quick")
+        slow = Relay(kafka.bootstrap, LAG, tmp_path / "slow")
         for relay in (quick, slow):
             running.callback(relay.kill)
             relay.start()
+        eventually(lambda: (quick.level(), slow.level()) == (1, 1))
+        quick.back_up(backup)
+        assert operator.update(upgrade({FEATURE: 2})).done
         balancer = running.enter_context(balancing(quick, slow)).url
-        clients = [Client() for _ in range(CLIENTS)]
-        gates = []
-        for client in clients:
-            source = fg.HttpSource(balancer, timeout=5, wait=2)
-            features = fg.Discoverer(source=source, interval=0.5, stale_after=60, metrics=client)
-            gates.append(running.enter_context(features).gate(GATE, REQUIREMENT))
+
+        def start(*, has_floor: bool) -> tuple[Client, fg.Gate]:
+            client = Client()
+            source = NotedSource(balancer, client, has_floor=has_floor)
+            features = fg.Discoverer(source=source, interval=INTERVAL, stale_after=600, metrics=client)
+            return client, running.enter_context(features).gate(GATE, REQUIREMENT)
+
+        clients, gates = zip(*(start(has_floor=True) for _ in range(CLIENTS)), strict=True)
+        without_floor = [start(has_floor=False)[0] for _ in range(WITHOUT_FLOOR)]
         tagged = running.enter_context(Flags(balancer, sends_tag=True)).client
-        plain = [
-            running.enter_context(Flags(balancer, sends_tag=False)).client,
-            running.enter_context(PlainViews(balancer)).client,
-        ]
-        everyone = [*clients, tagged, *plain]
+        untagged = running.enter_context(Flags(balancer, sends_tag=False)).client
+        everyone = [*clients, *without_floor, tagged, untagged]
 
         def phase() -> None:
             """Let every client have some answers."""
@@ -191,21 +235,21 @@ def test_invariant_10_nothing_goes_back_behind_a_balancer() -> None:
         assert operator.update(downgrade({FEATURE: 1})).done
         eventually(lambda: (quick.level(), slow.level()) == (1, 1))
         phase()
-        slow.kill()  # it forgets what it has latched
-        slow.start()
+        slow.restart()
         phase()
-        quick.pause()  # and the other one sees the upgrade only when it is over
+        quick.pause()  # and it sees the upgrade only when it is over
         assert operator.update(upgrade({FEATURE: 2})).done
         eventually(lambda: slow.level() == 2)
         assert operator.update(downgrade({FEATURE: 1})).done
         eventually(lambda: slow.level() == 1)
         quick.resume()
         phase()
-        for relay in (quick, slow):  # nobody has latched anything any more, but for the clients
-            relay.kill()
-            relay.start()
+        quick.restart(backup)
+        slow.restart()
+        assert not quick.flag(GATE)  # only clients have the latch now
         phase()
         assert all(gate.open for gate in gates)
         assert tagged.was_open
         assert [client.backwards for client in [*clients, tagged] if client.backwards] == []
-        assert all(client.backwards for client in plain)
+        assert untagged.backwards
+        eventually(lambda: any(client.backwards for client in without_floor))

@@ -19,6 +19,7 @@ from relay_on_socket import serving
 from waiting import BOUND, eventually
 
 from featuregate.testing import StaticFeatures, release_view
+from featuregate.testing.local_kafka.jars import cache_folder
 from featuregate.testing.local_kafka.java import find_java
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ CLOSED = release_view("4.2", finalized={**LEVELS, "group.version": 0}, epoch=5)
 OPEN = release_view("4.2", finalized={**LEVELS, "group.version": 1}, epoch=6)
 DOWNGRADED = release_view("4.2", finalized={**LEVELS, "group.version": 0}, epoch=7)
 POLLS = 4
-FETCH_SECONDS = 180
+FETCH_SECONDS = 300
 
 
 @contextmanager
@@ -215,15 +216,20 @@ def test_the_java_provider_evaluates_a_gate_and_a_level(java_client: list[str]) 
 
 
 @pytest.fixture(scope="session")
-def rust_client(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Compile OpenFeature's provider for Rust with a program that uses it, and return the command."""
-    cargo = shutil.which("cargo")
-    if cargo is None or not os.environ.get("FEATUREGATE_RUST"):
-        pytest.skip("compiles for a minute or two: set FEATUREGATE_RUST=1, and have `cargo` on the path")
-    folder = tmp_path_factory.mktemp("ofrep_rust")
+def rust_client() -> list[str]:
+    """Compile OpenFeature's provider for Rust with a program that uses it, and return the command.
+
+    What is compiled stays in the cache beside Kafka: compiling takes minutes, and finding it compiled a second.
+    """
+    cargo, folder = shutil.which("cargo"), cache_folder() / "ofrep_rust"
+    program = folder / "target" / "debug" / "ofrep-client"
+    if cargo is None:
+        pytest.skip("needs cargo, and it is not on the path")
+    if not program.exists() and not os.environ.get("FEATUREGATE_RUST"):
+        pytest.skip("compiles for minutes the first time: set FEATUREGATE_RUST=1")
     shutil.copytree(PEERS / "ofrep_rust", folder, dirs_exist_ok=True)
     fetch("cargo", [cargo, "build", "--quiet"], folder)
-    return [str(folder / "target" / "debug" / "ofrep-client")]
+    return [str(program)]
 
 
 def test_the_rust_provider_evaluates_a_gate_and_a_level(rust_client: list[str]) -> None:

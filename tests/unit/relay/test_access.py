@@ -77,6 +77,13 @@ def test_nothing_is_served_without_credentials(url: str, path: str) -> None:
         assert requests.get(url + path, headers={"Authorization": header}, timeout=BOUND).status_code == 401
 
 
+def test_a_client_learns_nothing_of_a_view_that_it_may_not_read(url: str) -> None:
+    """Not by an entity tag, either."""
+    for key, status in ((KEY, 403), ("admin", 304), ("wrong", 401)):
+        headers = {"X-API-Key": key, "If-None-Match": "*"}
+        assert requests.get(f"{url}/v1/clusters/stock/view", headers=headers, timeout=BOUND).status_code == status
+
+
 def test_a_browser_asks_for_a_key_and_sends_it_as_a_password(url: str) -> None:
     """Only where a person opens a page: a script that gets 401 opens no dialog."""
     html = {"Accept": "text/html,*/*;q=0.8"}
@@ -288,16 +295,9 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog:
 
     def shown() -> bytes:
         """Return the certificate that a client sees."""
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        client = trusting.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
-        server = certificates.context.wrap_bio(outgoing, incoming, server_side=True)
-        done: set[ssl.SSLObject] = set()
-        while len(done) < 2:
-            for side in (client, server):
-                with suppress(ssl.SSLWantReadError):
-                    side.do_handshake()
-                    done.add(side)
-        return ssl.DER_cert_to_PEM_cert(client.getpeercert(binary_form=True)).encode()
+        seen = handshake(trusting, certificates.context).getpeercert(binary_form=True)
+        assert seen is not None
+        return ssl.DER_cert_to_PEM_cert(seen).encode()
 
     assert shown() == first.cert_chain_pems[0].bytes()
     write(second, key=False)
@@ -310,6 +310,55 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog:
     files[1].unlink()
     certificates.renew()
     assert shown() == second.cert_chain_pems[0].bytes()
+
+
+def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
+    """Connect two contexts in memory, and return the client's side."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    answering = server.wrap_bio(outgoing, incoming, server_side=True)
+    done: set[ssl.SSLObject] = set()
+    while len(done) < 2:
+        for side in (asking, answering):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+                done.add(side)
+    return asking
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_the_authority_of_clients_is_renewed_without_a_restart(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    """The old one is trusted no more. A file that cannot be read changes nothing."""
+    relay, old, new = trustme.CA(), trustme.CA(), trustme.CA()
+    pem, key, ca = (tmp_path / name for name in ("relay.pem", "relay.key", "ca.pem"))
+    issued = relay.issue_cert("127.0.0.1")
+    issued.cert_chain_pems[0].write_to_path(pem)
+    issued.private_key_pem.write_to_path(key)
+    old.cert_pem.write_to_path(ca)
+    certificates = Certificates(pem, key, ca, required=True)
+    times = count(10**18, 10**9)
+
+    def accepted(authority: trustme.CA) -> bool:
+        client = ssl.create_default_context()
+        relay.configure_trust(client)
+        authority.issue_cert("app.example").configure_cert(client)
+        client.minimum_version = client.maximum_version = version
+        try:
+            handshake(client, certificates.context)
+        except ssl.SSLError:
+            return False
+        return True
+
+    def renew(content: bytes) -> None:
+        ca.write_bytes(content)
+        os.utime(ca, ns=(0, next(times)))
+        certificates.renew()
+
+    assert (accepted(old), accepted(new)) == (True, False)
+    renew(b"no certificate")
+    assert (accepted(old), accepted(new)) == (True, False)
+    renew(new.cert_pem.bytes())
+    assert (accepted(old), accepted(new)) == (False, True)
 
 
 def test_keys_without_tls_are_named_where_others_can_read_them(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.event_stream import OpenStreams
 from featuregate_relay.states import current_state, revision_of
+from featuregate_relay.views.event_stream import OpenStreams
 
 if TYPE_CHECKING:
     import pytest
 
 BOUND = 60.0
 PATH = "/v1/clusters/default/events"
-STREAM = "featuregate_relay.event_stream"
+STREAM = "featuregate_relay.views.event_stream"
 VIEW = release_view("3.9", "4.2")
 UPGRADED = replace(release_view("4.2", "4.2"), epoch=VIEW.epoch + 1)
 
@@ -139,7 +139,7 @@ def test_streams_are_limited_for_each_client_and_for_all() -> None:
 
 def test_a_relay_with_too_many_streams_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it opens another one."""
-    monkeypatch.setattr("featuregate_relay.event_stream.OpenStreams.problem", lambda *_: "enough")
+    monkeypatch.setattr("featuregate_relay.views.event_stream.OpenStreams.problem", lambda *_: "enough")
     with serving({"default": StaticFeatures(VIEW)}) as url:
         answer = requests.get(url + PATH, timeout=BOUND)
     assert (answer.status_code, answer.json(), answer.headers["Retry-After"]) == (429, {"error": "enough"}, "5")
@@ -147,7 +147,7 @@ def test_a_relay_with_too_many_streams_says_when_to_come_back(monkeypatch: pytes
 
 def test_a_relay_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """503: it is not the fault of this client."""
-    monkeypatch.setattr("featuregate_relay.event_stream.OpenStreams.has_room", False)
+    monkeypatch.setattr("featuregate_relay.views.event_stream.OpenStreams.has_room", False)
     with serving({"default": StaticFeatures(VIEW)}) as url:
         assert requests.get(url + PATH, timeout=BOUND).status_code == 503
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.flag_tags import FLOOR_SECONDS, FlagTag, cluster_of, content_of, latch_of
-from featuregate_relay.flags import Flag
+from featuregate_relay.flags.flag_tags import FLOOR_SECONDS, FlagTag, cluster_of, content_of, latch_of
+from featuregate_relay.flags.flags import Flag
 
 if TYPE_CHECKING:
     from starlette.types import Message

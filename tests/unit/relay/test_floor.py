@@ -139,3 +139,42 @@ def test_only_so_many_requests_wait() -> None:
             return await wait()
 
     assert asyncio.run(bounded()) == [True, True]
+
+
+def test_many_that_wait_look_once() -> None:
+    """A look at the state of a cluster costs more than a wait, and 5,000 streams would each have some at a change."""
+    looks = 0
+
+    def look() -> object:
+        nonlocal looks
+        looks += 1
+        return features.view
+
+    features = StaticFeatures(VIEW)
+    next_view = NextChange(look)
+
+    async def wait() -> list[bool]:
+        waiting = [asyncio.create_task(next_view.after(VIEW, BOUND)) for _ in range(1000)]
+        await asyncio.sleep(0)
+        features.show(NEWER)
+        async with asyncio.timeout(BOUND):
+            return await asyncio.gather(*waiting)
+
+    assert asyncio.run(wait()) == [True] * 1000
+    assert looks < 10
+
+
+def test_what_was_found_last_does_not_hold_back_a_newer_object() -> None:
+    """A request has looked by itself since. One that has an older object than was found is answered at once."""
+    features = StaticFeatures(VIEW)
+    next_view = NextChange(lambda: features.view)
+
+    async def wait() -> tuple[bool, bool, bool]:
+        async with asyncio.timeout(BOUND):
+            first = asyncio.create_task(next_view.after(VIEW, BOUND))
+            await asyncio.sleep(0)
+            features.show(NEWER)
+            same = asyncio.create_task(next_view.after(NEWER, 0.5))
+            return await first, await same, await next_view.after(VIEW, BOUND)
+
+    assert asyncio.run(wait()) == (True, False, True)

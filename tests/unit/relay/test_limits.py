@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import ssl
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -11,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
+import trustme
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.limits import LimitedProtocol
+from featuregate_relay.limits import LimitedProtocol, make_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,6 +90,16 @@ def test_trickled_bytes_do_not_prolong_the_time(url: str, start: bytes, monkeypa
     with connected(url) as client:
         client.sendall(start)
         assert closes_while_sending(client, b"a: b\r\n")
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise anybody could fill the log with tracebacks."""
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        for path in ("flags", "flags/groups"):
+            with connected(url) as client:
+                client.sendall(f"POST /ofrep/v1/evaluate/{path} HTTP/1.1\r\nContent-Length: 9\r\n\r\n{{".encode())
+        assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
+    assert [record for record in caplog.records if record.name.startswith("uvicorn") and record.exc_info] == []
 
 
 def test_the_time_counts_again_for_the_next_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,3 +218,23 @@ def test_a_request_for_another_protocol_is_answered_in_this_one(url: str, body: 
             client.shutdown(socket.SHUT_WR)
             status = read_to_the_end(client).split(b" ", 2)[1]
             assert status == (b"200" if body else b"400")
+
+
+def test_a_client_that_says_nothing_to_tls_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop as it comes would wait for a minute."""
+    monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", SOON)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+
+    async def silent() -> bytes:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0, ssl=context)
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            try:
+                return await asyncio.wait_for(reader.read(), BOUND / 2)
+            finally:
+                writer.close()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        assert runner.run(silent()) == b""

@@ -11,7 +11,7 @@ from apps_in_process import call
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.view_body import accepts_gzip
+from featuregate_relay.views.view_body import accepts_gzip
 
 PATH = "/v1/clusters/default/view"
 VIEW = release_view("4.2")
@@ -55,7 +55,7 @@ def test_a_long_poll_ends_without_news() -> None:
 
 def test_a_long_poll_has_an_end_however_long_it_wants_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy would cut it off."""
-    monkeypatch.setattr("featuregate_relay.views._LONGEST_WAIT", 0.1)
+    monkeypatch.setattr("featuregate_relay.views.view_answers._LONGEST_WAIT", 0.1)
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
 
     async def poll() -> int:
@@ -116,3 +116,19 @@ def test_a_client_that_accepts_gzip_gets_it_with_a_tag_of_its_own() -> None:
 def test_gzip_is_accepted_where_the_header_says_so(header: str, *, accepted: bool) -> None:
     """A weight of 0 forbids it."""
     assert accepts_gzip(header) is accepted
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("", 304), ("notOlderThan=60&epoch=1", 304), ("notOlderThan=x", 400), ("wait=", 400)]
+)
+def test_a_client_that_has_the_view_gets_an_empty_answer(query: str, status: int) -> None:
+    """With the headers of the view: a cache keeps them."""
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    _, full, _ = asyncio.run(call(app, PATH))
+    answer, headers, body = asyncio.run(call(app, f"{PATH}?{query}", {"If-None-Match": full["etag"]}))
+    assert answer == status
+    if status == 304:
+        kept = ("etag", "cache-control", "vary", "featuregate-revision")
+        assert {name: headers[name] for name in kept} == {name: full[name] for name in kept}
+        assert float(headers["featuregate-age"]) >= 0
+        assert body == b""

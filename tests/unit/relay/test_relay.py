@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from featuregate.testing import FakeCluster, StaticFeatures, release_view
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from featuregate.gating.latches import LatchState
 
 BOUND = 30.0
 HOUR = 3600.0
@@ -95,6 +98,35 @@ def test_a_relay_is_ready_when_each_cluster_has_a_view() -> None:
         ready = get(f"{url}/readyz")
         assert (ready.status_code, ready.json()["clusters"]["late"]["status"]) == (200, "ok")
         assert set(get(f"{url}/v1/clusters").json()["clusters"]) == {"early", "late"}
+
+
+def test_a_relay_is_not_ready_while_the_latches_of_its_first_view_are_written() -> None:
+    """A slow disk: the brokers have answered, and nothing can be evaluated yet."""
+    writing, written = threading.Event(), threading.Event()
+
+    class SlowLatchStore:
+        def load(self, cluster_id: str) -> None:
+            """Find nothing."""
+
+        def save(self, kept: LatchState) -> LatchState:
+            writing.set()
+            assert written.wait(BOUND)
+            return kept
+
+    with (
+        FakeCluster(1, release="4.2") as brokers,
+        fg.Discoverer(brokers.bootstrap, interval=HOUR, latch_store=SlowLatchStore()) as features,
+        serving({"default": features}) as url,
+    ):
+        try:
+            assert writing.wait(BOUND)
+            answer = requests.get(f"{url}/readyz", timeout=BOUND)
+            assert (answer.status_code, answer.json()["status"]) == (503, "waiting for brokers")
+            assert requests.get(f"{url}/v1/clusters/default/view", timeout=BOUND).status_code == 503
+        finally:
+            written.set()
+        assert features.wait(BOUND)
+        assert requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200
 
 
 def test_a_cluster_that_the_relay_does_not_have_is_named() -> None:

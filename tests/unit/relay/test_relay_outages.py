@@ -9,6 +9,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 import requests
 from event_source import listening
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 BOUND = 60.0
+MIB = 1024 * 1024
+CLIENTS = 100
 GATE = "ConsumerGroupHeartbeat>=1"
 FLAG = "ofrep/v1/evaluate/flags/groups"
 
 
 @contextmanager
-def relay(bootstrap: str, latches: Path, *before: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def relay(bootstrap: str, latches: Path, *before: str, port: str = "0") -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run a relay with a gate, and give its URL and its process."""
     options = [
         "--bootstrap-server",
@@ -42,7 +45,7 @@ def relay(bootstrap: str, latches: Path, *before: str) -> Iterator[tuple[str, su
         "--gate",
         f"groups={GATE}",
     ]
-    command = [*before, sys.executable, "-m", "featuregate", "serve", "--listen", "127.0.0.1:0", *options]
+    command = [*before, sys.executable, "-m", "featuregate", "serve", "--listen", f"127.0.0.1:{port}", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
@@ -99,9 +102,40 @@ def test_a_relay_whose_disk_is_full_serves_and_says_so(tmp_path: Path) -> None:
     assert [path for path in tmp_path.iterdir() if path.suffix == ".json"] == []
 
 
+def test_brokers_that_are_gone_for_an_hour_take_no_relay_out_of_service() -> None:
+    """Its view ages meanwhile, and proves nothing; when the brokers are back, it is as before."""
+    now = [0.0]
+    with (
+        FakeCluster(1) as brokers,
+        fg.Discoverer(brokers.bootstrap, interval=3600.0, stale_after=60.0, clock=lambda: now[0]) as features,
+        serving({"default": features}) as url,
+    ):
+
+        def ready() -> tuple[int, str, float]:
+            response = requests.get(f"{url}/readyz", timeout=BOUND)
+            health = response.json()["clusters"]["default"]
+            return response.status_code, health["status"], health["age_seconds"]
+
+        gate = features.gate("groups", GATE)
+        live = features.gate("live", GATE, policy="live")
+        assert gate.wait(BOUND)
+        brokers.broker(1).stop()
+        for now[0] in (600.0, 1800.0, 3600.0):
+            with pytest.raises(fg.errors.DiscoveryError):
+                features.refresh(BOUND)
+        assert ready() == (200, "stale", 3600.0)
+        view = requests.get(f"{url}/v1/clusters/default/view", timeout=BOUND)
+        assert (view.status_code, float(view.headers["Featuregate-Age"])) == (200, 3600.0)
+        assert (gate.open, live.open) == (True, False)
+        brokers.broker(1).start()
+        features.refresh(BOUND)
+        assert ready() == (200, "ok", 0.0)
+        assert live.open
+
+
 def test_a_storm_of_clients_that_come_back_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six times as many connections as clients. What waits ends with its connection."""
-    monkeypatch.setattr("featuregate_relay.views._LONGEST_WAIT", 3600)
+    monkeypatch.setattr("featuregate_relay.views.view_answers._LONGEST_WAIT", 3600)
     features = StaticFeatures(release_view("4.2"))
     with serving({"default": features}) as url, ExitStack() as opened:
         host, port = url.removeprefix("http://").split(":")
@@ -115,6 +149,32 @@ def test_a_storm_of_clients_that_come_back_is_answered(monkeypatch: pytest.Monke
         assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
         opened.close()
         eventually(lambda: numbers(url) == {"streams": 0, "requests_waiting": 0})
+
+
+def test_clients_of_a_killed_relay_come_back_six_times_as_many(tmp_path: Path) -> None:
+    """Each of those that retried too soon is answered, and the memory that they take is given back or bounded."""
+    with FakeCluster(1, release="4.2") as brokers, ExitStack() as opened:
+        with relay(brokers.bootstrap, tmp_path) as (url, process):
+            port = url.rpartition(":")[2]
+            for _ in range(CLIENTS):
+                opened.enter_context(listening(f"{url}/v1/clusters/default/events"))
+            process.send_signal(signal.SIGKILL)
+            process.wait(BOUND)
+        with relay(brokers.bootstrap, tmp_path, port=port) as (url, process):
+            memory = psutil.Process(process.pid).memory_info().rss
+            returned = []
+            for _ in range(6 * CLIENTS):
+                client = socket.create_connection(("127.0.0.1", int(port)), timeout=BOUND)
+                opened.callback(client.close)
+                client.sendall(b"GET /v1/clusters/default/events HTTP/1.1\r\nHost: relay\r\n\r\n")
+                returned.append(client)
+            assert {client.recv(12) for client in returned} == {b"HTTP/1.1 200"}
+            eventually(lambda: numbers(url)["streams"] == 6 * CLIENTS)
+            assert flag(url)
+            assert psutil.Process(process.pid).memory_info().rss - memory < 64 * MIB
+            for client in returned:
+                client.close()
+            eventually(lambda: numbers(url)["streams"] == 0)
 
 
 def numbers(url: str) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import socket
 import subprocess
@@ -16,10 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from apps_in_process import call
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting import eventually
 
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate_relay.access.api_keys import ApiKeys
+from featuregate_relay.access.authentication import Access
+from featuregate_relay.access.clients import Client
+from featuregate_relay.app import make_app
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from featuregate_relay.webhooks import sender as sending
@@ -27,7 +34,7 @@ from featuregate_relay.webhooks.delivery import Attempt, Endpoint
 from featuregate_relay.webhooks.messages import Message
 from featuregate_relay.webhooks.networks import is_allowed
 from featuregate_relay.webhooks.notifier import Notifier
-from featuregate_relay.webhooks.sender import Sender
+from featuregate_relay.webhooks.sender import Deliveries, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,6 +197,7 @@ def test_a_failed_message_is_sent_again_with_the_same_id(monkeypatch: pytest.Mon
         eventually(lambda: sender.pending == 0)
         sender.send(Message("msg_2", "gate.opened", "{}"))
         eventually(lambda: len(receiver.got) >= 4)
+        eventually(lambda: sender.deliveries() == Deliveries(pending=0, delivered=2, failed=2, dropped=0))
     assert [headers["webhook-id"] for headers, _ in receiver.got] == ["msg_1"] * 3 + ["msg_2"]
     for headers, body in receiver.got:
         Webhook(SECRET).verify(body, headers)
@@ -218,7 +226,7 @@ def test_a_message_is_given_up_after_the_last_attempt(
     with closing(endpoint) as sender:
         sender.send(MESSAGE)
         eventually(lambda: "at the last of 5 attempts" in caplog.text)
-        assert sender.pending == 0
+        assert sender.deliveries() == Deliveries(pending=0, delivered=0, failed=5, dropped=1)
     assert endpoint.attempts == 5
     assert len(caplog.records) == 2
 
@@ -247,7 +255,7 @@ def test_an_endpoint_that_is_gone_gets_nothing_more(caplog: pytest.LogCaptureFix
         sender.send(MESSAGE)
         eventually(lambda: "the endpoint is gone (410)" in caplog.text)
         sender.send(MESSAGE)
-        assert sender.pending == 0
+        assert sender.deliveries() == Deliveries(pending=0, delivered=0, failed=1, dropped=1)
     assert len(receiver.got) == 1
 
 
@@ -340,6 +348,20 @@ def test_each_replica_gives_a_message_the_same_id() -> None:
     assert len(set(found[0])) == 2
 
 
+def test_endpoints_are_shown_to_clients_that_may_read_all_clusters() -> None:
+    """An endpoint may be told of any cluster, and its name is nothing for others."""
+    keys = {
+        hashlib.sha256(key).hexdigest(): client
+        for key, client in ((b"all", Client("all", None)), (b"some", Client("some", frozenset({"orders"}))))
+    }
+    sender = Sender(Failing(Attempt(delivered=True)))
+    cluster = Cluster(StaticFeatures(release_view("4.2")))
+    app = make_app({"orders": cluster}, access=Access(api_keys=ApiKeys(keys)), notifier=Notifier([(sender, None)]))
+    for key, shown in (("all", True), ("some", False)):
+        status, _, body = asyncio.run(call(app, "/metrics", {"X-API-Key": key}))
+        assert (status, b'webhook_pending{webhook="chat"} 0.0' in body) == (200, shown)
+
+
 def test_a_message_is_small_however_much_has_changed() -> None:
     """Below 20 kB."""
     features, served, noting, notifier = replica()
@@ -387,6 +409,8 @@ def test_a_relay_tells_of_an_upgrade(tmp_path: Path) -> None:
                 for node in (1, 2):
                     brokers.broker(node).upgrade("4.2")
                 eventually(lambda: any("gate.opened" in body for _, body in receiver.got))
+                counted = 'featuregate_relay_webhook_failed_total{webhook="chat"} 0.0'
+                assert counted in requests.get(f"{url}/metrics", timeout=BOUND).text
                 process.terminate()
                 assert process.wait(BOUND) == 0
             finally:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from featuregate import Gate
-    from featuregate_relay.flags import Flag
+    from featuregate_relay.flags.flags import Flag
 
 __all__ = ["FlagTag", "cluster_of", "content_of", "latch_of", "stream_of"]
 

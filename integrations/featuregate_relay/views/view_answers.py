@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 from collections import deque
 from dataclasses import dataclass, replace
+from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Self
 
 from starlette.responses import Response
 
 from featuregate.sources.floor import Floor
-from featuregate.sources.relay_connection import AGE_HEADER, REVISION_HEADER
+from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import Refused
-from featuregate_relay.view_body import ViewBody
+from featuregate_relay.views.view_body import ViewBody
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
 
     from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.views.view_body import RawHeaders
 
 __all__ = ["FLOOR_SECONDS", "ViewPath"]
 
 FLOOR_SECONDS: Final = 2.0
 """How long a request waits for a view that is not below its floor."""
+_RANDOM: Final = SystemRandom()
 _LONGEST_WAIT: Final = 30
 """Seconds of a long poll: below the idle timeouts of most proxies."""
 _REMEMBERED: Final = 100
 """Views of each cluster that were sent last."""
 _JITTER: Final = 0.1
+_AGE: Final = AGE_HEADER.lower().encode()
 _SPREAD_SECONDS: Final = 0.1
 """Over which the answers of all long polls are spread when a view changes."""
 
@@ -52,16 +53,17 @@ class _Wanted:
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        text = request.query_params.get("wait", "0")
+        query = request.query_params
+        text = query.get("wait", "0")
         if not text.isdecimal():
             raise ValueError(f"wait must be a whole number of seconds, not {text!r}")
-        wait = min(int(text), _LONGEST_WAIT) * (1 - _JITTER * random.random())  # noqa: S311 - spreads requests
+        wait = min(int(text), _LONGEST_WAIT) * (1 - _JITTER * _RANDOM.random())
         return cls(
-            floor=Floor.from_query(request.query_params),
+            floor=Floor.from_query(query),
             wait=wait,
             if_none_match=request.headers.get("If-None-Match"),
             accept_encoding=request.headers.get("Accept-Encoding", ""),
-            revision=request.query_params.get("revision"),
+            revision=query.get("revision"),
         )
 
     def is_news(self, body: ViewBody) -> bool:
@@ -100,6 +102,15 @@ class ViewPath:
             raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
         return _view(body, age, wanted)
 
+    def unchanged(
+        self, cluster: ServedCluster, floor: Floor | None, if_none_match: str, accept_encoding: str
+    ) -> RawHeaders | None:
+        """Return the headers of 304 for a client that has the newest view; None: it has not, or there is none."""
+        body, age, problem = self._newest(cluster, floor)
+        if body is None or problem is not None or not matches(if_none_match, body.tag):
+            return None
+        return [*body.encoded(accept_encoding).headers, _age(age)]
+
     async def _body(self, cluster: ServedCluster, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
         """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
 
@@ -112,9 +123,11 @@ class ViewPath:
                 return body, age, problem
             patience = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
             left = began + patience - _now()
-            if left <= 0 or not await cluster.next_view.after(None if body is None else body.view, left):
+            if left <= 0:
+                return body, age, problem
+            if not await cluster.next_view.after(None if body is None else body.view, left):
                 return self._newest(cluster, wanted.floor)
-            await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
+            await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
 
     def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
         view, age = cluster.features.view_and_age()
@@ -142,14 +155,15 @@ def _now() -> float:
 
 
 def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
-    content, coding = body.encoded(wanted.accept_encoding)
-    # Only this process knows the age of the view, so no cache may answer without asking it.
-    headers: Mapping[str, str] = {
-        "Cache-Control": "no-cache",
-        "Vary": "Accept-Encoding",
-        AGE_HEADER: f"{age:.6f}",
-        REVISION_HEADER: body.revision,
-    }
+    encoded = body.encoded(wanted.accept_encoding)
     if matches(wanted.if_none_match, body.tag):
-        return Response(status_code=304, headers={**headers, "ETag": coding["ETag"]})
-    return Response(content, media_type="application/json", headers={**headers, **coding})
+        response = Response(status_code=304)
+    else:
+        response = Response(encoded.content, media_type="application/json")
+        response.raw_headers += encoded.coding
+    response.raw_headers += [*encoded.headers, _age(age)]
+    return response
+
+
+def _age(seconds: float) -> tuple[bytes, bytes]:
+    return _AGE, b"%.6f" % seconds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections import Counter
 from contextlib import contextmanager
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response, StreamingResponse
@@ -28,6 +28,7 @@ __all__ = ["EventStream", "OpenStreams", "event", "open_stream"]
 
 MOST_STREAMS: Final = 10_000
 """Streams that are open at a time."""
+_RANDOM: Final = SystemRandom()
 _MOST_OF_A_CLIENT: Final = 1000
 _HEARTBEAT_SECONDS: Final = 15.0
 """Below the idle timeouts of most proxies."""
@@ -106,8 +107,7 @@ def event(kind: str, data: object, *, ident: str | None = None) -> bytes:
 
 
 async def _changes(
-    change: NextChange,
-    current: Callable[[], ClusterState | None],
+    change: NextChange[ClusterState | None],
     seen: str | None,
     tell: Callable[[ClusterState, str | None], bytes],
     alive: Callable[[], Mapping[str, Any]],
@@ -124,16 +124,16 @@ async def _changes(
         What a heartbeat says.
     """
     loop = asyncio.get_running_loop()
-    ends = loop.time() + _AGE_SECONDS * (1 - _JITTER * random.random())  # noqa: S311 - spreads reconnects
-    yield f"retry: {random.randint(*_RETRY_MILLISECONDS)}\n\n".encode()  # noqa: S311 - spreads reconnects
+    ends = loop.time() + _AGE_SECONDS * (1 - _JITTER * _RANDOM.random())
+    yield f"retry: {_RANDOM.randint(*_RETRY_MILLISECONDS)}\n\n".encode()
     sent: ClusterState | None = None
     while not change.stopped and (left := ends - loop.time()) > 0:
-        state = current()
+        state = change.latest()
         if state is not None and state is not sent:
             yield tell(state, seen)
             sent, seen = state, state.revision
         if await change.after(sent, min(_HEARTBEAT_SECONDS, left)):
-            await asyncio.sleep(random.random() * _SPREAD_SECONDS)  # noqa: S311 - spreads a burst
+            await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
         elif not change.stopped:
             # Scripts in browsers do not see comments, so that the heartbeat is an event, too.
             yield b": heartbeat\n" + event("heartbeat", alive())
@@ -161,4 +161,4 @@ def open_stream(
         return {"status": health["status"], "age_seconds": health["age_seconds"]}
 
     seen = request.headers.get("Last-Event-ID")
-    return EventStream(_changes(cluster.next_state, cluster.state, seen, tell, alive), streams, client)
+    return EventStream(_changes(cluster.next_state, seen, tell, alive), streams, client)

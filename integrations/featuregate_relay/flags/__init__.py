@@ -1,0 +1,1 @@
+"""Flags, and the protocol by which OpenFeature clients ask for them."""

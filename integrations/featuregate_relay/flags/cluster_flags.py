@@ -1,0 +1,139 @@
+"""The flags of a cluster: made once for each view and each decision of a gate, and encoded once for all requests."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from operator import is_not
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate_relay.flags.flag_tags import FlagTag, cluster_of, content_of, latch_of
+from featuregate_relay.flags.flags import Flag, gate_flag, level_flags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from featuregate import Decision, View
+    from featuregate_relay.clusters import ServedCluster
+
+__all__ = ["AllFlags", "ClusterFlags", "Flags", "encode"]
+
+_LOOK_SECONDS: Final = 0.05
+"""By which a view ages until the relay looks again whether it is stale: a look costs more than a response."""
+
+
+class AllFlags(NamedTuple):
+    """All flags, as a client gets them."""
+
+    tag: FlagTag
+    beginning: bytes
+    """Of the response, up to the age of the view."""
+
+
+class Flags:
+    """The flags of a cluster by one view. OFREP has no reason STALE, so their metadata says how old the evidence is."""
+
+    def __init__(
+        self,
+        cluster: ServedCluster,
+        view: View | None,
+        decisions: tuple[Decision, ...],
+        *,
+        stale: bool,
+        before: AllFlags | None,
+    ) -> None:
+        self.view = view
+        self.decisions = decisions
+        self.stale = stale
+        gates = [gate_flag(gate.name, decision) for gate, decision in zip(cluster.gates, decisions, strict=True)]
+        self._by_key = {flag.key: flag for flag in (*gates, *level_flags(view))}
+        cluster_id = None if view is None else view.cluster_id
+        self._freshness = {"stale": stale} | ({} if cluster_id is None else {"clusterId": cluster_id})
+        self._latches = {gate.name: latch_of(cluster_id, gate) for gate in cluster.gates if gate.policy == "sticky"}
+        self._latched = frozenset(latch for key, latch in self._latches.items() if self._by_key[key].value)
+        self._beginnings = {key: self._one(flag) for key, flag in self._by_key.items()}
+        self.all = None if view is None else self._all(view, before)
+
+    def one(self, key: str) -> bytes | None:
+        """Return the response with this flag, up to the age of the view; None: there is no such flag."""
+        return self._beginnings.get(key)
+
+    def held(self, seen: Iterable[FlagTag]) -> AllFlags | None:
+        """Return all flags, with the gates open that a client has seen latched; None: no broker has answered yet."""
+        closed = frozenset(self._latches.values()) - self._latched
+        held = closed.intersection(latch for tag in seen for latch in tag.latched)
+        if self.all is None or not held:
+            return self.all
+        flags = [_held(flag) if self._latches.get(key) in held else flag for key, flag in self._by_key.items()]
+        tag = replace(self.all.tag, content=self._content(flags), latched=self._latched | held)
+        return AllFlags(tag, self._beginning(flags))
+
+    def _all(self, view: View, before: AllFlags | None) -> AllFlags:
+        """Return all flags. Their tag has the epoch and the time since which they are as they are."""
+        flags = self._by_key.values()
+        tag = FlagTag(
+            content=self._content(flags),
+            cluster=cluster_of(view.cluster_id),
+            epoch=view.epoch,
+            since=int(datetime.now(UTC).timestamp()),
+            latched=self._latched,
+        )
+        if before is not None and (before.tag.cluster, before.tag.content) == (tag.cluster, tag.content):
+            tag = before.tag
+        return AllFlags(tag, self._beginning(flags))
+
+    def _content(self, flags: Iterable[Flag]) -> str:
+        return content_of(flags, stale=self.stale)
+
+    def _one(self, flag: Flag) -> bytes:
+        response = flag.to_dict()
+        return encode(response | {"metadata": response["metadata"] | self._freshness}).removesuffix(b"}}")
+
+    def _beginning(self, flags: Iterable[Flag]) -> bytes:
+        response = {"flags": [flag.to_dict() for flag in flags], "metadata": self._freshness}
+        return encode(response).removesuffix(b"}}")
+
+
+class ClusterFlags:
+    """The flags of a cluster as they are now."""
+
+    def __init__(self, cluster: ServedCluster) -> None:
+        self.cluster = cluster
+        self._flags: Flags | None = None
+        self._stale = True
+        self._looked: tuple[View | None, float] | None = None
+
+    def now(self) -> tuple[Flags, bytes]:
+        """Return the flags, and the age of the view, as the metadata of a response has it."""
+        view, age = self.cluster.features.view_and_age()
+        stale, decisions = self._is_stale(view, age), tuple([gate.decision for gate in self.cluster.gates])
+        flags = self._flags
+        if (
+            flags is None
+            or flags.view is not view
+            or flags.stale is not stale
+            or any(map(is_not, flags.decisions, decisions))
+        ):
+            before = None if flags is None else flags.all
+            flags = self._flags = Flags(self.cluster, view, decisions, stale=stale, before=before)
+        return flags, b"" if view is None else b',"age":%r' % age
+
+    def _is_stale(self, view: View | None, age: float) -> bool:
+        """Say whether the view is stale; look by the clock of the view, which may jump."""
+        if self._looked is None or self._looked[0] is not view or not 0 <= age - self._looked[1] < _LOOK_SECONDS:
+            self._looked = view, age
+            self._stale = self.cluster.features.health()["status"] not in {"ok", "degraded"}
+        return self._stale
+
+
+def _held(flag: Flag) -> Flag:
+    """Keep a gate open that the client has seen open: a latch is a set that only grows."""
+    if flag.value:
+        return flag
+    return Flag(key=flag.key, value=True, variant="open", why=f"held open: another relay has latched it; {flag.why}")
+
+
+def encode(content: dict[str, Any]) -> bytes:
+    """Return JSON, as Starlette's responses have it."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

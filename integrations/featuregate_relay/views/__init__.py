@@ -1,0 +1,1 @@
+"""Views over HTTP: as an answer, and as a stream of events."""
