@@ -13,6 +13,7 @@ gracefully.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import logging
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, Producer
 
 from featuregate import Discoverer, FeatureGateError
-from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record
+from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record, each_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,13 +51,21 @@ class Copy:
         for message in messages:
             if self._work_seconds:
                 time.sleep(self._work_seconds)
-            headers = [
-                *(message.headers() or []),
-                ("fg.topic", message.topic()),
-                ("fg.partition", str(message.partition())),
-                ("fg.offset", str(message.offset())),
-            ]
-            yield Record(self._output, message.value(), key=message.key(), headers=headers)
+            yield self._record(message)
+
+    async def awaited(self, message: Message) -> list[Record]:
+        """Do the same for one message in an event loop, which goes on meanwhile."""
+        await asyncio.sleep(self._work_seconds)
+        return [self._record(message)]
+
+    def _record(self, message: Message) -> Record:
+        headers = [
+            *(message.headers() or []),
+            ("fg.topic", message.topic()),
+            ("fg.partition", str(message.partition())),
+            ("fg.offset", str(message.offset())),
+        ]
+        return Record(self._output, message.value(), key=message.key(), headers=headers)
 
 
 class StatusFile(threading.Thread):
@@ -144,6 +153,7 @@ def parse_arguments() -> argparse.Namespace:
     how.add_argument("--consumer", action="append", default=[], metavar="KEY=VALUE", help="a property of the consumer")
     how.add_argument("--producer", action="append", default=[], metavar="KEY=VALUE", help="a property of the producers")
     how.add_argument("--batch-size", type=int, default=500, metavar="N", help="messages in a round (default: 500)")
+    how.add_argument("--event-loop", action="store_true", help="await the work for many messages at the same time")
     how.add_argument("--interval", type=float, default=5.0, metavar="S", help="seconds between polls of the cluster")
     how.add_argument("--work-ms", type=float, default=0, metavar="N", help="milliseconds of work for each message")
     watch = parser.add_argument_group("how to watch it")
@@ -172,12 +182,13 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
             raise ConnectionError(features.health()["last_error"] or "no broker has answered yet")
         more = [topic for topic in (options.latch_topic, options.dead_letter) if topic]
         require_topics(producer, [*options.input, options.output, *more])
+        copy = Copy(options.output, options.work_ms)
         processor = ExactlyOnceProcessor(
             consumer=consumer,
             producer=producer,
             topics=options.input,
             app_id=options.app_id,
-            transform=Copy(options.output, options.work_ms),
+            transform=each_message(copy.awaited) if options.event_loop else copy,
             features=features,
             model=options.model,
             instance_id=options.instance_id,
@@ -192,7 +203,10 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
             status = StatusFile(options.status_file, processor)
             status.start()
             at_end.callback(status.end)
-        processor.run()
+        if options.event_loop:
+            asyncio.run(processor.arun())
+        else:
+            processor.run()
 
 
 def fail(why: object) -> int:

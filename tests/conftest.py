@@ -19,6 +19,10 @@ settings.register_profile("dev", max_examples=50, deadline=None, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# Spark lives for a minute in a test. Half of its processor time would go into compiling what then runs once.
+for begun_by in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(begun_by, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_START", None)  # this process is measured, what it starts is not
 
@@ -70,6 +74,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             file, _, test = nodeid.partition("::")
             if file in HARNESSES:
                 return HARNESSES[file]
+            if file.startswith("tests/live/fleet/"):
+                return "fleet"  # one JVM serves all of the folder, and one log of a broker
             if file.endswith("connect_live.py"):
                 return "Spark Connect"  # its server has one port for all
             release = re.search(r"\d+\.\d+\.\d+", test)

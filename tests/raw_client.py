@@ -65,9 +65,6 @@ class RawClient:
         self.send(request, version)
         return self.receive(request.RESPONSE, version if answered_in is None else answered_in)
 
-    def wait_briefly(self, seconds: float) -> None:
-        self._socket.settimeout(seconds)
-
     def _exactly(self, size: int) -> bytes:
         got = b""
         while len(got) < size:

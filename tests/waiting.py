@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BOUND", "eventually"]
+__all__ = ["BOUND", "eventually", "in_loop"]
 
 T = TypeVar("T")
 
@@ -41,3 +42,11 @@ def eventually(
             last = answer
         assert time.monotonic() < end, f"{what}: not within {within:g} s, but {last!r}"
         pause.wait(0.02)
+
+
+async def in_loop(ask: Callable[[], object], what: str = "", within: float = BOUND) -> None:
+    """Let the running loop go on until a condition holds."""
+    end = time.monotonic() + within
+    while not ask():
+        assert time.monotonic() < end, f"{what}: not within {within:g} s"
+        await asyncio.sleep(0.001)

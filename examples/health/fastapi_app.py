@@ -1,4 +1,4 @@
-"""A FastAPI service with the health of its gates at /kafka/healthz and /kafka/readyz.
+"""A FastAPI service with the health of its gates at /kafka/healthz and /kafka/readyz, and their metrics at /metrics.
 
 Run it: ``KAFKA=localhost:9092 uvicorn fastapi_app:app --app-dir examples/health``
 """
@@ -10,14 +10,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
+from prometheus_client import REGISTRY, make_asgi_app
 
 import featuregate as fg
 from featuregate.health import asgi_app
+from featuregate_metrics.prometheus import FeatureCollector
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
+REGISTRY.register(FeatureCollector(features))
 
 
 @asynccontextmanager
@@ -30,6 +33,7 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 app = FastAPI(lifespan=lifespan)
 app.mount("/kafka", asgi_app(features))
+app.mount("/metrics", make_asgi_app())
 
 
 @app.get("/protocol")

@@ -1,4 +1,4 @@
-"""A Flask service with the health of its gates at /kafka/healthz and /kafka/readyz.
+"""A Flask service with the health of its gates at /kafka/healthz and /kafka/readyz, and their metrics at /metrics.
 
 Run it: ``KAFKA=localhost:9092 flask --app examples/health/flask_app run``
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 import os
 
 from flask import Flask
+from prometheus_client import REGISTRY, make_wsgi_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 import featuregate as fg
 from featuregate.health import wsgi_app
+from featuregate_metrics.prometheus import FeatureCollector
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
 new_groups = features.gate("new-groups", fg.presets.kip848)  # starts to poll, in each forked worker anew
+REGISTRY.register(FeatureCollector(features))
 
 app = Flask(__name__)
-app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/kafka": wsgi_app(features)})  # type: ignore[method-assign]
+beside = {"/kafka": wsgi_app(features), "/metrics": make_wsgi_app()}
+app.wsgi_app = DispatcherMiddleware(app.wsgi_app, beside)  # type: ignore[method-assign]
 
 
 @app.get("/protocol")

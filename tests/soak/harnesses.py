@@ -62,4 +62,11 @@ HARNESSES = (
         libraries=SPARK,
     ),
     Harness(name="switch, 2.4 to 2.8", test=f"{UPGRADE}[2.4.1-2.8.2]", bound=4500, settings=LONG),
+    Harness(
+        name="relay, clients come and go",
+        test="tests/live/relay/test_churn_live.py::test_clients_that_come_and_go_leave_nothing_at_the_relay",
+        bound=4500,
+        settings={"RELAY_CHURN_MINUTES": "10", "EOS_BOUND": "240"},
+        libraries=("starlette", "uvicorn"),
+    ),
 )

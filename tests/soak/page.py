@@ -19,7 +19,8 @@ INTRODUCTION = """\
 random seed of its own, on real Kafka and real Spark. App processes copy a topic under load while their members, their
 brokers and their Spark are harmed, one fault after the other. At the end of a run each input message is looked for in
 the output, as a `read_committed` consumer sees it: a message that is not there is lost, one that is there more often is
-duplicated. A fault is counted when the app has written more messages after it.
+duplicated. A fault is counted when the app has written more messages after it. The messages of the relay are requests
+of clients that come and go, and their answers; its faults are changes of a fake cluster, and connections that end.
 
 `make soak` appends a line for each run to [soak.jsonl](soak.jsonl), with its commit, seed and versions, and writes this
 page from that file. `make soak ONLY="Spark sink" SEED=42 MINUTES=0` runs one harness once, with a seed of the ledger.

@@ -156,8 +156,8 @@ def test_a_stale_broker_is_shown_as_stale() -> None:
     assert decision.verdict == "open"
     assert texts(decision) == [
         "the finalized level is 2 at epoch 5613",
-        "broker 1 (b1:9092) says 2 at epoch 5613, does not say that it can run any",
-        "broker 3 (b3:9092) still says 1 at epoch 500, does not say that it can run any",
+        "broker 1 (b1:9092) says 2 at epoch 5613, without a supported range",
+        "broker 3 (b3:9092) still says 1 at epoch 500, without a supported range",
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_silent_broker_is_shown_with_its_failure() -> None:
     """Also where it does not decide."""
     decision = evaluate(view(broker(1, group_version=1), deaf(2)), GROUP)
     assert texts(decision)[1:] == [
-        "broker 1 (b1:9092) says 1 at epoch 10, does not say that it can run any",
+        "broker 1 (b1:9092) says 1 at epoch 10, without a supported range",
         "broker 2 (b2:9092) did not answer: TimedOut: said nothing for 5 s",
     ]
 

@@ -17,10 +17,12 @@ import featuregate
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {
+    "socket",
     "asyncio",
     "ssl",
     "requests",
     "scramp",
+    "gssapi",
     "cachetools",
     "filelock",
     "confluent_kafka",
@@ -45,6 +47,13 @@ def modules_after(statement: str) -> set[str]:
 def test_import_brings_no_heavy_module() -> None:
     """An app that only asks gates pays for no event loop, no TLS, no HTTP, no framework."""
     assert not modules_after("import featuregate as fg; [getattr(fg, name) for name in fg.__all__]") & HEAVY
+
+
+def test_the_help_of_the_command_needs_no_extra() -> None:
+    """``featuregate --help`` loads the commands of all integrations, also where no extra is installed."""
+    commands = "import featuregate_confluent.command, featuregate_fleet.command, featuregate_relay.command"
+    libraries = {"jinja2", "numpy", "pandas", "py4j", "pyarrow", "pydantic", "uvloop", "httptools"}
+    assert not modules_after(commands) & (HEAVY - {"ssl", "socket", "asyncio"} | libraries)
 
 
 def test_import_waits_for_the_first_use() -> None:
@@ -193,6 +202,12 @@ def test_locks_pin_every_package_with_hashes() -> None:
         assert [entry for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []
 
 
+def test_a_set_up_compiles_nothing_against_the_system() -> None:
+    """gssapi has no wheel for Linux: a machine without the headers of Kerberos could not run ``make demo``."""
+    locked = (ROOT / "requirements" / "dev.txt").read_text()
+    assert re.findall(r"^(gssapi)==", locked, re.MULTILINE) == []
+
+
 @pytest.mark.slow
 def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     """The wheel serves any machine, ships its data and types, and leaves the tests at home."""
@@ -220,7 +235,21 @@ def test_wheel_is_pure_and_whole(tmp_path: Path) -> None:
     assert {f"{package}/py.typed" for package in packages} <= set(names)
 
 
-def test_docs_install_from_a_checkout_only() -> None:
+def test_everything_installs_from_a_checkout_only() -> None:
     """No index has the package, so ``pip install featuregate`` would fail or install the package of somebody else."""
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    assert [page.name for page in pages if re.search(r"pip install '?featuregate", page.read_text())] == []
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "integrations").glob("*.md")]
+    code = [path for folder in ("featuregate", "integrations", "examples") for path in (ROOT / folder).rglob("*.py")]
+    wrong = re.compile(r"(pip \w+|uv add) [^\n`&]*\bfeaturegate\b(?!_)")
+    found = [path.name for path in (*pages, *code) if wrong.search(path.read_text())]
+    assert [name for name in found if name != "CONTRIBUTING.md"] == []  # it says what changes with the first release
+
+
+def test_the_changelog_has_the_version_that_runs() -> None:
+    """What users install and what they read about it agree, and each part says something."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", changelog, re.MULTILINE)
+    assert versions[0] == featuregate.__version__ == importlib.metadata.version("featuregate")
+    newest = re.split(r"^## ", changelog, flags=re.MULTILINE)[1]
+    parts = re.split(r"^### ", newest, flags=re.MULTILINE)[1:]
+    assert parts
+    assert [part.splitlines()[0] for part in parts if "\n- " not in part] == []

@@ -1,7 +1,9 @@
 """Groups of app processes under load, while brokers are rolled and killed, and members killed, paused and restarted.
 
-``EOS_ROUNDS`` makes the runs longer, and ``EOS_RATE`` the load heavier. The seed of the faults is that of the test run,
-which its first lines tell; ``--log-cli-level=INFO`` shows what came in and out.
+One member of each group runs a plain transform, the other awaits a coroutine function; ``EOS_MEMBERS=loops`` lets all
+await one, ``EOS_MEMBERS=threads`` none. ``EOS_ROUNDS`` makes the runs longer, and ``EOS_RATE`` the load heavier. The
+seed of the faults is that of the test run, which its first lines tell; ``--log-cli-level=INFO`` shows what came in and
+out.
 """
 
 from __future__ import annotations
@@ -33,6 +35,12 @@ RATE = float(os.environ.get("EOS_RATE", "150"))
 """Inputs a second and group: the load is there from the first fault to the last."""
 INPUTS = 25_000
 """Inputs of each group in a run, at least: what the load has not brought comes at once, at its end."""
+MEMBERS = {
+    "both": {"one": False, "two": True},
+    "loops": {"one": True, "two": True},
+    "threads": {"one": False, "two": False},
+}[os.environ.get("EOS_MEMBERS", "both")]
+"""The members of each group, and whether each awaits its transform in an event loop."""
 A_ROUND: tuple[Kind, ...] = ("kill", "kill", "pause", "pause", "restart", "restart", "broker", "silence")
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1800 + 300 * ROUNDS)]
@@ -66,8 +74,8 @@ def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Itera
         for name, consumer in groups.items():
             pipe = Pipe.on(kafka, name, partitions=4)
             line = Line(running.enter_context(Ledger(pipe)), running.enter_context(Fleet(pipe)))
-            for member in ("one", "two"):
-                line.fleet.start(member, consumer=consumer)
+            for member, event_loop in MEMBERS.items():
+                line.fleet.start(member, consumer=consumer, event_loop=event_loop)
             found.append(line)
         faults = Faults(kafka, found, seed, progress=round(RATE))
         running.enter_context(faults.told())

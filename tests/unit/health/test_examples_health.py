@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[3] / "examples" / "health"
+GATE_METRIC = 'featuregate_gate_open{cluster="default",gate="new-groups"} 1.0'
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ async def ask(path):
 async def main():
     async with fastapi_app.lifespan(fastapi_app.app):
         await asyncio.to_thread(fastapi_app.app.state.new_groups.wait, 60)
-        for path in ("/kafka/healthz", "/kafka/readyz", "/protocol"):
+        for path in ("/kafka/healthz", "/kafka/readyz", "/protocol", "/metrics/"):
             print(path, *await ask(path))
 
 asyncio.run(main())
@@ -57,6 +58,7 @@ asyncio.run(main())
     assert '/kafka/healthz 200 {"status": "ok"}' in shown
     assert '/kafka/readyz 200 {"status": "ready"' in shown
     assert '/protocol 200 {"group.protocol":"consumer"}' in shown
+    assert GATE_METRIC in shown
 
 
 def test_a_flask_service_shows_its_health(brokers: FakeCluster) -> None:
@@ -66,7 +68,7 @@ def test_a_flask_service_shows_its_health(brokers: FakeCluster) -> None:
 import flask_app
 flask_app.new_groups.wait(60)
 client = flask_app.app.test_client()
-for path in ("/kafka/healthz", "/kafka/readyz", "/protocol"):
+for path in ("/kafka/healthz", "/kafka/readyz", "/protocol", "/metrics"):
     answer = client.get(path)
     print(path, answer.status_code, answer.get_data(as_text=True))
 flask_app.features.close()
@@ -74,6 +76,60 @@ flask_app.features.close()
     shown = run_python(service, brokers)
     assert '/kafka/readyz 200 {"status": "ready"' in shown
     assert '/protocol 200 {"group.protocol":"consumer"}' in shown
+    assert GATE_METRIC in shown
+
+
+def test_a_django_service_shows_its_health(brokers: FakeCluster) -> None:
+    """Polled in a thread, and mounted beside Django's own WSGI application."""
+    pytest.importorskip("django")
+    service = """
+import django_urls
+from werkzeug.test import Client
+django_urls.new_groups.wait(60)
+client = Client(django_urls.application)
+for path in ("/kafka/healthz", "/kafka/readyz", "/protocol"):
+    answer = client.get(path)
+    print(path, answer.status_code, answer.get_data(as_text=True))
+django_urls.features.close()
+"""
+    shown = run_python(service, brokers)
+    assert '/kafka/readyz 200 {"status": "ready"' in shown
+    assert '/protocol 200 {"group.protocol": "consumer"}' in shown
+
+
+def test_the_processes_of_a_celery_worker_poll_by_themselves(brokers: FakeCluster, tmp_path: Path) -> None:
+    """The worker imports the tasks and then forks. A task waits for the first poll of its process."""
+    pytest.importorskip("celery")
+    mailbox, results = tmp_path / "mailbox", tmp_path / "results"
+    mailbox.mkdir()
+    results.mkdir()
+    (tmp_path / "on_files.py").write_text(f"""
+import os
+from celery_tasks import app, new_groups, protocol
+folder = {str(mailbox)!r}
+app.conf.update(
+    broker_url="filesystem://", result_backend="file://" + {str(results)!r},
+    broker_transport_options={{"data_folder_in": folder, "data_folder_out": folder, "control_folder": folder}},
+)
+
+@app.task
+def waited():
+    new_groups.wait(timeout={BOUND})
+    return os.getpid(), protocol()
+""")
+    python_path = os.pathsep.join([str(tmp_path), str(FOLDER), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"KAFKA": brokers.bootstrap, "PYTHONPATH": python_path}
+    command = [sys.executable, "-m", "celery", "--app", "on_files", "worker", "--pool", "prefork", "--concurrency", "2"]
+    with subprocess.Popen([*command, "--without-gossip", "--without-mingle"], env=environment, cwd=tmp_path) as worker:
+        try:
+            asked = f"import on_files; print(*on_files.waited.delay().get(timeout={BOUND}))"
+            process, protocol = run_python(asked, brokers, tmp_path).split()
+            assert protocol == "consumer"
+            assert int(process) != worker.pid
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(BOUND) == 0
+        finally:
+            worker.kill()
 
 
 def test_a_worker_writes_its_health(brokers: FakeCluster, tmp_path: Path) -> None:
@@ -89,10 +145,10 @@ def test_a_worker_writes_its_health(brokers: FakeCluster, tmp_path: Path) -> Non
             worker.kill()
 
 
-def run_python(code: str, brokers: FakeCluster) -> str:
+def run_python(code: str, brokers: FakeCluster, *folders: Path) -> str:
     environment = os.environ | {
         "KAFKA": brokers.bootstrap,
-        "PYTHONPATH": os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([*map(str, folders), str(FOLDER), os.environ.get("PYTHONPATH", "")]),
     }
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=BOUND, check=False

@@ -1,0 +1,72 @@
+"""The pages as text: code that fits on a screen, imports in each snippet, and every page in the menu."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCS = ROOT / "docs"
+EVERY = [
+    page
+    for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    if not {"_build", "changelog.d"} & set(page.relative_to(ROOT).parts)
+]
+BLOCK = re.compile(r"^(`{3,})\{?(?:code-block\} )?([\w-]*)[^\n]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+CODE = {"py", "python", "toml", "yaml", "properties", "ini", "json", "sql", "dockerfile", "scala"}
+WIDTH = 88
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of code."""
+    return [(kind, text) for _, kind, text in BLOCK.findall(page.read_text())]
+
+
+def typed(kind: str, text: str) -> list[str]:
+    """Return the lines that a person writes; what a command prints is as wide as it is, and the page wraps it."""
+    if kind == "console":
+        return re.findall(r"^(?:\$ .*|    --.*)$", text, re.MULTILINE)
+    return text.splitlines() if kind in CODE else []
+
+
+@pytest.mark.parametrize("page", EVERY, ids=name)
+def test_code_fits_on_a_screen(page: Path) -> None:
+    """A page is as wide as 88 columns."""
+    assert [line for kind, text in blocks(page) for line in typed(kind, text) if len(line) > WIDTH] == []
+
+
+def modules_named(tree: ast.Module) -> set[str]:
+    """Return the names that imports bind."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+
+
+def bound(tree: ast.Module) -> set[str]:
+    """Return the names that code binds by itself."""
+    nodes = list(ast.walk(tree))
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    return stored | {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+@pytest.mark.parametrize("page", [page for page in EVERY if page.parent.name != "tutorial"], ids=name)
+def test_each_snippet_imports_what_it_uses(page: Path) -> None:
+    """People copy one block of a how-to. A tutorial is one session of Python, from its first line on."""
+    imported: set[str] = set()
+    for kind, text in blocks(page):
+        if kind != "python":
+            continue
+        tree = ast.parse(text)
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        own = modules_named(tree)
+        assert sorted((used & imported) - own - bound(tree)) == []
+        imported = (imported | own) - bound(tree)

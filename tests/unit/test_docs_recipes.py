@@ -1,0 +1,96 @@
+"""What the pages say in YAML: manifests of Kubernetes, rules of Prometheus, commands of Airflow."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from doc_pages import ROOT
+from prometheus_client import CollectorRegistry, generate_latest
+
+from featuregate.cli import main
+from featuregate.health import write_health
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate_metrics.prometheus import FeatureCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+
+def documents(page: str) -> list[dict[str, Any]]:
+    """Return the YAML blocks of a page, parsed."""
+    return [yaml.safe_load(text) for text in BLOCK.findall((ROOT / "docs" / "how-to" / page).read_text())]
+
+
+def one_with(key: str, page: str = "recipes.md") -> dict[str, Any]:
+    """Return the block of a page that has a key."""
+    (found,) = [document for document in documents(page) if key in document]
+    return found
+
+
+@pytest.fixture
+def brokers() -> Iterator[FakeCluster]:
+    with FakeCluster(1, release="4.2") as running:
+        yield running
+
+
+def test_the_init_container_ends_when_the_brokers_can(brokers: FakeCluster) -> None:
+    """Its command is that of the page, with another address."""
+    (container,) = one_with("spec")["spec"]["initContainers"]
+    program, *arguments = [word.replace("kafka:9092", brokers.bootstrap) for word in container["command"]]
+    assert program == "featuregate"
+    assert main(arguments) == 0
+
+
+def test_the_command_of_airflow_decides_by_its_exit_code(brokers: FakeCluster) -> None:
+    """Open, and closed where the brokers are too old."""
+    program, *arguments = shlex.split(one_with("bash_command")["bash_command"])
+    assert program == "featuregate"
+    assert main([word.replace("kafka:9092", brokers.bootstrap) for word in arguments]) == 0
+    now = [word.replace("60", "0.1") for word in arguments]
+    with FakeCluster(1, release="3.9") as older:
+        assert main([word.replace("kafka:9092", older.bootstrap) for word in now]) == 1
+
+
+def test_alerts_ask_for_numbers_that_the_collector_has() -> None:
+    """A misspelt name would never fire."""
+    registry = CollectorRegistry()
+    registry.register(FeatureCollector(StaticFeatures(release_view("4.2")), cluster="orders"))
+    served = set(re.findall(rb"^# TYPE (\S+)", generate_latest(registry), re.MULTILINE))
+    rules = [rule for group in one_with("groups")["groups"] for rule in group["rules"]]
+    asked = {name.encode() for rule in rules for name in re.findall(r"featuregate_\w+", rule["expr"])}
+    assert asked
+    assert asked <= served
+
+
+@pytest.mark.parametrize(
+    ("page", "prefix"), [("recipes.md", "/kafka/"), ("run-a-relay.md", "/")], ids=["an app", "a relay"]
+)
+def test_probes_of_manifests_ask_paths_that_are_served(page: str, prefix: str) -> None:
+    """Readiness and liveness have paths of their own, at ports and volumes that the manifest declares."""
+    spec = one_with("spec", page)["spec"]
+    spec = spec.get("template", {}).get("spec", spec)
+    (container,) = spec["containers"]
+    probes = {name: container[name]["httpGet"] for name in PROBES if name in container}
+    assert probes["readinessProbe"]["path"] == f"{prefix}readyz"
+    assert probes["livenessProbe"]["path"] == f"{prefix}healthz"
+    declared = {port["name"] for port in container.get("ports", [])}
+    assert {probe["port"] for probe in probes.values() if isinstance(probe["port"], str)} <= declared
+    volumes = {volume["name"] for volume in spec.get("volumes", [])}
+    assert {mount["name"] for mount in container.get("volumeMounts", [])} == volumes
+
+
+def test_probes_without_http_read_the_file_of_the_worker(tmp_path: Path) -> None:
+    """Their commands are those of the page, with another folder."""
+    write_health(StaticFeatures(release_view("4.2")), tmp_path / "worker.json")
+    for probe in one_with("readinessProbe", "check-health.md").values():
+        program, *arguments = probe["exec"]["command"]
+        assert program == "featuregate"
+        assert main([word.replace("/run", str(tmp_path)) for word in arguments]) == 0
