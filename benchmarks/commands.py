@@ -82,5 +82,5 @@ def beside(kafka: LocalKafka, command: str, logging: Path, rounds: int) -> Row:
     return at_least(4.0, f"{command}, whole process", ours, theirs)
 
 
-START = "import sys; from featuregate.cli.kafka_features.command import main; sys.exit(main())"
+START = "import sys; from featuregate.cli.script import kafka_features; sys.exit(kafka_features())"
 """What the installed script does."""

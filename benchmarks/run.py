@@ -17,6 +17,7 @@ import decoding
 import fleet
 import importing
 import live
+import relay
 import scaling
 import simulating
 import spark
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "spark": Benchmark(spark.run, 9, 2),
     "commands": Benchmark(commands.run, 5, 2),
     "fleet": Benchmark(fleet.run, 5, 1),
+    "relay": Benchmark(relay.run, 7, 2),
 }
 
 
@@ -64,6 +66,7 @@ PAGES = (
     Page("benchmarks-spark.md", "Benchmarks on PySpark", ("spark",)),
     Page("benchmarks-commands.md", "Benchmarks of the commands", ("commands",)),
     Page("benchmarks-fleet.md", "Benchmarks of the fleet pipeline", ("fleet",)),
+    Page("benchmarks-relay.md", "Benchmarks of the relay", ("relay",)),
 )
 
 

@@ -1,0 +1,40 @@
+"""A Spark on this machine, with settings and a JVM of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["local_spark"]
+
+SECONDS = 60.0
+
+
+@contextmanager
+def local_spark(cores: int, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Begin a Spark with so many cores and 2 GB, and end it with its JVM."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("featuregate benchmarks")
+    for name, value in {**settings, "spark.driver.memory": "2g"}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        gateway = SparkContext._gateway  # noqa: SLF001 - PySpark would keep the JVM, with its settings
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        SparkSession.builder._options.clear()  # noqa: SLF001
+        assert gateway is not None
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(SECONDS)
