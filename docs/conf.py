@@ -38,14 +38,28 @@ author = "The featuregate authors"
 project_copyright = "The featuregate authors"
 version = release = version_of("featuregate")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 source_suffix = {".md": "markdown"}
 default_role = "literal"
 exclude_patterns = ["_build", "changelog.d"]
 html_theme = "furo"
 html_title = f"featuregate {version}"
+html_static_path = ["style"]
+html_css_files = ["pages.css"]
+copybutton_prompt_text = "$ "  # a copied command has no prompt, and not what it prints
+copybutton_line_continuation_character = "\\"
+copybutton_selector = ", ".join(
+    f"div.highlight-{kind} pre"  # not what a command prints
+    for kind in ("python", "py", "console", "toml", "yaml", "properties")
+)
 
-myst_enable_extensions = ["substitution"]
+myst_enable_extensions = ["colon_fence", "substitution"]
 myst_substitutions = {
     "configuration_keys": configuration_keys(),
     "coordinator_table": coordinator_table(),
@@ -73,32 +87,57 @@ nitpick_ignore_regex = [
     ),
     (r"py:.*", r"(confluent_kafka\..*|Consumer|Message|Producer|TopicPartition)"),
     (r"py:.*", r"(pyspark\..*|Broadcast|DataFrame|SparkSession)"),
-    (r"py:.*", r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])"),
+    (
+        r"py:.*",
+        r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|[A-Z]|~[A-Z])",
+    ),
     (r"py:.*", r"featuregate\.[\w.]+\.[A-Z]"),  # type variables
 ]
 
 
-for documented in (UpdateFeaturesRequest, FeatureUpdate, UpdateFeaturesResponse, FeatureResult):
-    documented.__annotations__ = get_type_hints(documented)  # without the marks of the schema
+for documented in (
+    UpdateFeaturesRequest,
+    FeatureUpdate,
+    UpdateFeaturesResponse,
+    FeatureResult,
+):
+    documented.__annotations__ = get_type_hints(
+        documented
+    )  # without the marks of the schema
 
 
-def follow_short_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
+def follow_short_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element
+) -> Element | None:
     """Resolve a name by its last part.
 
     All that autodoc sees of what is imported for type checkers only is a bare name, and a public name is documented
     where people import it, not where it is defined.
     """
     python = env.domains.python_domain
-    if node["refdomain"] != "py" or node["reftype"] not in {"class", "exc", "data", "obj", "meth", "func"}:
+    if node["refdomain"] != "py" or node["reftype"] not in {
+        "class",
+        "exc",
+        "data",
+        "obj",
+        "meth",
+        "func",
+    }:
         return None
-    found = python.find_obj(env, None, None, node["reftarget"].rpartition(".")[2], None, 1)
+    found = python.find_obj(
+        env, None, None, node["reftarget"].rpartition(".")[2], None, 1
+    )
     if len({entry.docname for _, entry in found}) != 1:
         return None
     name, entry = found[0]
-    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
+    return make_refnode(
+        app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name
+    )
 
 
-def keep_first_sentence(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def keep_first_sentence(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
     """Keep napoleon from taking what stands before a colon, in the first line of an attribute, for its type."""
     if what in {"attribute", "property", "data"}:
         lines[:0] = ["..", ""]  # an empty comment, which reads as no type

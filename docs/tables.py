@@ -59,16 +59,31 @@ def configuration_keys() -> str:
 def preset_table() -> str:
     """Return every preset: its name, title, requirement, source, and what it does not prove."""
     rows = (
-        (f"`{preset.name}`", preset.title, f"`{preset}`", "; ".join(preset.sources), preset.note)
+        (
+            f"`{preset.name}`",
+            preset.title,
+            f"`{preset}`",
+            "; ".join(preset.sources),
+            preset.note,
+        )
         for preset in presets.all()
     )
-    return _table(("preset", "what it allows", "requirement", "source", "what it does not prove"), rows)
+    return _table(
+        ("preset", "what it allows", "requirement", "source", "what it does not prove"),
+        rows,
+    )
 
 
 def record_table() -> str:
     """Return every type of record that coordinators keep."""
     rows = (
-        (f"`{log.topic}`", str(number), f"`{key.__name__}`", f"`{value.__name__}`", _range(value.VERSIONS))
+        (
+            f"`{log.topic}`",
+            str(number),
+            f"`{key.__name__}`",
+            f"`{value.__name__}`",
+            _range(value.VERSIONS),
+        )
         for log in LOGS
         for number, (key, value) in log.records.items()
     )
@@ -83,8 +98,18 @@ def field_table() -> str:
         for field in dataclasses.fields(cls):
             if field.name != "unknown_tags":
                 hint = hints[field.name]
-                default = "" if field.default is dataclasses.MISSING else f"`{field.default}`"
-                rows.append((f"`{cls.__name__}`", f"`{field.name}`", _type(hint), _versions(hint), default))
+                default = (
+                    "" if field.default is dataclasses.MISSING else f"`{field.default}`"
+                )
+                rows.append(
+                    (
+                        f"`{cls.__name__}`",
+                        f"`{field.name}`",
+                        _type(hint),
+                        _versions(hint),
+                        default,
+                    )
+                )
     return _table(("value", "field", "type", "in", "default"), rows)
 
 
@@ -108,7 +133,9 @@ def _versions(hint: Any) -> str:
     tags = [f"tag {mark.number}" for mark in marks if isinstance(mark, Tag)]
     if lives is None:
         return ", ".join(tags)
-    return ", ".join([f"v{lives.first}" + ("" if lives.last == lives.first else " and newer"), *tags])
+    return ", ".join(
+        [f"v{lives.first}" + ("" if lives.last == lives.first else " and newer"), *tags]
+    )
 
 
 def coordinator_table() -> str:
@@ -128,7 +155,9 @@ def coordinator_table() -> str:
         )
         for found in coordinator_releases()
     )
-    return _table(("from", "groups", "an unknown type", *(f"`{log.topic}`" for log in LOGS)), rows)
+    return _table(
+        ("from", "groups", "an unknown type", *(f"`{log.topic}`" for log in LOGS)), rows
+    )
 
 
 def _range(versions: tuple[int, int]) -> str:
@@ -149,10 +178,16 @@ def action_table() -> str:
 
 def flag_table() -> str:
     """Return what an error of any other name goes by."""
-    rows = ((f"`{flag}`" if flag else "none of them", row.action.value, row.reason) for flag, row in BY_FLAG.items())
+    rows = (
+        (f"`{flag}`" if flag else "none of them", row.action.value, row.reason)
+        for flag, row in BY_FLAG.items()
+    )
     return _table(("flag", "action", "why"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
+        for line in lines
+    )
