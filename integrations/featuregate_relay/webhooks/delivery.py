@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "Endpoint"]
 
 _SECONDS: Final = 20.0
+_SUCCESS: Final = range(200, 300)
 _GONE: Final = 410
 _LONGEST_RETRY_AFTER: Final = 86_400.0
 
@@ -87,7 +88,7 @@ class Endpoint:
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                if response.ok and not response.is_redirect:
+                if response.status_code in _SUCCESS:
                     return Attempt(delivered=True)
                 return Attempt(
                     delivered=False,
@@ -109,7 +110,7 @@ def _seconds(retry_after: str | None, now: datetime) -> float:
             if retry_after.isdecimal()
             else (parsedate_to_datetime(retry_after).replace(tzinfo=UTC) - now).total_seconds()
         )
-    except ValueError:
+    except (ValueError, OverflowError):  # of a year with many digits
         return 0.0
     return min(max(wanted, 0.0), _LONGEST_RETRY_AFTER)
 

@@ -90,7 +90,7 @@ def _connect(connection: HTTPConnection, listed: Sequence[Network]) -> socket.so
     problem = "has no address"
     try:
         found = socket.getaddrinfo(connection.host.strip("[]"), connection.port, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):  # of a name that is longer than DNS allows
         raise NewConnectionError(connection, "its name has no address") from None
     for family, kind, protocol, _, address in found:
         if not is_allowed(str(address[0]), listed):

@@ -119,11 +119,27 @@ def test_what_is_no_success_is_tried_again(status: int) -> None:
     assert attempt == Attempt(delivered=False, problem=f"it answered {status}")
 
 
+@pytest.mark.parametrize("status", [300, 302, 304])
+def test_only_2xx_is_a_success(status: int) -> None:
+    """A status above it without a place to go is none."""
+    with receiving(status) as receiver:
+        attempt = Endpoint("chat", receiver.url, [SECRET], LOCAL).deliver(MESSAGE, now())
+    assert attempt == Attempt(delivered=False, problem=f"it answered {status}")
+
+
 def test_a_receiver_says_when_to_come_back() -> None:
-    """In seconds or as a date; a day at the most."""
+    """In seconds or as a date; a day at the most. What is no such text, also a year that is none, asks for nothing."""
     later = now() + timedelta(seconds=90)
     dated = later.strftime("%a, %d %b %Y %H:%M:%S GMT")
-    for text, low, high in (("7", 7, 7), (dated, 60, 90), ("9" * 20, 86400, 86400), ("soon", 0, 0), ("-5", 0, 0)):
+    never = f"Mon, 23 Nov {'9' * 20} 10:00:00 GMT"
+    for text, low, high in (
+        ("7", 7, 7),
+        (dated, 60, 90),
+        ("9" * 20, 86400, 86400),
+        ("soon", 0, 0),
+        ("-5", 0, 0),
+        (never, 0, 0),
+    ):
         with receiving(429, Retry_After=text) as receiver:
             attempt = Endpoint("chat", receiver.url, [SECRET], LOCAL).deliver(MESSAGE, now())
         assert low <= attempt.retry_after <= high
@@ -180,8 +196,9 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_receiver_that_is_away_is_a_failed_attempt() -> None:
-    """So is a name without an address. No error holds the URL, which may have a secret."""
-    for url in ("http://127.0.0.1:1/token-in-path", "https://nothing.invalid/token-in-path"):
+    """So is a name without an address, or one that cannot have any. No error holds the URL, which may have a secret."""
+    strange = f"https://{'a' * 70}.example/token-in-path"
+    for url in ("http://127.0.0.1:1/token-in-path", "https://nothing.invalid/token-in-path", strange):
         attempt = Endpoint("chat", url, [SECRET], LOCAL).deliver(MESSAGE, now())
         assert not attempt.delivered
         assert attempt.problem
