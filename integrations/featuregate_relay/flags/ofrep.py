@@ -17,6 +17,7 @@ from starlette.routing import Route
 from featuregate_relay.access.authentication import STREAM_OF_FLAGS, client_in, ticket_for
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
 from featuregate_relay.flags.flag_tags import FlagTag, stream_of
+from featuregate_relay.flags.flags import LEVEL
 from featuregate_relay.refusals import Refused, refusal
 from featuregate_relay.views.event_stream import OpenStreams, event, open_stream
 
@@ -34,6 +35,7 @@ __all__ = ["Evaluations", "FlagPaths"]
 _FLAGS: Final = "/ofrep/v1/evaluate/flags"
 _MOST_BYTES: Final = 64 * 1024
 """Of a request. Nothing in it changes the answer."""
+_NO_ANSWER: Final = "no broker has answered yet"
 _MOST_TAGS: Final = 1000
 """Each client has one, where the relay asks clients who they are."""
 
@@ -151,6 +153,8 @@ def _one(flags: ClusterFlags, key: str) -> ASGIApp:
     beginning = known.one(key)
     if beginning is not None:
         return _json(beginning + age + b"}}")
+    if known.view is None and key.startswith(LEVEL):
+        raise Refused(503, f"{flags.cluster.name}: {_NO_ANSWER}", retry_after=1)
     details = f"there is no gate and no feature {key!r}"
     return JSONResponse({"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": details}, status_code=404)
 
@@ -199,7 +203,7 @@ def _tag_beside(tag: FlagTag, stream: str) -> tuple[FlagTag, str]:
 
 def _problem(found: AllFlags | None, seen: tuple[FlagTag, ...]) -> str | None:
     if found is None:
-        return "no broker has answered yet"
+        return _NO_ANSWER
     below = any(found.tag.is_below(tag) for tag in seen)
     return "this relay is behind: the client has seen flags of a higher epoch" if below else None
 

@@ -219,6 +219,17 @@ def test_what_nobody_knows_is_closed_or_the_default_of_the_code() -> None:
         assert (level["reason"], level["variant"]) == ("UNKNOWN", "unknown")
 
 
+def test_before_the_first_view_a_level_is_not_known_and_not_missing() -> None:
+    """No relay says that there is no such feature before a broker has said so; a gate has its safe value."""
+    features = StaticFeatures()
+    with serving({"default": features}, features.gate("groups", "group.version>=1")) as url:
+        level = post(f"{url}/{FLAGS}/level.group.version")
+        assert (level.status_code, level.headers["Retry-After"]) == (503, "1")
+        assert level.json() == {"errorCode": "GENERAL", "errorDetails": "default: no broker has answered yet"}
+        assert post(f"{url}/{FLAGS}/groups").json()["value"] is False
+        assert post(f"{url}/{FLAGS}/group").status_code == 404
+
+
 def test_all_flags_come_at_once_and_not_again_while_they_stay() -> None:
     """The entity tag changes with a value."""
     features = StaticFeatures(release_view("3.9"))
