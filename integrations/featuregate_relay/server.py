@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import signal
 import socket
 from contextlib import ExitStack, suppress
@@ -36,6 +37,13 @@ def bind(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes any free port. Raises OSError, which says why."""
     family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+def _raise_file_limit() -> None:
+    """Open as many files as the system allows: each stream needs one, and the soft limit is often a thousand."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems do not let a process have all that they name
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class _Stopped(BaseException):
@@ -83,6 +91,7 @@ def serve(
     at the end; the listener is, too.
     """
     gc.set_threshold(_ALLOCATIONS)
+    _raise_file_limit()
     app = make_app(clusters, access=access, origins=origins, notifier=notifier)
     config = uvicorn.Config(
         app,

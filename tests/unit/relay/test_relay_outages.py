@@ -102,6 +102,18 @@ def test_a_relay_whose_disk_is_full_serves_and_says_so(tmp_path: Path) -> None:
     assert [path for path in tmp_path.iterdir() if path.suffix == ".json"] == []
 
 
+def test_more_streams_are_open_than_the_shell_allows_files(tmp_path: Path) -> None:
+    """Many shells allow a thousand, and the relay serves ten thousand streams: it takes what the system allows."""
+    with (
+        FakeCluster(1) as brokers,
+        relay(brokers.bootstrap, tmp_path, "sh", "-c", 'ulimit -S -n 100 && exec "$@"', "sh") as (url, _),
+        ExitStack() as streams,
+    ):
+        events = f"{url}/v1/clusters/default/events"
+        opened = [streams.enter_context(listening(events)) for _ in range(CLIENTS)]
+        assert {next(stream).kind for stream in opened} == {"view"}
+
+
 def test_brokers_that_are_gone_for_an_hour_take_no_relay_out_of_service() -> None:
     """Its view ages meanwhile, and proves nothing; when the brokers are back, it is as before."""
     now = [0.0]
