@@ -40,6 +40,8 @@ HEADERS = {
     "ETag": '"1f0c53a8f05c9f8f0c2be8e4b3a1d6a7"',
 }
 FLAG = b'{"key":"new-groups","value":true,"reason":"STATIC","variant":"open","metadata":{"stale":false,"age":1.234}}'
+VIEW = bytes(1500)
+"""As large as a compressed view of three brokers."""
 EVENT = b'id: 1f0c53a8f05c9f8f0c2be8e4b3a1d6a7\nevent: view\ndata: {"cluster": "orders", "status": "ok"}\n\n'
 
 
@@ -75,6 +77,7 @@ def bare(listener: socket.socket, tls: Certificates | None) -> None:
         if "wait" in request.query_params:
             holding += 1
             await changed.wait()
+            return Response(VIEW, headers=HEADERS, media_type="application/json")
         return Response(status_code=304, headers=HEADERS)
 
     async def events(_request: Request) -> Response:
