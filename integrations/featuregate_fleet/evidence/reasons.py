@@ -16,7 +16,6 @@ __all__ = [
     "PARSER",
     "RAW_LENGTH",
     "REQUESTS",
-    "TEXT_FORMAT",
     "TOO_LONG",
     "UNKNOWN_BROKER",
     "UNKNOWN_LAYOUT",
@@ -25,7 +24,7 @@ __all__ = [
     "WRONG_FIELDS",
 ]
 
-PARSER: Final = 2
+PARSER: Final = 3
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
 RAW_LENGTH: Final = 16_384
@@ -42,8 +41,6 @@ NEWER_REPORT: Final = "newer-report"
 """A usage report with a schema that this release does not read."""
 OTHER_CLUSTER: Final = "other-cluster"
 """A usage report of an app that uses another cluster."""
-TEXT_FORMAT: Final = "text-format"
-"""A request in a text format that this parser does not read, as of brokers before 1.0."""
 TOO_LONG: Final = "too-long"
 """A line of more bytes than a line may have (`featuregate_fleet.evidence.text.LONGEST`)."""
 UNKNOWN_BROKER: Final = "unknown-broker"
@@ -63,5 +60,5 @@ OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
 OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
 """The reasons of usage reports, which a replay leaves where they are."""
 
-REQUESTS: Final = frozenset({CUT, TEXT_FORMAT, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
+REQUESTS: Final = frozenset({CUT, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
 """The reasons of lines that would have been requests: each is evidence that is missing."""

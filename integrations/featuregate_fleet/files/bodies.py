@@ -9,8 +9,11 @@ __all__ = ["cut_bodies"]
 
 _MARKER: Final = b"Completed request:"
 _JSON: Final = (b'},"request":', b',"connection":"', b'{},"response":{}')
-_TEXT: Final = (b") -- ", b" from connection ", b"{},response:{}")
-_TEXT_LINE: Final = re.compile(rb"[^{]{,99}Completed request:RequestHeader\(")
+_TEXT: Final = {
+    b"RequestHeader(": (b") -- ", b" from connection ", b"{},response:{}"),
+    b"{api_key=": (b"} -- ", b" from connection ", b"{}"),  # brokers before 1.0 log no response
+}
+_TEXT_LINE: Final = re.compile(rb"[^{]{,99}Completed request:(RequestHeader\(|\{api_key=)")
 
 
 def cut_bodies(text: bytes) -> bytes:
@@ -21,6 +24,7 @@ def cut_bodies(text: bytes) -> bytes:
 def _cut(line: bytes) -> bytes:
     if line.count(_MARKER) != 1:
         return line
-    before, behind, empty = _TEXT if _TEXT_LINE.match(line) else _JSON
+    text = _TEXT_LINE.match(line)
+    before, behind, empty = _TEXT[text[1]] if text else _JSON
     start, end = line.find(before) + len(before), line.rfind(behind)
     return line[:start] + empty + line[end:] if len(before) <= start <= end else line

@@ -32,9 +32,23 @@ def text_line(client: str = "audit", principal: str = "User:audit", software: st
     )
 
 
+def line_before_1(client: str = "audit", principal: str = "User:audit", listener: str = ",listener:SSL") -> str:
+    """Return a line as brokers before 1.0 log it."""
+    return (
+        f"[2026-11-22 21:08:39,958] DEBUG Completed request:{{api_key=3,api_version=4,correlation_id=2,"
+        f"client_id={client}}} -- {{topics=[]}} from connection 127.0.0.1:9092-127.0.0.1:50000;totalTime:16.341000,"
+        f"requestQueueTime:0.1,sendTime:0,securityProtocol:SSL,principal:{principal}{listener} (kafka.request.logger)"
+    )
+
+
 def fast(*lines: str) -> list[Request | None]:
     """Read lines with Arrow's kernels; None stands for a line that is left to the full parser."""
     return [None if row is None else Request(**row) for row in read_lines(pa.array(lines, pa.string())).to_pylist()]
+
+
+def is_text(line: str) -> bool:
+    """Return whether a broker wrote a request as text."""
+    return "request:RequestHeader(" in line or "request:{api_key=" in line
 
 
 def test_a_line_says_which_client_used_which_version():
@@ -58,11 +72,11 @@ def test_a_line_of_an_old_broker_says_the_same(real_lines: Sequence[str]):
     found = [read for line in real_lines if isinstance(read := read_line(line), Request)]
     assert {(read.client_id, read.api_key, read.version) for read in found} >= {("ancient", 3, 0)}
     (odd,) = {read.client_id for read in found if "bill" in (read.client_id or "")}
-    assert '"ing' in str(odd)
-    old = any("request:RequestHeader(" in line and "softwareName" not in line for line in real_lines)
+    assert '"ing' in str(odd) or ",client_id=" in str(odd)
+    old = any(is_text(line) and "softwareName" not in line for line in real_lines)
     assert ("2.16.1-rdkafka-2.16.0" in {read.software_version for read in found}) is not old
     assert {read.principal for read in found} == {"User:ANONYMOUS"}
-    assert {read.listener for read in found} & {"CLIENT", "PLAINTEXT"}
+    assert {read.listener for read in found} & {"CLIENT", "PLAINTEXT", None}  # 0.10.0 names none
     assert {read_line(line) for line in real_lines if "Completed request:" in line} == set(found)
 
 
@@ -87,6 +101,34 @@ def test_texts_of_an_old_broker_may_hold_commas(client: str, principal: str, sof
     assert (found.software_name, found.software_version) == expected
 
 
+@pytest.mark.parametrize(
+    ("client", "principal"),
+    [("audit", "User:audit"), ("a,client_id=b}", "User:CN=a,OU=b, C=DE"), ("x", "User:a,listener:b")],
+)
+def test_texts_of_a_broker_before_1_0_may_hold_commas(client: str, principal: str):
+    """Their header is another one, and it has the number of the API."""
+    found = read_line(line_before_1(client, principal))
+    assert isinstance(found, Request)
+    assert (found.client_id, found.principal, found.listener) == (client, principal, "SSL")
+    assert (found.api_key, found.version, found.software_name) == (3, 4, None)
+
+
+def test_a_broker_before_0_10_2_names_no_listener():
+    """Its listeners have no names (KIP-103)."""
+    found = read_line(line_before_1("null", listener=""))
+    assert isinstance(found, Request)
+    assert (found.client_id, found.principal, found.listener) == (None, "User:audit", None)
+
+
+def test_0_10_0_spells_fetch_by_itself(real_lines: Sequence[str]):
+    """The Scala classes from before the protocol was generated; ControlledShutdown has its own text up to 0.11."""
+    spelled = [line for line in real_lines if "Completed request:Name: " in line]
+    found = {(read.api_key, read.client_id) for line in spelled if isinstance(read := read_line(line), Request)}
+    assert found <= {(1, "audit"), (7, None)}
+    assert bool(spelled) is any("request:{api_key=" in line for line in real_lines)
+    assert len(found) == len({line.partition("Name: ")[2].partition(";")[0] for line in spelled})
+
+
 def test_a_client_that_did_not_say_its_software_has_none():
     """Kafka logs the word unknown in place of both."""
     found = read_line(line_of(document(softwareName="unknown", softwareVersion="unknown")))
@@ -98,7 +140,7 @@ def test_both_ways_read_what_real_brokers_wrote(real_lines: Sequence[str]):
     """The fast path reads most lines, and what it reads is what the full parser reads."""
     requests = [found for line in real_lines if isinstance(found := read_line(line), Request)]
     quick = [found for found in fast(*real_lines) if found is not None]
-    if any("request:RequestHeader(" in line for line in real_lines):
+    if any(map(is_text, real_lines)):
         assert quick == []  # the text format of old brokers
     else:
         assert len(requests) > len(quick) > len(requests) / 2  # it leaves client ids with a backslash
@@ -210,7 +252,17 @@ def test_a_cut_line_and_the_next_one_make_no_request_together():
         (text_line().replace("METADATA", "TELEPORT"), reasons.WRONG_FIELDS),
         (text_line().replace("apiVersion=9", "apiVersion=99999"), reasons.WRONG_FIELDS),
         (text_line().replace("2026-11-22", "2026-02-30"), reasons.WRONG_FIELDS),
-        ("[2026-11-22 21:08:39,958] DEBUG Completed request:{api_key=3,api_version=1}", reasons.TEXT_FORMAT),
+        ("[2026-11-22 21:08:39,958] DEBUG Completed request:{api_key=3,api_version=1}", reasons.CUT),
+        (line_before_1()[:90], reasons.CUT),
+        (line_before_1()[:200], reasons.CUT),
+        (line_before_1() + " and more", reasons.CUT),
+        (line_before_1(listener="") + " and more", reasons.CUT),
+        (line_before_1(listener=",listener:SSL)"), reasons.CUT),
+        (text_line().replace(",listener:SSL", ""), reasons.CUT),
+        (line_before_1()[:200] + line_before_1(), reasons.CUT),
+        (line_before_1()[:200] + text_line(), reasons.CUT),
+        (line_before_1().replace("api_key=3", "api_key=99999"), reasons.WRONG_FIELDS),
+        (line_before_1().replace("api_version=4", "api_version=99999"), reasons.WRONG_FIELDS),
     ],
 )
 def test_a_line_that_is_no_request_has_a_reason(line: str, reason: str):

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_fleet.evidence.lines.request import INT16, Request, known
-from featuregate_fleet.evidence.lines.text_format import TEXT_HEADER, read_text
-from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, TEXT_FORMAT, UNKNOWN_LAYOUT, WRONG_FIELDS
+from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_text
+from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,10 +35,8 @@ def read_line(line: str) -> Request | str:
         return _without_head(line)
     text = line[head.end() :]
     time = read_time(head[1])
-    if text.startswith(TEXT_HEADER):
+    if text.startswith(TEXT_HEADERS):
         return read_text(time, head[2], text) if time else WRONG_FIELDS
-    if text.startswith("{api_key="):
-        return TEXT_FORMAT
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):  # an integer of thousands of digits is a ValueError, too

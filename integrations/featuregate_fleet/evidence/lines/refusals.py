@@ -23,18 +23,22 @@ __all__ = ["Refusal", "is_header", "read_refusal", "repeats_refusal"]
 _LOGGER: Final = r" \(kafka\.network\.Processor\)$"
 _FIRST: Final = re.compile(TIME_AND_LEVEL + r"Closing socket for (\S+) because of error" + _LOGGER, re.ASCII)
 _SECOND: Final = re.compile(TIME_AND_LEVEL + r"Exception while processing request from (\S+)" + _LOGGER, re.ASCII)
-_CLIENT_HOST: Final = re.compile(r"^\S+?:\d+-(\S+):\d+-\d+(?:-\d+)?$", re.ASCII)
-"""``brokerhost:port-clienthost:port-index``; from 4.0 on with one number more."""
+_CLIENT_HOST: Final = re.compile(r"^\S+?:\d+-(\S+?):\d+(?:-\d+){0,2}$", re.ASCII)
+"""``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more."""
 
 _EXCEPTION: Final = r"^org\.apache\.kafka\.common\.errors\.\w+: "
 _REASONS: Final = (
-    # Releases from 4.0 on, 3.9, and 2.x.
+    # Releases from 4.0 on, 3.9, 2.x, and those before 1.0.
     re.compile(_EXCEPTION + r"Received request for api with key (\d+) \(\w+\) and unsupported version (-?\d+)$"),
     re.compile(_EXCEPTION + r"Received request api key (\w+) with version (-?\d+) which is not enabled$"),
     re.compile(
         _EXCEPTION
         + r"Error getting request for apiKey: (\w+), apiVersion: (-?\d+), connectionId: \S+, listenerName: .+, "
         + r"principal: (\S+)$"
+    ),
+    re.compile(
+        r"^(?:org\.apache\.kafka\.common\.errors|kafka\.network)\.InvalidRequestException: "
+        r"Error getting request for apiKey: (\d+) and apiVersion: (-?\d+)$"
     ),
 )
 _INT16: Final = range(-(2**15), 2**15)

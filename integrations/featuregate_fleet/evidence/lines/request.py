@@ -28,7 +28,8 @@ class Request:
     version: int
     client_id: str | None
     principal: str | None
-    listener: str
+    listener: str | None
+    """None of brokers before 0.10.2, whose listeners have no names (KIP-103)."""
     software_name: str | None
     software_version: str | None
 

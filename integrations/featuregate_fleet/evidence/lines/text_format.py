@@ -1,7 +1,8 @@
 """A request as text, as brokers before 2.8 log it. Pure.
 
 The texts of clients stand between commas, without quotes. What comes before and behind them has one spelling, so that
-only a client that imitates it is read wrongly.
+only a client that imitates it is read wrongly. Before 1.0 the header has another spelling, before 0.10.2 no listener
+has a name (KIP-103), and 0.10.0 spells Fetch by itself.
 """
 
 from __future__ import annotations
@@ -17,43 +18,61 @@ from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["TEXT_HEADER", "read_text"]
+__all__ = ["TEXT_HEADERS", "read_text"]
 
-TEXT_HEADER: Final = "RequestHeader("
+_VERSION: Final = r"(?P<version>-?\d{1,9})"
+_HEADS: Final = {
+    "RequestHeader(": (
+        rf"RequestHeader\(apiKey=(?P<api>\w+), apiVersion={_VERSION}, clientId=(?P<client_id>.*?), "
+        r"correlationId=-?\d+\) -- "
+    ),
+    "{api_key=": (
+        rf"\{{api_key=(?P<api>-?\d{{1,9}}),api_version={_VERSION},correlation_id=-?\d+,"
+        r"client_id=(?P<client_id>.*?)\} -- "
+    ),
+    "Name: ": (
+        rf"Name: (?P<api>\w+)Request; Version: {_VERSION}; CorrelationId: -?\d+; ?"
+        # The first one is of Fetch, the second one of ControlledShutdown.
+        r"ClientId:(?: (?P<client_id>.*?); ReplicaId|(?:Some\(\d+\)|None); BrokerId): "
+    ),
+}
+"""By the text with which they begin: from 1.0 on, before 1.0, and what is left of the Scala classes before 1.0."""
+TEXT_HEADERS: Final = tuple(_HEADS)
 
-_HEAD: Final = re.compile(
-    r"RequestHeader\(apiKey=(?P<api>\w+), apiVersion=(?P<version>-?\d{1,9}), clientId=(?P<client_id>.*?), "
-    r"correlationId=-?\d+\) -- ",
-    re.ASCII,
-)
 _CONNECTION: Final = " from connection "
+_LISTENER: Final = ",listener:"
+_TIMES: Final = (
+    r" from connection \S+;totalTime:[\d.E-]+,(?:[a-zA-Z]+Time:[\d.E-]+,)*securityProtocol:[A-Z_]+,principal:"
+)
+_LOGGER: Final = r"(?:\s*\([\w.]+\))?\s*"
 _TAIL: Final = re.compile(
-    r" from connection \S+;totalTime:[\d.E-]+,(?:[a-zA-Z]+Time:[\d.E-]+,)*securityProtocol:[A-Z_]+,"
-    r"principal:(?P<principal>.*),listener:(?P<listener>[\w.-]+)"
+    _TIMES
+    + rf"(?P<principal>.*){_LISTENER}(?P<listener>[\w.-]+)"
     # Later releases alone. The texts are those that KIP-511 allows.
-    r"(?:,clientInformation:ClientInformation\(softwareName=(?P<name>[\w.-]*), "
-    r"softwareVersion=(?P<software_version>[\w.-]*)\))?"
-    r"(?:\s*\([\w.]+\))?\s*",
+    + r"(?:,clientInformation:ClientInformation\(softwareName=(?P<name>[\w.-]*), "
+    + r"softwareVersion=(?P<software_version>[\w.-]*)\))?"
+    + _LOGGER,
     re.ASCII,
 )
+_TAIL_WITHOUT_LISTENER: Final = re.compile(_TIMES + rf"(?P<principal>(?:(?!{_LISTENER})[^(])*?){_LOGGER}", re.ASCII)
 _ANOTHER: Final = "Completed request:"
 
 
 def read_text(time: datetime, level: str, text: str) -> Request | str:
-    """Return the request, or the reason why there is none. ``text`` begins with `TEXT_HEADER`."""
-    head = _HEAD.match(text)
-    at = text.rfind(_CONNECTION)
-    tail = _TAIL.fullmatch(text, at) if at >= 0 else None
+    """Return the request, or the reason why there is none. ``text`` begins with one of `TEXT_HEADERS`."""
+    begin = next(begin for begin in TEXT_HEADERS if text.startswith(begin))
+    head, tail = re.match(_HEADS[begin], text, re.ASCII), _tail(text, named_listener=begin == TEXT_HEADERS[0])
     # The head of a line that was cut, and the tail of the next one, would make a request that nobody sent.
     if head is None or tail is None or _ANOTHER in text:
         return CUT
     version = int(head["version"])
     try:
-        key = api_key(head["api"])
+        key = api_key(head["api"]) if head["api"].isidentifier() else int(head["api"])
     except UnknownApi:
         return WRONG_FIELDS
-    if version not in INT16:
+    if key not in INT16 or version not in INT16:
         return WRONG_FIELDS
+    said = tail.groupdict()
     return Request(
         time=time,
         level=level,
@@ -61,8 +80,17 @@ def read_text(time: datetime, level: str, text: str) -> Request | str:
         api_key=key,
         version=version,
         client_id=None if head["client_id"] == "null" else head["client_id"],
-        principal=tail["principal"],
-        listener=tail["listener"],
-        software_name=known(tail["name"]),
-        software_version=known(tail["software_version"]),
+        principal=said["principal"],
+        listener=said.get("listener"),
+        software_name=known(said.get("name")),
+        software_version=known(said.get("software_version")),
     )
+
+
+def _tail(text: str, *, named_listener: bool) -> re.Match[str] | None:
+    """Return what the end of a line says of the client."""
+    at = text.rfind(_CONNECTION)
+    if at < 0:
+        return None
+    found = _TAIL.fullmatch(text, at)
+    return found if found or named_listener else _TAIL_WITHOUT_LISTENER.fullmatch(text, at)
