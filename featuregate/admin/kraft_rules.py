@@ -12,8 +12,9 @@ KIP-1022.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from featuregate.admin.objections import Objection
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -27,6 +28,8 @@ from featuregate.catalog import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from featuregate.admin.objections import Node, Wanted
+
 __all__ = [
     "ALL_OR_NOTHING_FROM",
     "CONTROLLERS_REGISTER_FROM",
@@ -34,10 +37,7 @@ __all__ = [
     "QUORUM_RAISES_KRAFT_VERSION_FROM",
     "RULES_CHANGED_IN",
     "Controller",
-    "Node",
-    "Objection",
     "Release",
-    "Wanted",
     "counts_kraft_version_as_0",
     "objections",
     "release_of_level",
@@ -76,25 +76,6 @@ _DISABLED: Final = (0, 0)
 _UPGRADE_TYPES: Final = ("upgrade", "safe_downgrade", "unsafe_downgrade")
 
 
-class Wanted(NamedTuple):
-    """One update, as a controller reads it."""
-
-    feature: str
-    level: int
-    upgrade_type: str
-    """``upgrade``, ``safe_downgrade`` or ``unsafe_downgrade``; anything else is a type that no controller knows."""
-
-
-class Node(NamedTuple):
-    """The levels that one node supports."""
-
-    node_id: int | None
-    supported: Mapping[str, tuple[int, int]] | None
-    """Feature to the lowest and highest level. None: unknown, for the reason in ``unknown_because``."""
-    unknown_because: str = ""
-    """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
     """What an active controller goes by."""
@@ -115,14 +96,6 @@ class Controller:
     def level(self, feature: str) -> int | None:
         """Return the finalized level of a feature; None: unknown."""
         return None if self.levels is None else self.levels.get(feature, 0)
-
-
-class Objection(NamedTuple):
-    """The objection of one rule to an update."""
-
-    judgement: Literal["refused", "unknown"]
-    text: str
-    """The controller's words, or why it is unknown."""
 
 
 def objections(wanted: Wanted, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:

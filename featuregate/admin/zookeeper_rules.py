@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.kraft_rules import Objection
+from featuregate.admin.objections import Objection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from featuregate.admin.kraft_rules import Node, Wanted
+    from featuregate.admin.objections import Node, Wanted
 
 __all__ = ["ZooKeeperController", "objections"]
 

@@ -12,11 +12,10 @@ from featuregate.admin.kraft_rules import (
     ALL_OR_NOTHING_FROM,
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     Controller,
-    Node,
-    Wanted,
     counts_kraft_version_as_0,
     objections,
 )
+from featuregate.admin.objections import Node, Wanted
 from featuregate.catalog import KRAFT_VERSION
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.kraft_rules import Node, Wanted
+from featuregate.admin.objections import Node, Wanted
 from featuregate.admin.zookeeper_rules import ZooKeeperController, objections
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType

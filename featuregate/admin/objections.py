@@ -1,0 +1,40 @@
+"""The update that a controller judges, the nodes that it asks, and the objection of one of its rules. Pure.
+
+Controllers of both kinds go by these: :mod:`featuregate.admin.kraft_rules`, :mod:`featuregate.admin.zookeeper_rules`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Node", "Objection", "Wanted"]
+
+
+class Wanted(NamedTuple):
+    """One update, as a controller reads it."""
+
+    feature: str
+    level: int
+    upgrade_type: str
+    """``upgrade``, ``safe_downgrade`` or ``unsafe_downgrade``; anything else is a type that no controller knows."""
+
+
+class Node(NamedTuple):
+    """The levels that one node supports."""
+
+    node_id: int | None
+    supported: Mapping[str, tuple[int, int]] | None
+    """Feature to the lowest and highest level. None: unknown, for the reason in ``unknown_because``."""
+    unknown_because: str = ""
+    """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
+
+
+class Objection(NamedTuple):
+    """The objection of one rule to an update."""
+
+    judgement: Literal["refused", "unknown"]
+    text: str
+    """The controller's words, or why it is unknown."""
