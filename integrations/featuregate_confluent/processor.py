@@ -24,40 +24,28 @@ In an app with an event loop the transform is a coroutine function:
 
 from __future__ import annotations
 
-import logging
 import threading
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
-
-from confluent_kafka import Consumer, KafkaException
+from typing import TYPE_CHECKING, Any
 
 from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.config.options import require_seconds
 from featuregate_confluent.coroutines import AppLoop, AwaitedTransform
-from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
-from featuregate_confluent.events import Rejoining
-from featuregate_confluent.producing.pipeline import Pipeline
+from featuregate_confluent.processor_rounds import ProcessorRounds
 from featuregate_confluent.switch import ProducerSwitch
 from featuregate_confluent.transform import DeadLetter, TransformCalls, is_async
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import TracebackType
     from typing import Self, Unpack
 
-    from confluent_kafka import Message
-
     from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.producing.transaction import Transaction
+    from featuregate_confluent.processor_rounds import Ahead
     from featuregate_confluent.transform import AsyncTransform, Transform
 
 __all__ = ["ExactlyOnceProcessor"]
-
-BACKOFF_SECONDS: Final = (0.1, 10.0)
-"""Before joining again: the first time, and at the most."""
 
 
 class ExactlyOnceProcessor:
@@ -100,22 +88,14 @@ class ExactlyOnceProcessor:
         if not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
             raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
         require_seconds("linger", linger)
-        self._batch_size = batch_size
-        self._linger = linger
         self._switch = ProducerSwitch(**switch)
+        self._rounds = ProcessorRounds(self._switch, batch_size=batch_size, linger=linger)
         self._transform = transform
         self._dead_letter = poison if isinstance(poison, DeadLetter) else None
-        self._calls: TransformCalls
         self._loop: AppLoop | None = None
-        self._awaited: AwaitedTransform | None = None
-        self._stopping = False
-        self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
         self._began = False
         self._runner: int | None = None
         self._ended = threading.Event()
-        self._state = "starting"
-        self._error: str | None = None
-        self._attempts = 0
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +114,8 @@ class ExactlyOnceProcessor:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"<ExactlyOnceProcessor of {', '.join(self._switch.topics)}: {self._state}, {self._switch.model.label}>"
+        switch = self._switch
+        return f"<ExactlyOnceProcessor of {', '.join(switch.topics)}: {self._rounds.state}, {switch.model.label}>"
 
     @property
     def switch(self) -> ProducerSwitch:
@@ -175,8 +156,8 @@ class ExactlyOnceProcessor:
         self._began = True
         self._loop = AppLoop()
         if is_async(self._transform):
-            transform = self._awaited = AwaitedTransform(self._transform, self._loop, self._switch.rounds)
-            await self._loop.run_beside(partial(self._run, transform), self.stop)
+            transform = AwaitedTransform(self._transform, self._loop, self._switch.rounds)
+            await self._loop.run_beside(partial(self._run, transform, transform.ahead), self.stop)
         else:
             await self._loop.run_beside(partial(self._run, self._transform), self.stop)
 
@@ -185,8 +166,7 @@ class ExactlyOnceProcessor:
 
         From any thread, and from signal handlers, those of an event loop as well.
         """
-        self._stopping = True
-        self._wake.put(None)
+        self._rounds.stop()
 
     def close(self) -> None:
         """Stop, and wait until everything is closed where another thread runs. Closing twice is closing once.
@@ -222,89 +202,21 @@ class ExactlyOnceProcessor:
         :meth:`ProducerSwitch.health <featuregate_confluent.ProducerSwitch.health>` says.
         """
         found = self._switch.health()
-        status = self._state
-        if status == "ok" and self._stopping:
-            status = "stopping"
-        elif status == "ok" and found["waiting"]:
+        rounds = self._rounds
+        status = rounds.state
+        if status == "ok" and found["waiting"]:
             status = "waiting"
-        return {"status": status, "error": self._error, "rejoins": self._attempts, **found}
-
-    # ------------------------------------------------------------------ the loop
+        return {"status": status, "error": rounds.error, "rejoins": rounds.rejoins, **found}
 
     def _require_new(self) -> None:
         if self._began:
             raise ClosedError("a processor runs once; make a new one")
 
-    def _run(self, transform: Transform) -> None:
+    def _run(self, transform: Transform, ahead: Ahead = nullcontext) -> None:
         """Run to the end, in the calling thread."""
         self._runner = threading.get_ident()
-        self._calls = TransformCalls(transform, self._dead_letter, self._switch.emit)
         try:
-            while self._going_on:
-                try:
-                    self._take_part()
-                except MustRejoin as why:
-                    self._wait_to_rejoin(why)
-            self._state = "stopped"
-        except BaseException as error:
-            self._state, self._error = "failed", f"{type(error).__name__}: {error}"
-            raise
+            calls = TransformCalls(transform, self._dead_letter, self._switch.emit)
+            self._rounds.run(calls, ahead=ahead, loop=self._loop)
         finally:
-            self._switch.close()
             self._ended.set()
-
-    @property
-    def _going_on(self) -> bool:
-        return not (self._stopping or (self._loop is not None and self._loop.ended))
-
-    def _take_part(self) -> None:
-        """Be a member of the group until the processor is stopped, or the member is replaced."""
-        config, logger = self._switch.consumer_config, logging.getLogger("featuregate.confluent.consumer")
-        try:
-            consumer = Consumer(config, logger=logger)
-        except KafkaException as failure:
-            raise SwitchFatal(f"the consumer's properties are refused: {failure.args[0].str()}") from failure
-        try:
-            self._switch.subscribe(consumer)
-            while self._going_on:
-                self._round()
-        finally:
-            self._switch.leave()
-
-    def _round(self) -> None:
-        messages = self._switch.consume(self._switch.round_size(self._batch_size), self._linger)
-        if self._switch.generation >= 0:
-            self._state = "ok"
-        committed = self._switch.committed
-        self._process(messages)
-        if self._switch.committed > committed:
-            self._attempts = 0
-
-    def _process(self, messages: Sequence[Message]) -> None:
-        ahead = nullcontext if self._awaited is None else self._awaited.ahead
-        with Pipeline() as pipeline, ahead(self._switch.transactions(messages)) as transactions:
-            for transaction in transactions:
-                self._process_as_one(transaction, pipeline)
-                if not self._going_on or self._switch.rounds.late:
-                    return  # whatever is left of the round was not begun, and comes again
-
-    def _process_as_one(self, transaction: Transaction, pipeline: Pipeline) -> None:
-        try:
-            # Before it begins: brokers wait for the commit, not for the app.
-            records = self._calls.records(transaction.messages)
-        except Aborted:
-            with transaction:  # the round counts as lost, and its messages come again
-                raise
-        else:
-            with transaction:
-                for record in records:
-                    transaction.produce(*record)
-                pipeline.commit(transaction)
-
-    def _wait_to_rejoin(self, why: MustRejoin) -> None:
-        self._state = "rejoining"
-        self._attempts += 1
-        self._switch.emit(Rejoining(why=str(why), attempt=self._attempts))
-        first, most = BACKOFF_SECONDS
-        with suppress(Empty):
-            self._wake.get(timeout=min(first * 2 ** min(self._attempts - 1, 10), most))

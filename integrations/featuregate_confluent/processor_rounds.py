@@ -1,0 +1,133 @@
+"""The rounds of a processor: take part in the group, process, and join again after being replaced."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from confluent_kafka import Consumer, KafkaException
+
+from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
+from featuregate_confluent.events import Rejoining
+from featuregate_confluent.producing.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from confluent_kafka import Message
+
+    from featuregate_confluent.coroutines import AppLoop
+    from featuregate_confluent.producing.transaction import Transaction
+    from featuregate_confluent.switch import ProducerSwitch
+    from featuregate_confluent.transform import TransformCalls
+
+__all__ = ["Ahead", "ProcessorRounds"]
+
+Ahead: TypeAlias = "Callable[[Iterator[Transaction]], AbstractContextManager[Iterator[Transaction]]]"
+"""Yields transactions in turn, and may begin the transforms of those that follow."""
+
+BACKOFF_SECONDS: Final = (0.1, 10.0)
+"""Before joining again: the first time, and at the most."""
+
+
+class ProcessorRounds:
+    """What a processor does in the thread that runs it, and how that goes; see :class:`ExactlyOnceProcessor`."""
+
+    def __init__(self, switch: ProducerSwitch, *, batch_size: int, linger: float) -> None:
+        self._switch = switch
+        self._batch_size = batch_size
+        self._linger = linger
+        self._calls: TransformCalls
+        self._ahead: Ahead
+        self._loop: AppLoop | None = None
+        self._stopping = False
+        self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
+        self._state = "starting"
+        self.error: str | None = None
+        """What ended it before it was stopped."""
+        self.rejoins = 0
+        """How often in a row the member was replaced, without a commit in between."""
+
+    @property
+    def state(self) -> str:
+        """``starting``, ``ok``, ``rejoining``, ``stopping``, ``stopped`` or ``failed``."""
+        return "stopping" if self._state == "ok" and self._stopping else self._state
+
+    def stop(self) -> None:
+        """End after the transaction that is open; from any thread and any signal handler."""
+        self._stopping = True
+        self._wake.put(None)
+
+    def run(self, calls: TransformCalls, *, ahead: Ahead, loop: AppLoop | None) -> None:
+        """Process in the calling thread until :meth:`stop`, or until the app's loop ends; then close the switch."""
+        self._calls, self._ahead, self._loop = calls, ahead, loop
+        try:
+            while self._going_on:
+                try:
+                    self._take_part()
+                except MustRejoin as why:
+                    self._wait_to_rejoin(why)
+            self._state = "stopped"
+        except BaseException as error:
+            self._state, self.error = "failed", f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self._switch.close()
+
+    @property
+    def _going_on(self) -> bool:
+        return not (self._stopping or (self._loop is not None and self._loop.ended))
+
+    def _take_part(self) -> None:
+        """Be a member of the group until the processor is stopped, or the member is replaced."""
+        config, logger = self._switch.consumer_config, logging.getLogger("featuregate.confluent.consumer")
+        try:
+            consumer = Consumer(config, logger=logger)
+        except KafkaException as failure:
+            raise SwitchFatal(f"the consumer's properties are refused: {failure.args[0].str()}") from failure
+        try:
+            self._switch.subscribe(consumer)
+            while self._going_on:
+                self._round()
+        finally:
+            self._switch.leave()
+
+    def _round(self) -> None:
+        messages = self._switch.consume(self._switch.round_size(self._batch_size), self._linger)
+        if self._switch.generation >= 0:
+            self._state = "ok"
+        committed = self._switch.committed
+        self._process(messages)
+        if self._switch.committed > committed:
+            self.rejoins = 0
+
+    def _process(self, messages: Sequence[Message]) -> None:
+        with Pipeline() as pipeline, self._ahead(self._switch.transactions(messages)) as transactions:
+            for transaction in transactions:
+                self._process_as_one(transaction, pipeline)
+                if not self._going_on or self._switch.rounds.late:
+                    return  # whatever is left of the round was not begun, and comes again
+
+    def _process_as_one(self, transaction: Transaction, pipeline: Pipeline) -> None:
+        try:
+            # Before it begins: brokers wait for the commit, not for the app.
+            records = self._calls.records(transaction.messages)
+        except Aborted:
+            with transaction:  # the round counts as lost, and its messages come again
+                raise
+        else:
+            with transaction:
+                for record in records:
+                    transaction.produce(*record)
+                pipeline.commit(transaction)
+
+    def _wait_to_rejoin(self, why: MustRejoin) -> None:
+        self._state = "rejoining"
+        self.rejoins += 1
+        self._switch.emit(Rejoining(why=str(why), attempt=self.rejoins))
+        first, most = BACKOFF_SECONDS
+        with suppress(Empty):
+            self._wake.get(timeout=min(first * 2 ** min(self.rejoins - 1, 10), most))
