@@ -6,7 +6,6 @@ the caller's loop. The worker holds the poller weakly between polls, so that a d
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from contextlib import suppress
@@ -14,10 +13,10 @@ from datetime import UTC, datetime
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
-from featuregate.gating.gates import Gate
+from featuregate.errors import ClosedError, NotPicklable, RefreshTimedOut
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
+from featuregate.polling.features import Features
 from featuregate.polling.forks import follow_forks
 from featuregate.polling.lifecycle import Lifecycle
 from featuregate.polling.poll_state import PollState
@@ -25,7 +24,6 @@ from featuregate.polling.poller import Poller
 from featuregate.polling.source_choice import choose_source
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
-from featuregate.requirements import as_requirement, served_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,12 +32,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from featuregate.excluded_apis import ExcludedApis
-    from featuregate.gating.decisions import Decision
-    from featuregate.gating.events import MetricsHook, OnChange
-    from featuregate.gating.gates import Pin
+    from featuregate.gating.events import MetricsHook
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.gating.latches import Policy
-    from featuregate.requirements import Requirement
     from featuregate.roles import BrokerListSource
     from featuregate.sources.source import Source
     from featuregate.usage.reporter import UsageReporter
@@ -50,8 +44,6 @@ __all__ = ["Discoverer"]
 
 _RANDOM = SystemRandom()
 
-logger = logging.getLogger("featuregate")
-
 FORGET_SECONDS = 1800.0
 
 
@@ -60,7 +52,7 @@ def _wall() -> float:
     return datetime.now(UTC).timestamp()
 
 
-class Discoverer:
+class Discoverer(Features):
     """Asks every broker of a cluster what it can do, keeps the answer fresh, and hands out gates.
 
     Parameters
@@ -217,79 +209,7 @@ class Discoverer:
             for gate in self._store.gates():
                 gate.forked()
 
-    # ------------------------------------------------------------------ what apps ask
-
-    @property
-    def view(self) -> View | None:
-        """The merged truth of now; ``None`` before the first answer. One reference read."""
-        return self._store.view
-
-    def view_and_age(self) -> tuple[View | None, float]:
-        """Return the view and the seconds since the brokers answered, both of the same poll, for servers of views.
-
-        :meth:`health` has an age, too; a poll that ends between that call and the look at :attr:`view` has another.
-        """
-        return self._updater.view_and_age()
-
-    @property
-    def latched(self) -> Mapping[str, int]:
-        """The highest finalized level ever seen of each feature of this cluster. Never falls."""
-        return self._store.latch_state.levels
-
-    def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
-        """Return the gate of this name; starts polling where nothing polls yet.
-
-        The same name and requirement give the same gate, which lives as long as its discoverer: the app need not keep
-        it. Names belong to behaviours of the app, never to single requests: see :meth:`evaluate`.
-
-        Parameters
-        ----------
-        name
-            What logs, metrics and the durable latch call it. A latch belongs to the name *and* the requirement.
-        requirement
-            Such as ``Feature("group.version") >= 1``, a preset, or text: ``"kip447"``, ``"group.version>=1"``.
-        policy
-            ``"sticky"``: once open, open, for this cluster id. ``"live"``: open only while it is proved.
-
-        Raises
-        ------
-        ConfigError
-            There is a gate of this name with another requirement or policy; or a sticky gate asks whether a level is
-            still served (``group.version serves 1``), which only a live gate can follow.
-        RequirementError
-            The text does not parse.
-        TypeError
-            It is neither a requirement nor a text.
-        """
-        if policy not in ("sticky", "live"):
-            raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
-        wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate
-        if policy == "sticky" and (fleeting := next(served_in(wanted), None)) is not None:
-            problem = f'a latch would hide that {fleeting} ends: give policy="live", or require >= instead of serves'
-            raise ConfigError("policy", problem)
-        gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
-        if (str(gate.requirement), gate.policy) != (str(wanted), policy):
-            raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
-        self.ensure_polling()
-        return gate
-
-    def evaluate(self, requirement: Requirement | str) -> Decision:
-        """Decide a requirement by the view of now, without a gate: nothing is latched, and a stale view opens nothing.
-
-        For one question. Ask a gate for behaviour that must not go back.
-        """
-        return self._store.evaluate(as_requirement(requirement))
-
-    def pin(self) -> dict[str, Pin]:
-        """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""
-        return self._store.pin()
-
-    def wait(self, timeout: float) -> bool:
-        """Block until there is a view, for ``timeout`` seconds at most; return whether there is.
-
-        In a coroutine: ``await asyncio.to_thread(features.wait, 5)``.
-        """
-        return self.wait_until(lambda: self._store.view is not None, timeout)
+    # ------------------------------------------------------------------ polls
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Block until ``done()``, looked at after each poll; return whether it is.
@@ -337,21 +257,6 @@ class Discoverer:
             raise error
         assert self._store.view is not None
         return self._store.view
-
-    def on_change(self, callback: OnChange) -> Callable[[], None]:
-        """Call ``callback`` when the content of the view becomes another one; returns what takes it off again.
-
-        It runs in the poll loop, outside any lock, so it should be short. One that fails is logged and survived.
-        """
-        return self._store.listen(callback)
-
-    def on_event(self, callback: MetricsHook) -> Callable[[], None]:
-        """Call ``callback`` with each :data:`~featuregate.gating.events.Event`; returns what takes it off again.
-
-        As ``metrics=`` does, also for integrations that come later than the discoverer. It runs in the poll loop, or
-        where a gate is made, outside any lock, so it should be short. One that fails is logged and survived.
-        """
-        return self._store.hook(callback)
 
     def health(self) -> dict[str, Any]:
         """Return the state of discovery for a periodic health check, as plain JSON-able values.
