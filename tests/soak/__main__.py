@@ -73,17 +73,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def keep(harness: Harness, seed: int, seconds: float, ended: Ended, *, ledger: Path, outputs: Path) -> Run:
     """Write a run to the ledger, the table anew, and the end of its output to a file."""
     report = ended.report
-    run = Run(
+    run = Run.of(
+        report,
         time=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         commit=commit(),
         harness=harness.name,
         seed=seed,
-        inputs=report.inputs,
-        outputs=report.outputs,
-        faults=report.faults,
-        lost=report.lost,
-        duplicated=report.duplicated,
-        changed=report.changed,
         seconds=round(seconds),
         versions={
             "kafka": ", ".join(report.kafka),

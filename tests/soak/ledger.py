@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from soak.reports import Report
 
 __all__ = ["Run", "append", "read"]
 
@@ -35,6 +37,11 @@ class Run:
     versions: dict[str, str] = field(default_factory=dict)
     failure: str | None = None
     note: str = ""
+
+    @classmethod
+    def of(cls, report: Report, **more: Any) -> Run:
+        """Return the run with the counts of its last report, and what ``more`` says."""
+        return cls(**{name: count for name, count in asdict(report).items() if name != "kafka"}, **more)
 
     @property
     def has_balance(self) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featuregate.testing.local_kafka.processes import ChildProcess
     from soak.harnesses import Harness
 
-__all__ = ["Ended", "run_harness"]
+__all__ = ["Ended", "marked", "run_harness"]
 
 ROOT = Path(__file__).parents[2]
 MARK = "SOAK_RUN"

@@ -8,11 +8,10 @@ from subprocess import run
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from soak.harnesses import HARNESSES, Harness
 from soak.reports import Report
-from soak.running import MARK, ROOT, judged, one_line, run_harness
+from soak.running import ROOT, judged, marked, one_line, run_harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,18 +82,6 @@ def harness(tmp_path: Path):
     return make
 
 
-def of_run(mark: str) -> list[psutil.Process]:
-    """The processes of a run that still are there."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark:
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue
-    return found
-
-
 @pytest.mark.slow
 def test_a_run_gives_the_harness_its_seed_and_settings_and_returns_its_report(harness) -> None:
     """The balance is what the harness wrote, not what it printed."""
@@ -143,7 +130,7 @@ def test_a_harness_that_leaves_a_process_behind_has_failed_and_the_process_is_ki
     ended = run_harness(harness(LEAVES, LENGTH="long", STARTED=str(mark)), 42, lambda _: None, linger=0.5)
     assert ended.failure is not None
     assert ended.failure.startswith("the harness left processes behind: python"), ended.output
-    assert of_run(mark.read_text()) == []
+    assert marked(mark.read_text()) == []
 
 
 @pytest.mark.slow
@@ -157,7 +144,7 @@ def test_an_interrupted_run_leaves_no_process_behind(harness, tmp_path: Path) ->
 
     with pytest.raises(KeyboardInterrupt):
         run_harness(harness(HANGS, STARTED=str(mark)), 42, interrupt)
-    assert of_run(mark.read_text()) == []
+    assert marked(mark.read_text()) == []
 
 
 @pytest.mark.parametrize(

@@ -45,18 +45,12 @@ class Soaked:
 
     def keep(self, harness: Harness, seed: int, seconds: float, ended: Ended) -> Run:
         """Keep it in memory."""
-        report = ended.report
-        run = Run(
+        run = Run.of(
+            ended.report,
             time="now",
             commit="abc",
             harness=harness.name,
             seed=seed,
-            inputs=report.inputs,
-            outputs=report.outputs,
-            faults=report.faults,
-            lost=report.lost,
-            duplicated=report.duplicated,
-            changed=report.changed,
             seconds=round(seconds),
             failure=ended.failure,
         )
