@@ -34,8 +34,10 @@ def serving(apps: Mapping[str, ASGIApp], delay: Callable[[], None]) -> Iterator[
         yield
 
 
-async def call(app: ASGIApp, target: str, headers: Mapping[str, str] | None = None) -> Response:
-    """GET a path, with its query, from an app."""
+async def call(
+    app: ASGIApp, target: str, headers: Mapping[str, str] | None = None, *, method: str = "GET", body: bytes = b""
+) -> Response:
+    """Send a request for a path, with its query, to an app."""
     url = urlsplit(target)
     sent: list[Message] = []
 
@@ -45,7 +47,7 @@ async def call(app: ASGIApp, target: str, headers: Mapping[str, str] | None = No
         if received.is_set():
             await asyncio.get_running_loop().create_future()  # the client stays
         received.set()
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -54,7 +56,7 @@ async def call(app: ASGIApp, target: str, headers: Mapping[str, str] | None = No
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
-        "method": "GET",
+        "method": method,
         "scheme": "http",
         "path": unquote(url.path),
         "raw_path": url.path.encode(),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from http_serving import serving_http
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,11 +41,6 @@ class Balanced(NamedTuple):
     """Of all responses so far, in their order."""
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256  # of connections that wait to be accepted: hundreds of clients may come together
-
-
 @contextmanager
 def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
     """Pass each request on to the next upstream."""
@@ -75,15 +71,5 @@ def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
 
         do_HEAD = do_POST = do_GET  # noqa: N815 - the names are those of http.server
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = _Server(("127.0.0.1", 0), Balancer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield Balanced(f"http://127.0.0.1:{server.server_address[1]}", statuses)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving_http(Balancer) as url:
+        yield Balanced(url, statuses)

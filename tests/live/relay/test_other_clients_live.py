@@ -6,15 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from balancing import Port, balancing
+from http_serving import serving_http
 from relay_on_socket import serving
 from waiting import BOUND, eventually
 
@@ -81,19 +80,8 @@ def serving_files(folder: Path) -> Iterator[str]:
     class Files(SimpleHTTPRequestHandler):
         extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=folder))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving_http(Files, directory=folder) as url:
+        yield url
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
+from apps_in_process import call
 from hypothesis import HealthCheck, Phase, find, given, settings
 
 from featuregate.testing import StaticFeatures, release_view
@@ -17,8 +18,6 @@ from featuregate_relay.flags.flag_tags import FLOOR_SECONDS, FlagTag, cluster_of
 from featuregate_relay.flags.flags import Flag
 
 if TYPE_CHECKING:
-    from starlette.types import Message
-
     import featuregate as fg
 
 REPLICAS = 2
@@ -47,31 +46,9 @@ class Replica:
 
     def ask(self, etag: str | None) -> Answer:
         """Ask for all flags."""
-        sent: list[Message] = []
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": b'{"context": {}}', "more_body": False}
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        headers = [] if etag is None else [(b"if-none-match", etag.encode())]
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": PATH,
-            "raw_path": PATH.encode(),
-            "query_string": b"",
-            "root_path": "",
-            "headers": headers,
-        }
-        asyncio.run(self.app(scope, receive, send))
-        body = b"".join(message.get("body", b"") for message in sent[1:])
-        found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return Answer(sent[0]["status"], found, json.loads(body) if body else None)
+        headers = {} if etag is None else {"If-None-Match": etag}
+        status, found, body = asyncio.run(call(self.app, PATH, headers, method="POST", body=b'{"context": {}}'))
+        return Answer(status, found, json.loads(body) if body else None)
 
 
 class State(NamedTuple):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from http_serving import serving_http
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
@@ -73,18 +73,9 @@ def issuing() -> Iterator[Issuer]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        issuer = Issuer(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield issuer
-        finally:
-            server.shutdown()
-            thread.join(BOUND)
+    with serving_http(Handler) as url:
+        issuer = Issuer(url)
+        yield issuer
 
 
 @pytest.fixture

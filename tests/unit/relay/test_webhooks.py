@@ -12,13 +12,14 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
 from apps_in_process import call
+from http_serving import serving_http
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting import eventually
 
@@ -70,18 +71,9 @@ def receiving(*statuses: int, **headers: str) -> Iterator[Receiver]:
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver = Receiver(f"http://127.0.0.1:{server.server_port}/hook", list(statuses), headers)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            server.shutdown()
-            thread.join(BOUND)
+    with serving_http(Handler) as url:
+        receiver = Receiver(f"{url}/hook", list(statuses), headers)
+        yield receiver
 
 
 @contextmanager
