@@ -9,7 +9,7 @@ import ctypes
 import time
 from typing import TYPE_CHECKING, Self
 
-from confluent_kafka import cimpl
+from confluent_kafka import Consumer, TopicPartition, cimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +46,16 @@ class MockKafka:
     def create_topic(self, topic: str, partitions: int = 1) -> None:
         """Create a topic without replicas."""
         _lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
+
+    def values(self, topic: str, count: int) -> list[bytes | None]:
+        """Consume the first values of a topic, whose partitions librdkafka chooses."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader"})
+        try:
+            partitions = consumer.list_topics(topic, _BOUND).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+            return [message.value() for message in consumer.consume(count, _BOUND)]
+        finally:
+            consumer.close()
 
     def wait_for(self, api_key: int) -> None:
         """Wait until a request of this kind has arrived since the last wait."""

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 from mock_kafka import MockKafka
 
 import featuregate as fg
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BOUND = 60.0
+TOPIC = "featuregate-usage"
 
 
 @pytest.fixture
@@ -28,17 +29,6 @@ def kafka() -> Iterator[MockKafka]:
         yield cluster
 
 
-def values_in(kafka: MockKafka, count: int) -> list[bytes | None]:
-    """Return the first values of the topic, whose partition librdkafka chooses."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "reader", "auto.offset.reset": "earliest"})
-    try:
-        metadata = consumer.list_topics("featuregate-usage", BOUND).topics["featuregate-usage"]
-        consumer.assign([TopicPartition("featuregate-usage", number, 0) for number in metadata.partitions])
-        return [message.value() for message in consumer.consume(count, BOUND)]
-    finally:
-        consumer.close()
-
-
 def test_a_report_is_in_the_topic_when_the_call_returns(kafka: MockKafka) -> None:
     """By a producer of its own, which is made once, from any spelling of the properties."""
     topic = UsageTopic({"kafka.bootstrap.servers": kafka.bootstrap})
@@ -46,7 +36,7 @@ def test_a_report_is_in_the_topic_when_the_call_returns(kafka: MockKafka) -> Non
     (first,) = topic._own.values()
     topic(b"two")
     assert list(topic._own.items()) == [(os.getpid(), first)]
-    assert sorted(values_in(kafka, 2)) == [b"one", b"two"]
+    assert sorted(kafka.values(TOPIC, 2)) == [b"one", b"two"]
 
 
 def test_the_producer_of_the_app_sends_reports_too(kafka: MockKafka) -> None:
@@ -60,7 +50,7 @@ def test_the_producer_of_the_app_sends_reports_too(kafka: MockKafka) -> None:
     while not done.is_set():
         producer.poll(0.05)
     thread.join(BOUND)
-    assert values_in(kafka, 1) == [b"report"]
+    assert kafka.values(TOPIC, 1) == [b"report"]
     assert set(callbacks) == {threading.current_thread()}
 
 
