@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from topics import create_topics
 from waiting import BOUND
 
 from featuregate_confluent.client.group import GroupReader
@@ -55,11 +55,8 @@ class Pipe:
         name = f"{name}-{next(_serials)}"
         pipe = cls(kafka.client_config(QUIET), f"{name}-group", f"{name}-in", f"{name}-out", partitions)
         replicas = min(3, len(kafka.nodes))
-        config = {"min.insync.replicas": str(max(1, replicas - 1))}
-        admin = AdminClient(dict(pipe.client))
-        topics = [NewTopic(topic, partitions, replicas, config=config) for topic in (pipe.source, pipe.sink)]
-        for made in admin.create_topics(topics, operation_timeout=BOUND).values():
-            made.result(BOUND)
+        kind = {"partitions": partitions, "replicas": replicas, "min_insync_replicas": max(1, replicas - 1)}
+        create_topics(pipe.client, pipe.source, pipe.sink, **kind)
         return pipe
 
     @property

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import struct
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource
+from topics import create_topics, first_batch
 
 import featuregate as fg
 from featuregate.testing import LocalKafka
@@ -60,9 +60,7 @@ def features(place: Place) -> Iterator[fg.Discoverer]:
 def topic(place: Place, request: pytest.FixtureRequest) -> str:
     """Make a topic of one partition that is this test's own."""
     name = str(request.node.originalname)
-    admin = AdminClient(place.kafka.client_config(), logger=QUIET)
-    for made in admin.create_topics([NewTopic(name, 1, 1)]).values():
-        made.result(BOUND)
+    create_topics(place.kafka.client_config({"logger": QUIET}), name)
     return name
 
 
@@ -131,29 +129,20 @@ def group_type(place: Place, group: str) -> ConsumerGroupType:
     return described[group].result(BOUND).type
 
 
-def first_batch(place: Place, topic: str) -> tuple[int, int]:
-    """Return the codec and the producer id of the first batch that the broker has on its disk."""
-    (segment,) = place.data.glob(f"{topic}-0/*.log")
-    head = segment.read_bytes()[:61]
-    (attributes,) = struct.unpack_from(">h", head, 21)
-    (producer_id,) = struct.unpack_from(">q", head, 43)
-    return attributes & 0b111, producer_id
-
-
 def test_a_producer_with_advice_compresses_and_is_idempotent(place: Place, features: fg.Discoverer, topic: str) -> None:
     """The broker's own file shows it, on each of these clusters."""
     config = place.kafka.client_config()
     advised = with_advice(config, role="producer", features=features)
     assert advised == {**config, "compression.type": "zstd", "enable.idempotence": "true"}
     produce(advised, topic)
-    codec, producer_id = first_batch(place, topic)
+    codec, producer_id = first_batch(place.data, topic)
     assert (codec, producer_id >= 0) == (ZSTD, True)
 
 
 def test_a_producer_without_advice_does_neither(place: Place, topic: str) -> None:
     """The broker's file shows the difference."""
     produce(place.kafka.client_config(), topic)
-    assert first_batch(place, topic) == (0, NOBODY)
+    assert first_batch(place.data, topic) == (0, NOBODY)
 
 
 def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advised(

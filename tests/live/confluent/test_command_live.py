@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from topics import create_topics
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
@@ -43,10 +44,8 @@ def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKaf
 def group(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
     """Create a topic with three partitions and a latch topic, both named like the group of this test."""
     name = str(request.node.originalname)
-    admin = AdminClient(kafka.client_config())
-    topics = [NewTopic(name, 3, 1), NewTopic(f"{name}-mirror", 1, 1, config={"cleanup.policy": "compact"})]
-    for made in admin.create_topics(topics).values():
-        made.result(BOUND)
+    create_topics(kafka.client_config(), name, partitions=3)
+    create_topics(kafka.client_config(), f"{name}-mirror", cleanup_policy="compact")
     return name
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from topics import create_topics
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.committed import stable_read
@@ -37,11 +38,9 @@ def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKaf
 @pytest.fixture
 def topic(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
     """Make a topic of two partitions that is this test's own."""
-    name = request.node.originalname
-    admin = AdminClient(kafka.client_config())
-    for made in admin.create_topics([NewTopic(name, 2, 1)]).values():
-        made.result(BOUND)
-    return str(name)
+    name = str(request.node.originalname)
+    create_topics(kafka.client_config(), name, partitions=2)
+    return name
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions
+from topics import create_topics
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.latch_topic import LatchTopic, Record
@@ -36,9 +37,7 @@ def topic(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
 
 
 def make(kafka: LocalKafka, name: str, policy: str) -> None:
-    admin = AdminClient(kafka.client_config())
-    for made in admin.create_topics([NewTopic(name, 2, 1, config={"cleanup.policy": policy})]).values():
-        made.result(BOUND)
+    create_topics(kafka.client_config(), name, partitions=2, cleanup_policy=policy)
 
 
 def latch_topic(kafka: LocalKafka, topic: str, group: str = "orders", gate: str = "kip447") -> LatchTopic:

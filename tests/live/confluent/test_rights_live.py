@@ -14,10 +14,10 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
-    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
+from topics import create_topics
 from waiting import BOUND, eventually
 
 from featuregate.testing import LocalKafka
@@ -57,10 +57,8 @@ def kafka() -> Iterator[LocalKafka]:
     with LocalKafka(
         "4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users=users, properties=AUTHORIZER
     ) as cluster:
-        admin = AdminClient(cluster.client_config())
-        latch_topic = NewTopic("latches", 1, 1, config={"cleanup.policy": "compact"})
-        for made in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("bills", 1, 1), latch_topic]).values():
-            made.result(BOUND)
+        create_topics(cluster.client_config(), "orders", "bills")
+        create_topics(cluster.client_config(), "latches", cleanup_policy="compact")
         latch(cluster)
         yield cluster
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 from eos.gated import GatedApp
 from eos.ledger import Ledger
 from eos.naive import PATIENT
 from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe, provenance
 from eos.processors import Running
+from topics import create_topics
 from waiting import eventually
 
 from featuregate import Discoverer, presets
@@ -500,9 +501,7 @@ def test_the_latch_topic_is_written_once_and_outlives_the_offsets(kafka: LocalKa
     """It is written with the first commit in v2 only; a group without offsets starts in the model that it holds."""
     pipe = Pipe.on(kafka, "latch_in_topic", partitions=2)
     topic = f"{pipe.group}-latches"
-    admin = AdminClient(dict(pipe.client))
-    made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
-    made[topic].result(BOUND)
+    create_topics(pipe.client, topic, cleanup_policy="compact")
     with Ledger(pipe) as ledger:
         with GatedApp("latch_in_topic", pipe, consumer=PATIENT, latch_topic=topic) as app:
             for count in range(1, 6):
@@ -512,6 +511,7 @@ def test_the_latch_topic_is_written_once_and_outlives_the_offsets(kafka: LocalKa
         with Consumer({**pipe.client, "group.id": f"{pipe.group}-reader"}) as reader:
             _, end = reader.get_watermark_offsets(TopicPartition(topic, 0), BOUND)
         assert end == len(["the record", "that its transaction was committed"])
+        admin = AdminClient(dict(pipe.client))
         admin.delete_consumer_groups([pipe.group], request_timeout=BOUND)[pipe.group].result(BOUND)
         with GatedApp(
             "latch_in_topic", pipe, consumer={**PATIENT, "auto.offset.reset": "latest"}, latch_topic=topic
@@ -526,9 +526,7 @@ def test_a_latch_topic_that_cannot_be_read_now_is_read_at_the_next_joining(kafka
     """Its leader may be restarting: the member joins again, and takes over nothing before."""
     pipe = Pipe.on(kafka, "unread")
     topic = f"{pipe.group}-latches"
-    admin = AdminClient(dict(pipe.client))
-    made = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
-    made[topic].result(BOUND)
+    create_topics(pipe.client, topic, cleanup_policy="compact")
     with Ledger(pipe) as ledger, GatedApp("unread", pipe, consumer=PATIENT, latch_topic=topic) as app:
         observer = app.switch._observer
         there, away = observer._latch_topic, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}

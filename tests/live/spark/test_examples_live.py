@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from streams.sessions import CONNECTOR, SETTINGS
+from topics import create_topics
 
 from featuregate.testing import FakeCluster, LocalKafka
 from featuregate.testing.local_kafka.jars import spark_connector
@@ -109,9 +109,7 @@ class Place(NamedTuple):
     data: Path
 
     def topics(self, *names: str) -> None:
-        admin = AdminClient(self.kafka.client_config(), logger=QUIET)
-        for made in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
-            made.result(BOUND)
+        create_topics(self.kafka.client_config({"logger": QUIET}), *names)
 
     def send(self, topic: str, *values: str) -> None:
         producer = Producer(self.kafka.client_config(), logger=QUIET)

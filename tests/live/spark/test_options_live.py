@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from topics import create_topics, first_batch
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import AdviceState, FeatureSession, kafka_options, with_kafka_options
@@ -78,18 +78,8 @@ def place(
 def topic(place: Place, request: pytest.FixtureRequest) -> str:
     """Make a topic of one partition for this test."""
     name = f"topic-{crc32(request.node.name.encode())}"
-    for made in place.admin.create_topics([NewTopic(name, 1, 1)]).values():
-        made.result(BOUND)
+    create_topics(place.kafka.client_config({"logger": QUIET}), name)
     return name
-
-
-def first_batch(place: Place, topic: str) -> tuple[int, int]:
-    """Return the codec and the producer id of the first batch on the broker's disk."""
-    (segment,) = place.data.glob(f"{topic}-0/*.log")
-    head = segment.read_bytes()[:61]
-    (attributes,) = struct.unpack_from(">h", head, 21)
-    (producer_id,) = struct.unpack_from(">q", head, 43)
-    return attributes & 0b111, producer_id
 
 
 def abort(place: Place, topic: str) -> None:
@@ -108,7 +98,7 @@ def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: 
     options = with_kafka_options({}, role="writer", features=place.features)
     assert options == {"kafka.compression.type": "zstd"}
     place.write(topic, **options)
-    codec, producer_id = first_batch(place, topic)
+    codec, producer_id = first_batch(place.data, topic)
     assert (codec, producer_id != NOBODY) == (ZSTD, True)
 
 
@@ -139,7 +129,7 @@ def test_options_that_exclude_idempotence_disable_it_or_fail_the_task(
 
     assert advice() == (AdviceState.MAY, True)
     place.write(topic, **options)
-    assert first_batch(place, topic)[1] == NOBODY
+    assert first_batch(place.data, topic)[1] == NOBODY
     assert advice(**{"kafka.enable.idempotence": "true"}) == (AdviceState.FAILS, True)
     with pytest.raises(Exception, match="ConfigException: Must set"):
         place.write(topic, **options, **{"kafka.enable.idempotence": "true"})

@@ -1,0 +1,35 @@
+"""Topics of a cluster of tests, and what its broker keeps of them on its disk."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import BOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["create_topics", "first_batch"]
+
+
+def create_topics(
+    client: Mapping[str, object], *names: str, partitions: int = 1, replicas: int = 1, **config: object
+) -> None:
+    """Create topics of one kind, and wait for them; ``config`` has their properties, with underscores for dots."""
+    properties = {name.replace("_", "."): str(value) for name, value in config.items()}
+    admin = AdminClient(dict(client))  # answers come only while it is held
+    topics = [NewTopic(name, partitions, replicas, config=properties) for name in names]
+    for created in admin.create_topics(topics, operation_timeout=BOUND).values():
+        created.result(BOUND)
+
+
+def first_batch(data: Path, topic: str) -> tuple[int, int]:
+    """Return the codec and the producer id of the first batch of partition 0 in a broker's folder of data."""
+    (segment,) = data.glob(f"{topic}-0/*.log")
+    head = segment.read_bytes()[:61]
+    (attributes,) = struct.unpack_from(">h", head, 21)
+    (producer_id,) = struct.unpack_from(">q", head, 43)
+    return attributes & 0b111, producer_id
