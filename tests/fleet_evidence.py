@@ -1,14 +1,15 @@
-"""Evidence of the fleet, made up: what brokers answered, and the records of coordinators."""
+"""Evidence of the fleet, made up: what brokers answered, requests, records of coordinators, and gates of apps."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from featuregate.catalog import captured
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.view.cluster_view import View
-from featuregate_fleet.readiness.evidence import RecordUse
+from featuregate_fleet.readiness.evidence import GateUse, RecordUse, Usage
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -34,6 +35,25 @@ def view(release: str = "4.2", *, missing: bool = False, seen: datetime = NOW, *
     return View(cluster_id="c", brokers=(first, second), seen_at=seen.timestamp(), **merged)
 
 
+def usage(api_key: int = 1, version: int = 16, **changed: Any) -> Usage:
+    """Return five requests of the client audit, by default Fetch 16."""
+    made = Usage(
+        outcome="completed",
+        forwarded=False,
+        principal="User:audit",
+        client_id="audit",
+        client_host=None,
+        software_name=None,
+        software_version=None,
+        api_key=api_key,
+        version=version,
+        count=5,
+        first_seen=NOW - timedelta(hours=2),
+        last_seen=NOW,
+    )
+    return replace(made, **changed)
+
+
 def use(kind: str, record_type: int, version: int | None = 0, **changed: Any) -> RecordUse:
     """Return the records of a group."""
     made: dict[str, Any] = {
@@ -51,3 +71,23 @@ def use(kind: str, record_type: int, version: int | None = 0, **changed: Any) ->
         "first_seen": NOW - WEEK,
     }
     return RecordUse(record_type=record_type, kind=kind, version=version, **(made | changed))
+
+
+def gate_use(requirement: str = "transaction.version>=2", **changed: Any) -> GateUse:
+    """Return a gate of orders that is open and latched, and whose levels hold."""
+    made = GateUse(
+        app="orders",
+        software="featuregate 0.1.0",
+        gate="eos",
+        requirement=requirement,
+        policy="sticky",
+        states=("open",),
+        latched=True,
+        levels={"transaction.version": 2},
+        instances=2,
+        closed=False,
+        count=10,
+        first_seen=NOW - timedelta(hours=1),
+        last_seen=NOW,
+    )
+    return replace(made, **changed)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
 import pytest
+from fleet_evidence import gate_use, usage
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
@@ -15,7 +16,6 @@ from featuregate_fleet.readiness.evidence import (
     AppUsage,
     BrokerLog,
     Evidence,
-    GateUse,
     LevelAt,
     LogLevel,
     Usage,
@@ -39,16 +39,13 @@ def of_client(number: int, *, oldest: bool) -> list[Usage]:
     """Return what one client used: the newest version of each API or, for an old client, version 0 of some, too."""
     name, version = SOFTWARE[number % len(SOFTWARE)]
     return [
-        Usage(
-            outcome="completed",
-            forwarded=False,
+        usage(
+            key,
+            used,
             principal=f"User:team-{number % 7}",
             client_id=f"client-{number}",
-            client_host=None,
             software_name=name,
             software_version=version,
-            api_key=key,
-            version=used,
             count=10 ** (number % 6) + key,
             first_seen=NOW - WEEK,
             last_seen=NOW - timedelta(minutes=number),
@@ -169,10 +166,7 @@ def test_text_from_the_network_cannot_become_markup():
     evil = "<script>alert(1)</script>\"'&\x00\x1b\u202e" + "x" * 30_000
     report = fleet(1)
     changed = {"client_id": evil, "principal": evil, "software_name": evil, "software_version": evil}
-    usage = tuple(
-        Usage(**{name: getattr(used, name) for name in Usage.__dataclass_fields__} | changed)
-        for used in report.evidence.usage
-    )
+    usage = tuple(replace(used, **changed) for used in report.evidence.usage)
     logs = {evil: next(iter(report.evidence.brokers.values()))}
     evidence = Evidence(
         usage=usage, brokers=logs, hourly={evil: {NOW: 1}}, versions={evil: 1}, quarantined={(evil, evil): 1}
@@ -218,9 +212,8 @@ def test_each_chart_has_a_text_and_each_table_its_heads():
 
 def test_software_that_the_target_does_not_serve_comes_first():
     """A client says its software on some connections; its other requests count for that software, too."""
-    silent = Usage(
-        **{name: getattr(of_client(1, oldest=False)[0], name) for name in Usage.__dataclass_fields__}
-        | {"software_name": None, "software_version": None, "api_key": 2, "version": 0, "count": 1}
+    silent = replace(
+        of_client(1, oldest=False)[0], software_name=None, software_version=None, api_key=2, version=0, count=1
     )
     found = usage_by_software(
         Evidence(usage=(*of_client(0, oldest=False), silent, *of_client(1, oldest=False))), ReleaseApis(TARGET)
@@ -257,21 +250,7 @@ def test_requests_of_all_magnitudes_are_seen():
 
 def test_the_page_has_the_gates_of_each_app():
     """With the verdict of each, and what becomes of it; the names are those of apps, and escaped."""
-    use = GateUse(
-        app="<orders>",
-        software="featuregate 0.1.0",
-        gate="eos",
-        requirement="transaction.version>=2",
-        policy="sticky",
-        states=("open",),
-        latched=True,
-        levels={"transaction.version": 2},
-        instances=1,
-        closed=False,
-        count=10,
-        first_seen=NOW - WEEK,
-        last_seen=NOW,
-    )
+    use = gate_use(app="<orders>", instances=1)
     evidence = Evidence(apps=AppUsage(gates=(use,), read=10, rows=10))
     page = to_html(assess(evidence, Finalize("transaction.version", 1), NOW, WEEK), "orders")
     section = page.partition("<h2>Gates of apps</h2>")[2].partition("<h2>")[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from fleet_evidence import NOW, WEEK, usage
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Refused, RefusedClient, Usage
@@ -15,29 +15,8 @@ from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, F
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
-NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-WEEK = timedelta(days=7)
 FETCH, LIST_OFFSETS, PRODUCE, METADATA, API_VERSIONS, LEADER_AND_ISR, SHARE_FETCH = 1, 2, 0, 3, 18, 4, 78
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
-
-
-def usage(api_key: int = FETCH, version: int = 16, **changed: Any) -> Usage:
-    """Return five requests of the client audit."""
-    made = Usage(
-        outcome="completed",
-        forwarded=False,
-        principal="User:audit",
-        client_id="audit",
-        client_host=None,
-        software_name=None,
-        software_version=None,
-        api_key=api_key,
-        version=version,
-        count=5,
-        first_seen=NOW - timedelta(hours=2),
-        last_seen=NOW,
-    )
-    return replace(made, **changed)
 
 
 def report(*used: Usage, to: str = "4.2", move: Move | None = None, **evidence: Any) -> Report:

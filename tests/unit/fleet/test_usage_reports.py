@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from fleet_evidence import NOW, WEEK, gate_use
 
 from featuregate.catalog import captured
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
@@ -20,8 +21,6 @@ from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, F
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict
 
-NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-WEEK = timedelta(days=7)
 FETCH = 1
 TV2 = "transaction.version>=2"
 LOWER = Finalize("transaction.version", 1)
@@ -99,26 +98,6 @@ def test_what_is_no_report_is_in_quarantine_with_its_place(value: bytes | None, 
 # ---------------------------------------------------------------- verdicts
 
 
-def gate(requirement: str = TV2, **changed: Any) -> GateUse:
-    """Return a gate of orders that is open and latched, and whose levels hold."""
-    made = GateUse(
-        app="orders",
-        software="featuregate 0.1.0",
-        gate="eos",
-        requirement=requirement,
-        policy="sticky",
-        states=("open",),
-        latched=True,
-        levels={"transaction.version": 2},
-        instances=2,
-        closed=False,
-        count=10,
-        first_seen=NOW - timedelta(hours=1),
-        last_seen=NOW,
-    )
-    return replace(made, **changed)
-
-
 def rows_of(move: Move, *gates: GateUse, check: str = "app-gates", **evidence: Any) -> list[Row]:
     """Return the rows of one check, for a cluster that has transaction.version 2 and serves Fetch 4 to 18."""
     broker = BrokerAnswer(
@@ -145,12 +124,12 @@ def only(*arguments: Any, **more: Any) -> Row:
 @pytest.mark.parametrize(
     ("move", "use"),
     [
-        (LOWER, gate()),
-        (DowngradeTo(captured()["3.9"], "3.9"), gate()),
-        (Deprecate("transaction.version", 2), gate()),
-        (DropApi(FETCH, 19), gate("Fetch>=4", levels={})),
-        (DropApi(FETCH, 12), gate("Fetch in 4..11", levels={})),
-        (ToRelease(captured()["3.9"]), gate("Fetch>=18", levels={})),
+        (LOWER, gate_use()),
+        (DowngradeTo(captured()["3.9"], "3.9"), gate_use()),
+        (Deprecate("transaction.version", 2), gate_use()),
+        (DropApi(FETCH, 19), gate_use("Fetch>=4", levels={})),
+        (DropApi(FETCH, 12), gate_use("Fetch in 4..11", levels={})),
+        (ToRelease(captured()["3.9"]), gate_use("Fetch>=18", levels={})),
     ],
 )
 def test_a_move_that_takes_what_an_app_is_latched_on_blocks_and_names_the_app(move: Move, use: GateUse):
@@ -159,7 +138,7 @@ def test_a_move_that_takes_what_an_app_is_latched_on_blocks_and_names_the_app(mo
     assert (row.verdict, row.app, row.subject) == (Verdict.BLOCK, "orders", "gate 'eos' of app 'orders'")
     assert "2 instances are latched on" in row.why
     assert (
-        only(move, gate("Produce>=0 | metadata.version>=1", levels={"metadata.version": 9})).verdict
+        only(move, gate_use("Produce>=0 | metadata.version>=1", levels={"metadata.version": 9})).verdict
         is not Verdict.BLOCK
     )
 
@@ -169,24 +148,24 @@ def test_a_move_that_takes_what_an_app_is_latched_on_blocks_and_names_the_app(mo
 )
 def test_a_move_that_takes_nothing_from_a_gate_is_ok(move: Move):
     """The row says so, for each app."""
-    assert only(move, gate()).verdict is Verdict.OK
+    assert only(move, gate_use()).verdict is Verdict.OK
 
 
 def test_a_gate_that_is_not_latched_closes_with_the_move():
     """A live gate follows the cluster, and the app has to work without it."""
-    row = only(LOWER, gate(policy="live", latched=False))
+    row = only(LOWER, gate_use(policy="live", latched=False))
     assert (row.verdict, "closes with the move" in row.why) == (Verdict.WARN, True)
 
 
 def test_a_gate_that_only_its_latch_holds_is_no_reason_against_the_move():
     """The level is gone already. The app should be looked at all the same."""
-    row = only(LOWER, gate(states=("held",), levels={"transaction.version": 1}))
+    row = only(LOWER, gate_use(states=("held",), levels={"transaction.version": 1}))
     assert (row.verdict, "does not hold already" in row.why) == (Verdict.WARN, True)
 
 
 def test_gates_that_open_or_wait_are_told():
     """They are information: nothing breaks."""
-    waiting = gate("transaction.version>=3", states=("closed",), latched=False)
+    waiting = gate_use("transaction.version>=3", states=("closed",), latched=False)
     assert "opens with the move" in only(HIGHER, waiting).why
     assert "is closed, and waits" in only(LOWER, waiting).why
     assert only(HIGHER, waiting).verdict is Verdict.OK
@@ -194,30 +173,30 @@ def test_gates_that_open_or_wait_are_told():
 
 def test_what_a_newer_app_requires_is_unknown():
     """A requirement that does not parse here may be one that the move takes away."""
-    row = only(LOWER, gate("group.version>=1 ^ tomorrow"))
+    row = only(LOWER, gate_use("group.version>=1 ^ tomorrow"))
     assert row.verdict is Verdict.UNKNOWN
     assert "Upgrade featuregate" in row.do
 
 
 def test_without_the_brokers_answers_a_latch_on_an_api_is_unknown():
     """Nobody knows what else the brokers serve."""
-    assert only(DropApi(FETCH, 12), gate("Fetch in 4..11", levels={}), view=None).verdict is Verdict.UNKNOWN
-    assert only(LOWER, gate("Fetch in 4..11", levels={}), view=None).verdict is Verdict.OK
+    assert only(DropApi(FETCH, 12), gate_use("Fetch in 4..11", levels={}), view=None).verdict is Verdict.UNKNOWN
+    assert only(LOWER, gate_use("Fetch in 4..11", levels={}), view=None).verdict is Verdict.OK
 
 
 def test_an_app_that_was_seen_long_ago_is_stale():
     """It may have been replaced, and nobody knows."""
-    old = gate(first_seen=NOW - 2 * WEEK, last_seen=NOW - 2 * WEEK)
+    old = gate_use(first_seen=NOW - 2 * WEEK, last_seen=NOW - 2 * WEEK)
     assert only(LOWER, old).verdict is Verdict.STALE
     assert only(LOWER, old, check="usage-reports").verdict is Verdict.STALE
 
 
 def test_an_app_that_stops_reporting_while_others_go_on_is_told():
     """One that said that it ends is not. A record from the future, by the clock of an app, changes nothing."""
-    silent = gate(app="silent", last_seen=NOW - timedelta(hours=2))
+    silent = gate_use(app="silent", last_seen=NOW - timedelta(hours=2))
     ended = replace(silent, app="ended", closed=True)
     ahead = replace(silent, app="ahead", last_seen=NOW + WEEK)
-    found = {row.app: row.verdict for row in rows_of(LOWER, gate(), silent, ended, ahead, check="usage-reports")}
+    found = {row.app: row.verdict for row in rows_of(LOWER, gate_use(), silent, ended, ahead, check="usage-reports")}
     assert found == {"orders": Verdict.OK, "silent": Verdict.WARN, "ended": Verdict.OK, "ahead": Verdict.OK}
 
 
@@ -233,7 +212,7 @@ def test_invariant_11_without_reports_a_move_that_takes_levels_is_unknown(apps: 
 
 def test_reports_that_cannot_be_read_are_counted():
     """More than one in a hundred say too little of the others. Those of other clusters are no loss."""
-    apps = AppUsage(gates=(gate(),), read=1000, rows=980, quarantined=20)
+    apps = AppUsage(gates=(gate_use(),), read=1000, rows=980, quarantined=20)
 
     def verdict(move: Move, **changed: Any) -> list[Verdict]:
         found = rows_of(move, check="usage-reports", apps=replace(apps, **changed))

@@ -8,34 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from fleet_evidence import NOW, use, view
+from fleet_evidence import NOW, usage, use, view
 
 pytest.importorskip("pyspark")
 
 from featuregate.cli import main
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MEMBER = use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",))
 LOG = BrokerLog(hours=1, requests=1, first_seen=NOW, last_seen=NOW)
-FETCH_11 = Usage(
-    outcome="completed",
-    forwarded=False,
-    principal="User:billing",
-    client_id="billing",
-    client_host=None,
-    software_name=None,
-    software_version=None,
-    api_key=1,
-    version=11,
-    count=1,
-    first_seen=NOW,
-    last_seen=NOW,
-)
 KNOWN = Evidence(
-    brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, view=view(), records_read=NOW, usage=(FETCH_11,)
+    brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, view=view(), records_read=NOW, usage=(usage(1, 11),)
 )
 FIELDS = "check verdict subject client_id principal software api versions count first_seen last_seen why do"
 
