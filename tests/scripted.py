@@ -127,6 +127,16 @@ class ScriptedCluster:
             node.finalized |= levels
             node.epoch += 1
 
+    def refuse_clients(self) -> None:
+        """Let no node serve a version of ApiVersions any more."""
+        for node in self.nodes.values():
+            node.api_ranges[ApiVersionsRequest.API_KEY] = (0, -1)
+
+    def lose(self, *_: object) -> str:
+        """Lose the answer, and refuse every client from then on."""
+        self.refuse_clients()
+        return HANG_UP
+
     def agree(self, request: UpdateFeaturesRequest, _: ScriptedNode) -> UpdateFeaturesResponse:
         """Accept and apply the updates."""
         if not request.validate_only:

@@ -252,8 +252,7 @@ def test_wait_reports_brokers_that_stop_answering(on: Run, cluster: ScriptedClus
     """The message follows the line that the update was applied."""
 
     def agree_and_stop(*_: object) -> UpdateFeaturesResponse:
-        for node in cluster.nodes.values():
-            node.api_ranges[18] = (0, -1)
+        cluster.refuse_clients()
         return UpdateFeaturesResponse()
 
     cluster.says = agree_and_stop
