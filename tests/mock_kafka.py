@@ -9,7 +9,7 @@ import ctypes
 import time
 from typing import TYPE_CHECKING, Self
 
-from confluent_kafka import Consumer, TopicPartition, cimpl
+from confluent_kafka import Consumer, Producer, TopicPartition, cimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +46,14 @@ class MockKafka:
     def create_topic(self, topic: str, partitions: int = 1) -> None:
         """Create a topic without replicas."""
         _lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
+
+    def feed(self, topic: str, count: int, partitions: int) -> None:
+        """Create a topic, and produce the numbers from 0 on to its partitions in turn."""
+        self.create_topic(topic, partitions)
+        feeder = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        for number in range(count):
+            feeder.produce(topic, b"%d" % number, partition=number % partitions)
+        assert feeder.flush(_BOUND) == 0
 
     def values(self, topic: str, count: int) -> list[bytes | None]:
         """Consume the first values of a topic, whose partitions librdkafka chooses."""

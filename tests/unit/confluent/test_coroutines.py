@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from waiting import BOUND, eventually, in_loop
 
 from featuregate.errors import ClosedError, ConfigError
@@ -84,13 +84,9 @@ class App:
 
 def feed(kafka: MockKafka, inputs: int = INPUTS) -> None:
     """Create the topics, and send inputs to each partition in turn."""
-    kafka.create_topic("orders", PARTITIONS)
     kafka.create_topic("bills")
     kafka.create_topic("dead")
-    feeder = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
-    for number in range(inputs):
-        feeder.produce("orders", b"%d" % number, partition=number % PARTITIONS)
-    assert feeder.flush(BOUND) == 0
+    kafka.feed("orders", inputs, PARTITIONS)
 
 
 def bills(messages: Sequence[Message]) -> list[Record]:

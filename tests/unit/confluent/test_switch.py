@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
@@ -63,12 +63,8 @@ class App:
 
 @contextmanager
 def app_on(kafka: MockKafka, **options: Any) -> Iterator[App]:
-    kafka.create_topic("orders", 2)
     kafka.create_topic("bills")
-    feeder = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
-    for number in range(MESSAGES):
-        feeder.produce("orders", b"%d" % number, partition=number % 2)
-    assert feeder.flush(BOUND) == 0
+    kafka.feed("orders", MESSAGES, partitions=2)
     app = App(kafka, **options)
     try:
         yield app
