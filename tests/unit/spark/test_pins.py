@@ -131,7 +131,7 @@ def day_old() -> Iterator[Discoverer]:
     now = [0.0]
     with FakeCluster(finalized={"transaction.version": 2}) as kafka:
         features = Discoverer(kafka.bootstrap, interval=3600, stale_after=10, clock=lambda: now[0])
-        features.refresh(BOUND)
+        assert features.wait(BOUND)  # refresh() asks for a second poll, which might end on the next day
     now[0] = 86_400.0
     yield features
     features.close()
