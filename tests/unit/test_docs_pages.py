@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from doc_pages import ROOT
 
+import featuregate as fg
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -70,3 +72,12 @@ def test_each_snippet_imports_what_it_uses(page: Path) -> None:
         own = modules_named(tree)
         assert sorted((used & imported) - own - bound(tree)) == []
         imported = (imported | own) - bound(tree)
+
+
+def test_the_page_of_the_discoverer_has_all_that_apps_call() -> None:
+    """It lists them in the order in which an app needs them; the rest is for gates and forks."""
+    page = (DOCS / "reference/front-door.md").read_text()
+    section = page.partition(".. autoclass:: featuregate.Discoverer")[2].partition("```")[0]
+    listed = re.findall(r"\.\. auto(?:method|property):: (\w+)", section)
+    public = {name for name in dir(fg.Discoverer) if not name.startswith("_")}
+    assert {*listed, "ensure_polling", "wait_until", "forked"} == public
