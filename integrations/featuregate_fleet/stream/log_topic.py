@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
@@ -22,7 +22,7 @@ from featuregate_fleet.stream.topic_identity import same_topic
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -70,14 +70,17 @@ def drain_log_topic(
             raise InterruptedError  # as in request_logs
         query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None, "Spark names the query of each micro-batch"
+        if batch_id <= max((part.last for part in read if part.query_id == query_id), default=-1):
+            return  # it runs again because its commit was lost
         # A lost checkpoint begins anew. The rows of other queries do not change any more.
-        done = _read_up_to(tables.read("evidence_files").where(f.col("query_id") != query_id))
-        new = batch.join(f.broadcast(done), "uri", "left").where("done is null or offset >= done")
+        done = _read_up_to(part for part in read if part.query_id != query_id)
+        new = _behind(batch, done) if done else batch
         parse = partial(parse_records, time_zones=dict(time_zones), kept=kept)
         parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
         write_parsed(parsed, tables, BatchId(query_id, batch_id), kept)
 
-    _check(found, {row.uri: row.done for row in _read_up_to(tables.read("evidence_files")).collect()})
+    read = _parts_read(tables)
+    _check(found, _read_up_to(read))
     checkpoint = tables.checkpoint(f"log_topic_{topic}")
     with same_topic(spark, java, found, checkpoint):
         stream = _records(spark, java, topic, header).writeStream.foreachBatch(write).trigger(availableNow=True)
@@ -109,9 +112,35 @@ def _records(spark: SparkSession, java: Mapping[str, str], topic: str, header: s
     return records.select(uri.alias("uri"), "offset", f.coalesce(last["value"], "key").alias("broker"), "value")
 
 
-def _read_up_to(files: DataFrame) -> DataFrame:
+class _PartRead(NamedTuple):
+    """What one query has read of one partition."""
+
+    query_id: str
+    uri: str
+    done: int
+    """The offset behind the last record."""
+    last: int
+    """The number of the last micro-batch."""
+
+
+def _parts_read(tables: Tables) -> list[_PartRead]:
+    files = tables.read("evidence_files").where("uri like 'kafka:%'")
+    found = files.groupBy("query_id", "uri").agg(f.max("size").alias("done"), f.max("batch_id").alias("last"))
+    return [_PartRead(*row) for row in found.collect()]
+
+
+def _read_up_to(parts: Iterable[_PartRead]) -> dict[str, int]:
     """Return the offset behind the last record of each partition."""
-    return files.where("uri like 'kafka:%'").groupBy("uri").agg(f.max("size").alias("done"))
+    done: dict[str, int] = {}
+    for part in parts:
+        done[part.uri] = max(part.done, done.get(part.uri, 0))
+    return done
+
+
+def _behind(records: DataFrame, done: Mapping[str, int]) -> DataFrame:
+    """Return the records that were not read."""
+    known = records.sparkSession.createDataFrame(list(done.items()), "uri string, done long")
+    return records.join(f.broadcast(known), "uri", "left").where("done is null or offset >= done")
 
 
 def _check(found: TopicEnds, read: Mapping[str, int]) -> None:

@@ -33,14 +33,21 @@ def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = 
 
 
 def write_parsed(parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLines = KeptLines.NONE) -> None:
-    """Append the rows of `featuregate_fleet.evidence.columns.PARSED` to the tables, once."""
+    """Append the rows of `featuregate_fleet.evidence.columns.PARSED` to the tables, once.
+
+    A transaction takes more than half a second of processor time, so the quarantine has none where no line is in it.
+    Then it does not know that it had this batch: do not call this for one that ``evidence_files`` has.
+    """
     parsed = parsed.persist()
     try:
+        files = file_rows(parsed).toArrow()  # a row for each file, and the lines are parsed here
         if kept is not KeptLines.NONE:
             tables.append("log_lines", parsed.where("log_lines is not null").select("log_lines.*"), batch)
         tables.append("api_usage", usage_rows(parsed), batch)
-        tables.append("quarantine", quarantine_rows(parsed), batch)
-        tables.append("evidence_files", file_rows(parsed), batch)  # last, because it says that the file is done
+        if any(files["quarantined"].to_pylist()):
+            tables.append("quarantine", quarantine_rows(parsed), batch)
+        done = parsed.sparkSession.createDataFrame(files)
+        tables.append("evidence_files", done, batch)  # last, because it says that the files are done
     finally:
         parsed.unpersist()
 

@@ -65,6 +65,7 @@ def drain(
 
     stopped = threading.Event()
     read: defaultdict[str, set[str]] = defaultdict(set)
+    written: set[BatchId] = set()
 
     def write(batch: DataFrame, batch_id: int) -> None:
         if stop is not None and stop.is_set():
@@ -72,6 +73,8 @@ def drain(
             raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
         query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None, "Spark names the query of each micro-batch"
+        if BatchId(query_id, batch_id) in written:
+            return  # it runs again because its commit was lost, and its files may be gone by now
         # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
         others = set().union(*(uris for query, uris in read.items() if query != query_id))
         listed = [log_file(root, row.uri, row["size"], time_zones) for row in batch.collect()]
@@ -80,8 +83,9 @@ def drain(
         read[query_id] |= {file.uri for file in listed}
 
     try:
-        for row in tables.read("evidence_files").select("query_id", "uri").distinct().collect():
+        for row in tables.read("evidence_files").select("query_id", "batch_id", "uri").collect():
             read[row.query_id].add(row.uri)
+            written.add(BatchId(row.query_id, row.batch_id))
         stream = _files(spark, root).writeStream.foreachBatch(write).trigger(availableNow=True)
         query = stream.option("checkpointLocation", resumed(checkpoint)).start()
         try:

@@ -98,3 +98,25 @@ def test_lines_in_a_topic_count_once(
         assert "it is another topic, or records were deleted" in capsys.readouterr().err
     finally:
         delete(kafka)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_lost_commit_of_a_topic_changes_nothing(kafka: LocalKafka, broker_log: Path, tmp_path: Path) -> None:
+    """Although the next run looks for brokers in another header, and would know none."""
+    tables = tmp_path / "tables"
+    command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
+    command += ["--bootstrap-server", kafka.bootstrap]
+    line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), Request))
+    create(kafka)
+    try:
+        producer = Producer(kafka.client_config({"log_level": 0}))
+        producer.produce(TOPIC, line.encode(), headers={"broker": b"1"})
+        assert producer.flush(240) == 0
+        assert main(command) == 0
+        assert counts(tables) == (1, 0)
+        for commit in (tables / "_checkpoints" / "c" / f"log_topic_{TOPIC}" / "commits").iterdir():
+            commit.unlink()
+        assert main([*command, "--broker-header", "nobody"]) == 0
+        assert counts(tables) == (1, 0)
+    finally:
+        delete(kafka)

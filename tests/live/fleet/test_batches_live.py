@@ -1,0 +1,109 @@
+"""The writes of one micro-batch: none that has nothing to say, and each once, wherever a run ends between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.stream.request_logs import drain
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.tables.folder import BatchId, Tables
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+
+class EndsAt(NamedTuple):
+    """Where a run ends."""
+
+    table: str
+    written: bool
+
+
+class EndingTables(DeltaTables):
+    """Tables whose process ends before or after the write of one of them."""
+
+    def __init__(self, spark: SparkSession, folder: Path, end: EndsAt) -> None:
+        super().__init__(spark, folder, "c")
+        self._end = end
+
+    def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
+        """Write as ever, up to the end."""
+        if table != self._end.table:
+            super().append(table, rows, batch)
+            return
+        if self._end.written:
+            super().append(table, rows, batch)
+        raise EOFError(f"the run ends at {self._end}")
+
+
+def counts(tables: Tables) -> tuple[int, int, tuple[int, int, int]]:
+    """Return the requests, the lines in quarantine, and the counts of the files."""
+    requests = sum(row["count"] for row in tables.read("api_usage").collect())
+    files = tables.read("evidence_files").collect()
+    read, rows, quarantined = (sum(file[name] for file in files) for name in ("read", "rows", "quarantined"))
+    return requests, tables.read("quarantine").count(), (read, rows, quarantined)
+
+
+def forget_commits(tables: Tables) -> None:
+    """Lose what Spark knows of the micro-batches that it has finished."""
+    for commit in (tables.checkpoint("request_logs") / "commits").iterdir():
+        commit.unlink()
+
+
+@pytest.fixture
+def requests(broker_log: Path) -> list[str]:
+    """Return lines with requests of a real broker."""
+    lines = broker_log.read_text().splitlines(keepends=True)
+    return [line for line in lines if isinstance(read_line(line.rstrip("\n")), Request)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return where the log of a broker is."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    return tmp_path / "logs" / "1" / "kafka-request.log.1"
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_quarantine_without_lines_takes_no_write(tmp_path: Path, log: Path, requests: list[str]) -> None:
+    """Also not after a lost commit, where the file has become garbage since: the batch is in the tables."""
+    log.write_text("".join(requests))
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        drain(spark, log.parents[1], tables)
+        once = counts(tables)
+        assert once == (len(requests), 0, (len(requests), len(requests), 0))
+        assert tables.names() == ["api_usage", "evidence_files"]
+        forget_commits(tables)
+        log.write_text("garbage\n" * 9)
+        drain(spark, log.parents[1], tables)
+        assert counts(tables) == once
+        assert tables.names() == ["api_usage", "evidence_files"]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_run_that_ends_between_two_writes_is_finished_by_the_next_one(
+    tmp_path: Path, log: Path, requests: list[str]
+) -> None:
+    """Lines in quarantine are there once, too."""
+    log.write_text("".join(["garbage\n", *requests, "garbage\n"]))
+    ends = [EndsAt(table, written) for table in ("quarantine", "evidence_files") for written in (False, True)]
+    with local_session() as spark:
+        for number, end in enumerate([EndsAt("api_usage", written=True), *ends]):
+            folder = tmp_path / f"tables {number}"
+            with pytest.raises(TablesBroken):
+                drain(spark, log.parents[1], EndingTables(spark, folder, end))
+            tables = DeltaTables(spark, folder, "c")
+            drain(spark, log.parents[1], tables)
+            assert counts(tables) == (len(requests), 2, (len(requests) + 2, len(requests), 2)), end
