@@ -10,11 +10,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients
-from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from featuregate_spark.sink.shard_attempt import Committed
 
 __all__ = ["batch_on", "commit_progress", "records_of", "rows_of", "values_in", "write"]
 
@@ -59,7 +61,7 @@ def records_of(shard: Shard, *records: Mapping[str, Any]) -> pa.RecordBatch:
 def write(shard: Shard, rows: Iterable[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> Committed:
     """Write a shard in a worker that has written nothing before, and that ends."""
     with closing(KeptClients(clients)) as kept:
-        return write_shard(shard, iter(rows), kept)
+        return write_shards([shard], iter(rows), kept)[0]
 
 
 def commit_progress(shard: Shard, next_batch: int, metadata: str | None = None) -> None:

@@ -227,7 +227,7 @@ class FeatureSession:
         """Return an exactly-once Kafka sink for ``writeStream.foreachBatch``, or to call in a function of your own.
 
         It takes the columns of Spark's Kafka sink: ``value``, and optionally ``key``, ``topic``, ``partition`` and
-        ``headers``. One task writes each shard of a batch in one transaction, together with the shard's progress; a
+        ``headers``. Each shard of a batch is written in one transaction, together with the shard's progress; a
         replay skips the shards that have committed.
 
         Parameters
@@ -242,8 +242,8 @@ class FeatureSession:
         producer
             Properties of librdkafka: security, ``compression.type``, ``transaction.timeout.ms`` and others.
         shards
-            The number of tasks that write a batch, at most one for each partition of ``topic``; by default one for
-            each core. It may change between two runs of a query.
+            The number of transactions that write a batch, at most one for each partition of ``topic``; by default one
+            for each core. It may change between two runs of a query.
         shard_by
             The columns that choose a row's shard; by default ``key``, or ``value`` where the key is null. Their values
             must be the same in a replay of the batch.

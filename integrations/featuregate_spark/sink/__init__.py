@@ -1,1 +1,1 @@
-"""The exactly-once Kafka sink: each row goes to a shard, and one task writes each shard in one transaction."""
+"""The exactly-once Kafka sink: each row goes to a shard, and each shard is written in one transaction."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.shard_task import RESULT_SCHEMA, Committed, EmptyShardTask, ShardTask
+from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -24,9 +25,7 @@ __all__ = [
     "Lead",
     "collect_small",
     "columns_to_write",
-    "join_partitions",
     "require_replayable",
-    "shuffle_to_shards",
     "write_batch",
 ]
 
@@ -39,8 +38,15 @@ _TYPES: Final = {
 }
 """The columns of Spark's Kafka sink and the types that each may have; each is written as the last one."""
 
-Lead: TypeAlias = "Callable[[DataFrame, Batch], DataFrame]"
-"""Makes the partitions of a batch, one for each shard."""
+
+class Lead(NamedTuple):
+    """How the rows of a batch get to the tasks that write their shards."""
+
+    tasks: int
+    """1, or one for each shard."""
+    shuffled: bool = True
+    """Whether a transaction begins when all of its rows are computed; else one task computes them meanwhile."""
+
 
 _MOST_BYTES: Final = 4096
 """Bytes of a row of a batch that the driver collects: what a partition brings it is then at most some megabytes."""
@@ -106,25 +112,10 @@ def _plan_of_current_query(spark: SparkSession) -> Any:
     return None if execution is None else execution.analyzed()
 
 
-def shuffle_to_shards(rows: DataFrame, batch: Batch) -> DataFrame:
-    """Lead each row to the partition of its shard. A transaction begins when all of its rows are computed."""
-    return rows.repartition(batch.sharding.shards, *map(f.expr, _keys(rows, batch)))
-
-
-def join_partitions(rows: DataFrame, batch: Batch) -> DataFrame:
-    """Lead all rows to the one shard without a shuffle. The rows are computed while the transaction is open."""
-    return rows.coalesce(batch.sharding.shards)
-
-
-def write_batch(rows: DataFrame, batch: Batch, lead: Lead = shuffle_to_shards) -> list[Committed]:
-    """Write the rows of :func:`columns_to_write` in a task for each shard; return the outcome of each.
+def write_batch(rows: DataFrame, batch: Batch, lead: Lead) -> list[Committed]:
+    """Write the rows of :func:`columns_to_write` in the tasks of the lead; return the outcome of each shard.
 
     Rows of one key share a shard, so that their order stays that of the partition that they come from.
-
-    Parameters
-    ----------
-    lead
-        Makes the partitions, one for each shard.
 
     Raises
     ------
@@ -135,7 +126,7 @@ def write_batch(rows: DataFrame, batch: Batch, lead: Lead = shuffle_to_shards) -
     """
     with _raising_causes(rows.sparkSession):
         # Spark's optimizer removes the tasks of a batch without rows, and each shard commits each batch (P9).
-        results = _written(lead(rows, batch), batch) or _written_without_rows(rows.sparkSession, batch)
+        results = _written(rows, batch, lead) or _written_without_rows(rows.sparkSession, batch, lead.tasks)
     if sorted(result["shard"] for result in results) != list(range(batch.sharding.shards)):
         raise WriteFailed(
             f"batch {batch.batch_id}: there are {len(results)} results of {batch.sharding.shards} shards; a replay "
@@ -203,17 +194,16 @@ def _shard_of(keys: Sequence[str], batch: Batch) -> str:
     return f"cast(pmod(hash({', '.join(keys)}), {batch.sharding.shards}) AS int) AS shard"
 
 
-def _written(rows: DataFrame, batch: Batch) -> list[Row]:
-    """Run the shards' tasks on rows that are in the partitions of their shards."""
-    named = rows.selectExpr(
-        _shard_of(_keys(rows, batch), batch), *(f"__{name} AS {name}" for name in _columns_of(rows))
-    )
-    return named.mapInArrow(ShardTask(batch), RESULT_SCHEMA).collect()
+def _written(rows: DataFrame, batch: Batch, lead: Lead) -> list[Row]:
+    """Run the tasks on the rows of their shards."""
+    keys = _keys(rows, batch)
+    led = rows.repartition(lead.tasks, *map(f.expr, keys)) if lead.shuffled else rows.coalesce(lead.tasks)
+    named = led.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
+    return named.mapInArrow(ShardTask(batch, lead.tasks), RESULT_SCHEMA).collect()
 
 
-def _written_without_rows(spark: SparkSession, batch: Batch) -> list[Row]:
-    shards = batch.sharding.shards
-    return spark.range(0, shards, 1, shards).mapInArrow(EmptyShardTask(batch), RESULT_SCHEMA).collect()
+def _written_without_rows(spark: SparkSession, batch: Batch, tasks: int) -> list[Row]:
+    return spark.range(0, tasks, 1, tasks).mapInArrow(EmptyShardTask(batch, tasks), RESULT_SCHEMA).collect()
 
 
 def _quoted(name: str) -> str:

@@ -7,20 +7,19 @@ whatever happens to tasks, executors, the driver and brokers.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_spark.errors import WriteFailed
+from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.job import (
     Lead,
     collect_small,
     columns_to_write,
-    join_partitions,
     require_replayable,
-    shuffle_to_shards,
     write_batch,
 )
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from featuregate_spark.events import SparkEvent
     from featuregate_spark.sink.options import SinkOptions
-    from featuregate_spark.sink.shard_task import Committed
+    from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
@@ -46,6 +45,12 @@ STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"
 ZSTD_GATE: Final = "kafka-sink-zstd"
 _TIMES_SLOWER: Final = 4
 """A batch may take so many times what the last one took."""
+_CORES_OF_ONE_TASK: Final = 2
+"""Cores that the task of a JVM and its Python worker keep busy."""
+_SHARDS_OF_ONE_TASK: Final = 8
+"""Each has a producer, which buffers up to 64 MB where brokers are slow."""
+_CHEAP_SECONDS: Final = 5e-6
+"""Where a row takes less, with all that is done for it, most of that is writing it."""
 _SHARDS_ON_CONNECT: Final = 8
 """The default on Spark Connect, which does not say how many cores there are."""
 
@@ -121,7 +126,15 @@ class KafkaSink:
 
     def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[Committed]:
         self._small_batches.close()  # the tasks fence their producers
-        return write_batch(rows, batch, lead_of(batch, cores, last))
+        lead = lead_of(batch, cores, last, one_machine=_is_one_machine(rows.sparkSession))
+        try:
+            return write_batch(rows, batch, lead)
+        except TransactionTimedOut as late:
+            each = Lead(batch.sharding.shards)
+            if lead == each:
+                raise
+            _log.warning("%s; a task for each shard writes the batch", late)
+            return write_batch(rows, batch, each)
 
     def _write_small(self, rows: DataFrame, batch: Batch, last: BatchWritten | None) -> list[Committed] | None:
         """Write a batch here if the last one had few rows; None where tasks have to write it.
@@ -160,15 +173,30 @@ class KafkaSink:
         return replace(batch, sharding=sharding_at_start(batch, self._partitions, options.first_batch, clients))
 
 
-def lead_of(batch: Batch, cores: int, last: BatchWritten | None) -> Lead:
-    """Choose how the rows of a batch get to their shards: on one core the task of one shard can compute them as well.
+def lead_of(batch: Batch, cores: int, last: BatchWritten | None, *, one_machine: bool) -> Lead:
+    """Choose how the rows of a batch get to their shards: to a task for each shard, or all to one task.
 
-    A transaction must not time out because its rows are slow to compute, and the last batch shows how long they take.
-    So the first batch, also the first one after a failure, is shuffled.
+    One task suffices for one core, and for the two cores of one machine: the Python worker, the threads of its
+    producers and the broker take the other one. It computes the rows as well where they are cheap, which saves the
+    shuffle. A transaction must not time out because its rows are slow to compute, and the last batch shows how long
+    they take. So the first batch, also the first one after a failure, is shuffled.
     """
-    quick = last is not None and last.seconds < batch.transaction_timeout / _TIMES_SLOWER
-    return join_partitions if quick and cores == batch.sharding.shards == 1 else shuffle_to_shards
+    each = Lead(batch.sharding.shards)
+    if each.tasks > _SHARDS_OF_ONE_TASK:
+        return each
+    pair = cores == _CORES_OF_ONE_TASK and one_machine
+    if last is None:
+        return Lead(1) if pair else each  # one task, so that Spark starts one worker, and it keeps all producers
+    quick = last.seconds < batch.transaction_timeout / _TIMES_SLOWER
+    if not quick or not (cores == 1 or pair):
+        return each
+    return Lead(1, shuffled=pair and last.seconds > last.rows * _CHEAP_SECONDS)
 
 
 def _cores(spark: SparkSession) -> int:
     return spark.sparkContext.defaultParallelism if is_classic(spark) else _SHARDS_ON_CONNECT
+
+
+def _is_one_machine(spark: SparkSession) -> bool:
+    """Return whether all tasks run in the driver's JVM, as with ``local[2]``."""
+    return is_classic(spark) and re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None

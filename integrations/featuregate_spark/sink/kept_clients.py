@@ -25,7 +25,8 @@ _QUERIES: Final = 4
 class KeptClients:
     """A reader for each of the last queries, and the producers that have committed a shard of their last batches.
 
-    One thread at a time: a worker of Spark runs one task at a time.
+    One thread at a time, except for :meth:`new_producer` and :meth:`keep_producer`: a worker runs one task at a time,
+    which writes its shards side by side.
     """
 
     def __init__(self, clients: Clients = KAFKA_CLIENTS) -> None:

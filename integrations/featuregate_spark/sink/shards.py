@@ -1,6 +1,6 @@
 """How a batch is divided and written: its sharding, the batch itself, one shard of it. Pure.
 
-The rows of a batch are divided among shards, and one task writes each shard in one transaction.
+The rows of a batch are divided among shards, and each shard is written in one transaction.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients
-from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Shard
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch
 
 __all__ = ["MOST_SHARDS", "SmallBatchWriter"]
@@ -55,7 +56,7 @@ class SmallBatchWriter:
 
         def write(number: int, kept: KeptClients) -> Committed:
             own = rows.filter(pc.equal(rows.column("shard"), number))
-            return write_shard(Shard(batch, number), iter(own.to_batches()), kept)
+            return write_shards([Shard(batch, number)], iter(own.to_batches()), kept)[0]
 
         with self._lock, ThreadPoolExecutor(len(numbers), "featuregate-sink") as pool:
             kept = [self._kept.setdefault(number, KeptClients(self._clients)) for number in numbers]

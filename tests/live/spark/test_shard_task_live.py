@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from eos.pipes import BOUND, Pipe
@@ -19,14 +20,13 @@ from featuregate.testing import LocalKafka
 from featuregate_spark import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import Progress
-from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 from featuregate_spark.sink.startup import progress_at_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pyarrow as pa
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -226,8 +226,8 @@ def test_two_workers_that_keep_their_producers_take_turns(kafka: LocalKafka) -> 
         for batch_id, kept in enumerate([one, one, two, one, two, two, one, one]):
             shard = Shard(replace(batch, batch_id=batch_id), 0)
             rows = [rows_of(shard, b"%d" % batch_id)]
-            assert write_shard(shard, iter(rows), kept) == Committed(1, 1, skipped=False)
-            assert write_shard(shard, iter(rows), two if kept is one else one) == Committed(), "it comes again"
+            assert write_shards([shard], iter(rows), kept) == [Committed(1, 1, skipped=False)]
+            assert write_shards([shard], iter(rows), two if kept is one else one) == [Committed()], "it comes again"
     assert committed_values(batch) == [b"%d" % batch_id for batch_id in range(8)]
 
 
@@ -238,6 +238,34 @@ def test_a_kept_producer_that_was_fenced_sends_nothing(kafka: LocalKafka) -> Non
         for batch_id in range(2):
             shard = Shard(replace(batch, batch_id=batch_id), 0)
             rows = [rows_of(shard, b"%d" % batch_id)]
-            assert write_shard(shard, iter(rows), kept) == Committed(1, 1, skipped=False)
+            assert write_shards([shard], iter(rows), kept) == [Committed(1, 1, skipped=False)]
             progress_at_start(replace(shard.batch, sharding=Sharding(3), batch_id=batch_id), range(SHARDS))
     assert committed_values(batch) == [b"0", b"1"]
+
+
+def both_shards(batch: Batch, batch_id: int) -> tuple[list[Shard], pa.RecordBatch]:
+    """Return the shards of a batch, and rows of both."""
+    shards = [Shard(replace(batch, batch_id=batch_id), number) for number in range(SHARDS)]
+    parts = [rows_of(shard, b"%d-%d" % (batch_id, shard.number)) for shard in shards]
+    return shards, pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+
+def test_a_task_of_two_shards_writes_each_row_once(kafka: LocalKafka) -> None:
+    """Rows that fail abort both transactions; another worker and a task for each shard may write the next batch."""
+    batch = batch_of(kafka, "side-by-side")
+    with closing(KeptClients()) as one, closing(KeptClients()) as two:
+        for batch_id, kept in enumerate([one, one, two, one]):
+            shards, rows = both_shards(batch, batch_id)
+
+            def failing(rows: pa.RecordBatch = rows) -> Iterator[pa.RecordBatch]:
+                yield rows
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                write_shards(shards, failing(), kept)
+            assert write_shards(shards, iter([rows]), kept) == [Committed(1, 3, skipped=False)] * SHARDS
+            assert write_shards(shards, iter([rows]), two if kept is one else one) == [Committed()] * SHARDS
+        shards, rows = both_shards(batch, 4)
+        assert write(shards[0], [rows.slice(0, 1)]) == Committed(1, 3, skipped=False)
+        assert write_shards(shards, iter([rows]), one) == [Committed(), Committed(1, 3, skipped=False)]
+    assert sorted(committed_values(batch)) == [b"%d-%d" % (batch_id, n) for batch_id in range(5) for n in range(SHARDS)]

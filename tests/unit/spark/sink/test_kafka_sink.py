@@ -10,9 +10,10 @@ import pytest
 from pyspark import cloudpickle
 from shards import batch_on, commit_progress
 
-from featuregate_spark import ProgressLost
+from featuregate_spark import ProgressLost, TransactionTimedOut
 from featuregate_spark.events import BatchWritten
-from featuregate_spark.sink.job import join_partitions, shuffle_to_shards
+from featuregate_spark.sink import kafka_sink
+from featuregate_spark.sink.job import Lead
 from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, lead_of
 from featuregate_spark.sink.options import SinkOptions
 from featuregate_spark.sink.shards import Shard, Sharding
@@ -20,7 +21,6 @@ from featuregate_spark.sink.shards import Shard, Sharding
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
 
-    from featuregate_spark.sink.job import Lead
     from featuregate_spark.watch import Watch
 
 OFFSET_FETCH = 9
@@ -79,27 +79,69 @@ def test_a_later_batch_without_progress_is_refused(kafka: MockKafka) -> None:
 
 
 def written_in(seconds: float) -> BatchWritten:
-    return BatchWritten(query="output", batch_id=6, rows=9, bytes=9, shards=1, skipped=0, seconds=seconds)
+    return BatchWritten(query="output", batch_id=6, rows=200_000, bytes=9, shards=1, skipped=0, seconds=seconds)
+
+
+SHUFFLED, JOINED = Lead(1), Lead(1, shuffled=False)
 
 
 @pytest.mark.parametrize(
-    ("cores", "shards", "seconds", "lead"),
+    ("cores", "one_machine", "seconds", "lead"),
     [
-        (1, 1, 14.0, join_partitions),
-        (1, 1, 16.0, shuffle_to_shards),
-        (1, 1, None, shuffle_to_shards),
-        (2, 1, 1.0, shuffle_to_shards),
-        (1, 2, 1.0, shuffle_to_shards),
+        (1, False, 14.0, JOINED),
+        (1, True, 16.0, Lead(4)),
+        (1, True, None, Lead(4)),
+        (2, True, 0.9, JOINED),
+        (2, True, 1.1, SHUFFLED),
+        (2, True, 16.0, Lead(4)),
+        (2, True, None, SHUFFLED),
+        (2, False, 0.9, Lead(4)),
+        (2, False, None, Lead(4)),
+        (3, True, 0.9, Lead(4)),
     ],
-    ids=["one task", "slow rows", "first batch", "two cores", "two shards"],
 )
-def test_one_task_computes_and_writes_the_rows_where_that_is_quick(
-    cores: int, shards: int, seconds: float | None, lead: Lead
+def test_one_task_writes_all_shards_where_cores_are_few(
+    *, cores: int, one_machine: bool, seconds: float | None, lead: Lead
 ) -> None:
-    """The transaction times out after 60 s, also while it waits for rows."""
-    batch = batch_on({}, sharding=Sharding(shards))
+    """It computes the rows as well if these are cheap; a transaction times out after 60 s, waiting for rows or not."""
     last = None if seconds is None else written_in(seconds)
-    assert lead_of(batch, cores, last) is lead
+    assert lead_of(batch_on({}, sharding=Sharding(4)), cores, last, one_machine=one_machine) == lead
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_one_task_writes_no_more_shards_than_its_memory_holds(cores: int) -> None:
+    """The producer of each shard may buffer 64 MB."""
+    batch = batch_on({}, sharding=Sharding(9))
+    assert {lead_of(batch, cores, last, one_machine=True) for last in (None, written_in(0.5))} == {Lead(9)}
+
+
+@pytest.fixture
+def sink_of_one_task(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> tuple[KafkaSink, list[int]]:
+    """Return a sink whose batches take too long in one task, and the numbers of tasks that it has tried."""
+    tried: list[int] = []
+
+    def write_batch(_rows: object, _batch: object, lead: Lead) -> list[object]:
+        tried.append(lead.tasks)
+        if lead.tasks < 3 or len(tried) > 2:
+            raise TransactionTimedOut("shard 0: too long")
+        return []
+
+    monkeypatch.setattr(kafka_sink, "write_batch", write_batch)
+    monkeypatch.setattr(kafka_sink, "_is_one_machine", lambda _: True)
+    return sink_on(kafka), tried
+
+
+def test_a_batch_that_takes_one_task_too_long_is_written_by_a_task_for_each_shard(
+    sink_of_one_task: tuple[KafkaSink, list[int]],
+) -> None:
+    """A transaction that times out is an error only where no shorter one is possible."""
+    sink, tried = sink_of_one_task
+    rows = cast("Any", SimpleNamespace(sparkSession=None))
+    batch = sink.batch(0, cores=3)
+    sink._write(rows, batch, None, 2)
+    with pytest.raises(TransactionTimedOut):
+        sink._write(rows, batch, None, 3)
+    assert tried == [1, 3, 3]
 
 
 def test_a_sink_travels_without_the_state_of_its_process(kafka: MockKafka) -> None:

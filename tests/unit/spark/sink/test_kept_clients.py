@@ -13,7 +13,8 @@ from shards import batch_on, commit_progress, rows_of, values_in
 from featuregate_spark import WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import Clients
-from featuregate_spark.sink.shard_task import Committed, write_shard
+from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Shard, Sharding
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def in_batch(shard: Shard, batch_id: int) -> Shard:
 
 def put(shard: Shard, value: bytes, kept: KeptClients) -> Committed:
     """Write one row."""
-    return write_shard(shard, iter([rows_of(shard, value)]), kept)
+    return write_shards([shard], iter([rows_of(shard, value)]), kept)[0]
 
 
 def test_the_next_batch_is_written_by_the_same_producer(kafka: MockKafka, shard: Shard, kept: KeptClients) -> None:
@@ -96,7 +97,7 @@ def test_nothing_is_kept_of_a_task_that_failed(kafka: MockKafka, shard: Shard, k
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        write_shard(in_batch(shard, 1), rows(), kept)  # type: ignore[arg-type]
+        write_shards([in_batch(shard, 1)], rows(), kept)  # type: ignore[arg-type]
     kafka.wait_for(INIT_PRODUCER_ID)
     assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
     assert kafka.count(INIT_PRODUCER_ID) == 1

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 from shards import batch_on, commit_progress, records_of, rows_of, values_in, write
 
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
-from featuregate_spark.sink import shard_task, shards
+from featuregate_spark.sink import shard_attempt, shards
 from featuregate_spark.sink.progress_reader import Clients
-from featuregate_spark.sink.shard_task import Committed
+from featuregate_spark.sink.shard_attempt import Committed
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
 ) -> None:
     """Kafka fences a transaction that has timed out: without another attempt there is nothing to wait for."""
     monkeypatch.setattr(shards, "_TRANSACTION_TIMEOUT_MS", 0)
-    monkeypatch.setattr(shard_task, "QUICK_READ_SECONDS", shard.batch.timeout)  # the machine may be busy
+    monkeypatch.setattr(shard_attempt, "QUICK_READ_SECONDS", shard.batch.timeout)  # the machine may be busy
     rows = fenced_after_first(kafka, shard, committed=committed)
     if committed:
         assert write(shard, rows) == Committed()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from shards import rows_of, values_in
 
-from featuregate_spark.sink.shard_task import Committed
+from featuregate_spark.sink.shard_attempt import Committed
 from featuregate_spark.sink.shards import Batch, Shard
 from featuregate_spark.sink.small_batches import SmallBatchWriter
 

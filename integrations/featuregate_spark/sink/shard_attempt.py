@@ -1,0 +1,223 @@
+"""One attempt at one shard of a batch: it writes the rows of the shard in one transaction, or finds them written.
+
+The order of its steps makes the sink exactly-once. An attempt first fences the previous producer of the shard, which
+aborts the transaction that an older attempt left open. It then reads the shard's progress, which nothing else can
+change any more (P7). It commits the new progress in the transaction of the rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import contextmanager
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from featuregate_spark.errors import TransactionTimedOut, WriteFailed
+from featuregate_spark.sink.progress import is_committed, is_committed_with
+from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS
+from featuregate_spark.sink.shard_producer import ProducerFenced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from featuregate_spark.sink.kept_clients import KeptClients
+    from featuregate_spark.sink.progress_reader import ProgressReader
+    from featuregate_spark.sink.shard_producer import ShardProducer
+    from featuregate_spark.sink.shards import Shard
+
+__all__ = ["Committed", "ShardAttempt"]
+
+_log = logging.getLogger("featuregate.spark.sink")
+
+
+class Committed(NamedTuple):
+    """The outcome of an attempt: the shard has committed the batch."""
+
+    rows: int = 0
+    """Rows that this attempt has written."""
+    bytes: int = 0
+    """The size of their keys and values."""
+    skipped: bool = True
+    """Whether another attempt has committed the shard, so that this one wrote nothing."""
+
+
+class ShardAttempt:
+    """Call :meth:`begin`, :meth:`send` for each part of the shard's rows, :meth:`commit`, and then :meth:`outcome`.
+
+    Where another attempt has committed the shard, or has fenced this one, the calls between do nothing. A call that
+    raises has aborted the transaction; after an error elsewhere call :meth:`abort`.
+    """
+
+    def __init__(self, shard: Shard, kept: KeptClients) -> None:
+        self.shard = shard
+        self.written = False
+        """Whether this attempt has committed the shard."""
+        self._kept = kept
+        self._reader = kept.reader(shard.batch)
+        self._kept_producer = kept.take_producer(shard)
+        self._producer: ShardProducer | None = None
+        self._fenced: ProducerFenced | TransactionTimedOut | None = None
+        self._rows = self._bytes = 0
+
+    def begin(self) -> None:
+        """Begin the transaction, unless another attempt has committed the shard.
+
+        Raises
+        ------
+        WriteFailed
+            Kafka did not answer, or refused.
+        ProgressLost
+            The shard has committed a later batch.
+        """
+        try:
+            self._producer = self._continue() or self._start()
+        except ProducerFenced as fenced:
+            self._fenced = fenced
+
+    def send(self, rows: pa.RecordBatch) -> None:
+        """Add rows of this shard to the transaction.
+
+        Raises
+        ------
+        WriteFailed
+            Kafka did not take the rows.
+        TransactionTimedOut
+            The transaction was open for longer than ``transaction.timeout.ms``.
+        """
+        if self._producer is None:
+            return
+        with self._aborting():
+            topics = (topic or self.shard.batch.topic for topic in _values(rows, "topic"))
+            fields = [_values(rows, name) for name in ("value", "key", "partition", "headers")]
+            self._producer.send(islice(zip(topics, *fields, strict=False), rows.num_rows))
+            self._producer.poll()
+            self._rows += rows.num_rows
+            self._bytes += sum(_bytes(rows.column(name)) for name in ("key", "value") if name in rows.schema.names)
+
+    def commit(self) -> None:
+        """Commit the transaction, and keep the producer for the next batch.
+
+        Raises
+        ------
+        WriteFailed
+            Kafka did not commit, or did not say whether it did; the next attempt finds out.
+        """
+        if self._producer is None:
+            return
+        with self._aborting():
+            self._producer.commit()
+            self.written = True
+            self._kept.keep_producer(self.shard, self._producer)
+
+    def abort(self, error: BaseException) -> None:
+        """Abort the transaction if it is open, after an error elsewhere."""
+        if self._producer is not None and not self.written:
+            self._close(error)
+
+    def outcome(self) -> Committed:
+        """Return the outcome; a fenced attempt waits for the other one, and raises if that does not commit.
+
+        Raises
+        ------
+        WriteFailed
+            Another attempt has fenced this one, and has not committed in time.
+        TransactionTimedOut
+            The transaction was open for longer than ``transaction.timeout.ms``, and no other attempt has committed.
+        """
+        if isinstance(self._fenced, ProducerFenced):
+            self._await_commit_of_other_attempt(self._fenced)
+        elif self._fenced is not None and not self._is_committed_now():
+            raise self._fenced
+        return Committed(self._rows, self._bytes, skipped=False) if self.written else Committed()
+
+    def _continue(self) -> ShardProducer | None:
+        """Begin the transaction of the producer that this worker has kept; return None where that is not possible.
+
+        The transaction takes the progress first. So a producer that another attempt has fenced is known before it has
+        sent any row, and a new producer can send all of them.
+        """
+        producer, self._kept_producer = self._kept_producer, None
+        if producer is not None:
+            try:
+                _begin(producer, self._reader)
+            except (WriteFailed, ProducerFenced) as failed:
+                _log.info("%s; a new producer writes it", failed)
+                producer.close()
+                return None
+        return producer
+
+    def _start(self) -> ShardProducer | None:
+        """Begin the transaction of a new producer; return None where another attempt has committed the shard."""
+        shard = self.shard
+        producer = self._kept.new_producer(shard)
+        try:
+            producer.fence_previous()
+            progress = self._reader.read_fenced([shard.number])[shard.number]
+            if is_committed_with(progress, shard.batch.batch_id, shard.batch.sharding):
+                producer.close()
+                return None
+            _begin(producer, self._reader)
+        except BaseException:
+            producer.close()
+            raise
+        return producer
+
+    @contextmanager
+    def _aborting(self) -> Iterator[None]:
+        """After an error abort; raise it, or its cause, unless another attempt has fenced this one."""
+        try:
+            yield
+        except BaseException as error:
+            cause = self._close(error)
+            if isinstance(cause, ProducerFenced | TransactionTimedOut):
+                self._fenced = cause
+            elif cause is error:
+                raise
+            else:
+                raise cause from error
+
+    def _close(self, error: BaseException) -> BaseException:
+        assert self._producer is not None
+        producer, self._producer = self._producer, None
+        cause = producer.abort(error)
+        producer.close()
+        return cause
+
+    def _await_commit_of_other_attempt(self, fenced: ProducerFenced) -> None:
+        """Wait for the attempt that fenced this one: if this failed, Spark would start a third, which fences that."""
+        deadline = time.monotonic() + self.shard.batch.timeout
+        while not self._is_committed_now():
+            if time.monotonic() > deadline:
+                raise WriteFailed(
+                    f"{fenced}, and the other attempt has not committed within {self.shard.batch.timeout:g} s"
+                ) from fenced
+            time.sleep(POLL_SECONDS)
+
+    def _is_committed_now(self) -> bool:
+        """Return whether the shard has committed the batch; False where the progress cannot be read now."""
+        shard = self.shard
+        try:
+            found = self._reader.read([shard.number], QUICK_READ_SECONDS)
+        except WriteFailed as unread:
+            _log.info("%s", unread)  # an open transaction holds the progress, or the coordinator moves
+            return False
+        return is_committed(found[shard.number], shard.batch.batch_id)
+
+
+def _begin(producer: ShardProducer, reader: ProgressReader) -> None:
+    producer.begin()
+    producer.commit_progress(reader.group)
+
+
+def _values(rows: pa.RecordBatch, name: str) -> Iterable[Any]:
+    """Return the values of a column; endless nulls where there is no such column."""
+    return rows.column(name).to_pylist() if name in rows.schema.names else repeat(None)
+
+
+def _bytes(column: Any) -> int:
+    return int(pc.sum(pc.binary_length(column)).as_py() or 0)
