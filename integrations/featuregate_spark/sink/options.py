@@ -90,6 +90,8 @@ class SinkOptions:
         producer = {
             **({"compression.type": "zstd"} if zstd else {}),
             "enable.idempotence": True,
+            # Larger requests: a commit sends what waits at once, so that no batch takes longer for it.
+            "linger.ms": 50,
             "queue.buffering.max.kbytes": 65_536,  # a task that is faster than Kafka waits, instead of buffering more
             "queue.buffering.max.messages": 1_000_000,  # so that the bytes above are the limit
             **self.producer,

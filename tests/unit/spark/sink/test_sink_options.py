@@ -67,6 +67,12 @@ def test_a_batch_has_the_properties_of_the_user_and_its_consumers_only_the_conne
     assert "hush" not in repr(batch) + repr(options())
 
 
+def test_records_wait_for_larger_requests_unless_the_user_has_chosen() -> None:
+    """The commit waits for no record, so that no batch takes longer."""
+    assert options(producer={}).batch(7, 3, stable_offsets=True, zstd=False).producer["linger.ms"] == 50
+    assert options().batch(7, 3, stable_offsets=True, zstd=False).producer["linger.ms"] == 5
+
+
 def test_a_compression_that_the_user_has_chosen_stays() -> None:
     """A consumer of the topic may not support zstd."""
     assert "compression.type" not in options().batch(7, 3, stable_offsets=True, zstd=False).producer
