@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from eos.pipes import Pipe
 from pyspark import SparkContext
 
 from featuregate_spark import FeatureSession
+from featuregate_spark.sink import kafka_sink
 from streams.copying import copying
 from streams.sessions import local_spark
 
@@ -60,6 +62,8 @@ class Terms:
     shards: int | None = None
     driver_rows: int = 0
     """Batches of up to so many rows are written by the driver: by default tasks write all."""
+    joins: bool = False
+    """Whether one task computes and writes all shards, where few cores allow that, however slow the rows are."""
     settings: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -146,6 +150,8 @@ def harmed(write: Callable[[DataFrame, int], object], orders: Orders) -> Callabl
 def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
     """Copy until this process is killed."""
     orders = Orders(terms.orders)
+    if terms.joins:
+        kafka_sink._CHEAP_SECONDS = inf  # type: ignore[misc]
     write: Any = built_in(terms)
     if terms.kind == "featuregate":
         write = features.kafka_sink(
