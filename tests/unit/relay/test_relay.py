@@ -51,6 +51,14 @@ def test_a_gate_opens_through_the_relay() -> None:
             assert gate.open
 
 
+def test_a_relay_is_reached_by_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No name leads to the relay. The server that gets the requests as a proxy happens to be the relay itself."""
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        monkeypatch.setenv("HTTP_PROXY", url)
+        with fg.Discoverer(source=fg.HttpSource("http://relay.invalid"), interval=HOUR) as features:
+            assert features.gate("groups", "group.version>=1").wait(BOUND)
+
+
 def test_invariant_10_a_view_behind_a_relay_ages_when_the_brokers_are_gone() -> None:
     """The relay goes on answering, and its answers prove nothing new."""
     late = [0.0]
