@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from apps_in_process import call
@@ -14,6 +15,7 @@ from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.views.view_body import accepts_gzip
 
 PATH = "/v1/clusters/default/view"
+ANSWERS = "featuregate_relay.views.view_answers"
 VIEW = release_view("4.2")
 NEWER = replace(VIEW, epoch=VIEW.epoch + 1)
 BOUND = 60.0
@@ -40,6 +42,29 @@ def test_a_long_poll_is_answered_with_the_next_view(first) -> None:
     assert asyncio.run(poll()) == {(200, NEWER.to_json().encode())}
 
 
+def test_the_answers_to_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that has drawn a later moment waits on while another one is answered."""
+    features = StaticFeatures(VIEW)
+    app = make_app({"default": Cluster(features)})
+
+    async def poll() -> tuple[int, int]:
+        async with asyncio.timeout(BOUND):
+            tag = (await call(app, PATH))[1]["etag"]
+            waiting = [asyncio.create_task(call(app, f"{PATH}?wait=30", {"If-None-Match": tag})) for _ in range(2)]
+            done, _ = await asyncio.wait(waiting, timeout=0.01)
+            assert not done
+            monkeypatch.setattr(f"{ANSWERS}._SPREAD_SECONDS", BOUND)
+            monkeypatch.setattr(f"{ANSWERS}._RANDOM", SimpleNamespace(random=iter([0.0, 1.0]).__next__))
+            features.show(NEWER)
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            done, late = await asyncio.wait(waiting, timeout=0.1)
+            for task in late:
+                task.cancel()
+            return len(done), len(late)
+
+    assert asyncio.run(poll()) == (1, 1)
+
+
 def test_a_long_poll_ends_without_news() -> None:
     """With the age of now; a request that has no view is answered at once."""
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
@@ -55,7 +80,7 @@ def test_a_long_poll_ends_without_news() -> None:
 
 def test_a_long_poll_has_an_end_however_long_it_wants_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy would cut it off."""
-    monkeypatch.setattr("featuregate_relay.views.view_answers._LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(f"{ANSWERS}._LONGEST_WAIT", 0.1)
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
 
     async def poll() -> int:
