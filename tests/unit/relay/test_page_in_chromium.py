@@ -82,11 +82,15 @@ def test_the_page_changes_while_it_is_looked_at(browser: Browser) -> None:
         assert page.evaluate("document.body.dataset.same") == "yes"
 
 
-def test_the_page_of_a_cluster_that_begins_to_answer_fills_itself(browser: Browser) -> None:
-    """It has other sections then."""
+def test_the_page_of_a_cluster_that_begins_to_answer_fills_itself(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is live before that, although its stream has no event yet. It has other sections then."""
+    monkeypatch.setattr("featuregate_relay.views.event_stream._HEARTBEAT_SECONDS", BOUND)
     features = StaticFeatures()
     with serving({"orders": features}) as url, looking_at(browser, url) as page:
         says(page, "#summary", "no broker has answered yet")
+        says(page, "#live", "Live")
         features.show(release_view("4.1"))
         says(page, "#matrix th", "metadata.version")
 

@@ -106,7 +106,15 @@ function listen() {
   silenced();
   stream = new EventSource(main.dataset.events);
   ["view", "health", "heartbeat"].forEach((kind) => stream.addEventListener(kind, alive));
+  stream.addEventListener("open", opened);
   stream.addEventListener("error", interrupted);
+}
+
+/** A stream begins with an event, but not that of a cluster that has not answered yet. */
+function opened() {
+  if (main.dataset.revision === "") {
+    alive();
+  }
 }
 
 function hangUp() {
