@@ -243,9 +243,9 @@ NOTES = (
     (
         f"The sinks write {ROWS:,} rows of {VALUE} bytes with a key, which are in memory already, to a topic of "
         f"{PARTITIONS} partitions on one node, uncompressed; the broker shares the machine's cores with Spark. Spark's "
-        "own sink is at least once; ours leads rows to shards by a shuffle (one shard on one core needs none), hands "
-        "them to Python, and commits a transaction for each shard. Processor time is that of Spark, its workers and "
-        "the broker together. A batch of one row shows what a batch costs by itself."
+        "own sink is at least once; ours hands rows to one Python worker, which commits a transaction for each shard. "
+        "From three cores on, a shuffle leads them to a worker for each shard. Processor time is that of Spark, its "
+        "workers and the broker together. A batch of one row shows what a batch costs by itself."
     ),
     (
         "A pin is timed from the call of the batch's function until the pin is durable and was read again. What a "
