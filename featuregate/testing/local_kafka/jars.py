@@ -1,8 +1,8 @@
 """The jars of Kafka, Spark's Kafka connector and Delta Lake: downloaded once from Maven's repositories, and cached.
 
-The cache holds ``kafka/<version>/*.jar``, ``spark-connector/<version>/*.jar`` and ``delta/<version>/*.jar``. A folder
-with such a name is complete: it is filled under another name and renamed at the end, so that neither a crash nor a
-second process leaves a part.
+The cache holds ``kafka/<version>/*.jar``, ``kafka-streams/<version>/*.jar``, ``spark-connector/<version>/*.jar`` and
+``delta/<version>/*.jar``. A folder with such a name is complete: it is filled under another name and renamed at the
+end, so that neither a crash nor a second process leaves a part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing.local_kafka.releases import Recipe
 
-__all__ = ["cache_folder", "delta_lake", "install", "jars_of", "spark_connector"]
+__all__ = ["cache_folder", "delta_lake", "install", "jars_of", "kafka_streams", "spark_connector"]
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that downloads."""
@@ -39,6 +39,9 @@ CONNECTOR = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "
 
 DELTA = ("delta-spark", "delta-storage")
 """Prefixes of the artifacts of Delta Lake that Spark itself does not contain."""
+
+STREAMS = "kafka-streams"
+"""Prefix of the artifacts of Kafka Streams that a broker does not contain."""
 
 RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
 """Artifacts that were relocated with slf4j 1.7.34. There is no jar with the old name, and jgo does not follow."""
@@ -85,6 +88,16 @@ def delta_lake(version: str) -> Path:
     coordinates = (f"io.delta:delta-spark_2.13:{version}",)
     wanted = _Download(f"Delta Lake {version}", coordinates, lambda name: name.startswith(DELTA))
     return _fetched(wanted, cache_folder() / "delta" / version)
+
+
+def kafka_streams(version: str) -> Path:
+    """Return the folder with Kafka Streams and its example apps, for a class path beside `jars_of`; raises alike.
+
+    RocksDB is left out, which has 73 MB: the apps have to keep their state in memory.
+    """
+    coordinates = (f"org.apache.kafka:kafka-streams-examples:{version}",)
+    wanted = _Download(f"Kafka Streams {version}", coordinates, lambda name: name.startswith(STREAMS))
+    return _fetched(wanted, cache_folder() / "kafka-streams" / version)
 
 
 class _Download(NamedTuple):
