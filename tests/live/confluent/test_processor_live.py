@@ -358,7 +358,8 @@ def test_a_failure_of_all_partitions_at_once_counts_once(kafka: LocalKafka) -> N
     pipe = Pipe.on(kafka, "overtaken", partitions=partitions)
     with Ledger(pipe) as ledger:
         overtaken = Overtaken(pipe, partitions)
-        with Running(pipe, transform=overtaken, model="bridge", linger=1.0) as one:
+        # So long that a round has messages of all partitions where the machine is busy.
+        with Running(pipe, transform=overtaken, model="bridge", linger=5.0) as one:
             one.warm_up(ledger)
             overtaken.armed.set()
             ledger.feed_now(20 * partitions)
