@@ -7,7 +7,7 @@ import os
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaException, Producer, libversion, version
+from confluent_kafka import KafkaError, KafkaException, Producer, libversion, version
 
 from featuregate.config import Settings
 from featuregate_librdkafka.core_settings import librdkafka_properties
@@ -15,7 +15,7 @@ from featuregate_librdkafka.core_settings import librdkafka_properties
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Message
 
 __all__ = ["SOFTWARE", "USAGE_TOPIC", "UsageTopic"]
 
@@ -24,6 +24,11 @@ _logger = logging.getLogger("featuregate.usage")
 USAGE_TOPIC: Final = "featuregate-usage"
 SOFTWARE: Final = ("confluent-kafka-python", f"{version()}-librdkafka-{libversion()[0]}")
 """As the client calls itself when it connects to brokers (KIP-511)."""
+
+_SCAN: Final = 1.0
+"""librdkafka looks once a second for records whose ``message.timeout.ms`` is over."""
+_TIMED_OUT: Final = KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001 - a public name of librdkafka
+"""What librdkafka says of such a record, where a starved machine has not let it look in time."""
 
 _OWN: Final = {"acks": "all", "linger.ms": 0, "log_level": 3}
 
@@ -72,19 +77,26 @@ class UsageTopic:
         def on_delivery(error: KafkaError | None, _: Message) -> None:
             delivered.put(error)
 
-        producer = self._client if isinstance(self._client, Producer) else self._own_producer(self._client)
-        producer.produce(self._topic, value, on_delivery=on_delivery)
-        if producer is not self._client:
-            producer.flush(self._timeout + 1)  # the app's own callbacks belong into its own thread
+        if isinstance(self._client, Producer):
+            self._client.produce(self._topic, value, on_delivery=on_delivery)
+            error = self._answer_in_the_apps_thread(delivered)
+        else:
+            producer = self._own_producer(self._client)
+            producer.produce(self._topic, value, on_delivery=on_delivery)
+            producer.flush(self._timeout + _SCAN)
+            error = _TIMED_OUT if delivered.empty() else delivered.get()
+        if error is not None:
+            raise KafkaException(error)
+
+    def _answer_in_the_apps_thread(self, delivered: SimpleQueue[KafkaError | None]) -> KafkaError | None:
+        """Wait for what the app's own ``poll()`` brings: its callbacks belong into its own thread."""
         try:
-            error = delivered.get(timeout=self._timeout)
+            return delivered.get(timeout=self._timeout)
         except Empty:
             raise TimeoutError(
                 f"no answer for a usage report to {self._topic!r} within {self._timeout:g} s: does the app call"
                 " poll() of its producer?"
             ) from None
-        if error is not None:
-            raise KafkaException(error)
 
     def _own_producer(self, config: Mapping[str, Any] | str) -> Producer:
         """Return the producer of this process. A forked child leaves that of its parent alone: its threads are gone."""

@@ -66,6 +66,13 @@ def test_a_report_that_no_broker_takes_is_an_error() -> None:
         UsageTopic({"bootstrap.servers": "127.0.0.1:1"}, timeout=1.0)(b"report")
 
 
+def test_no_answer_of_a_producer_of_our_own_is_a_record_that_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A starved machine may not let librdkafka look at its records in time: the app has nothing to poll."""
+    monkeypatch.setattr("featuregate_librdkafka.usage_topic._SCAN", -0.9)
+    with pytest.raises(KafkaException, match="timed out"):
+        UsageTopic({"bootstrap.servers": "127.0.0.1:1"}, timeout=1.0)(b"report")
+
+
 def test_a_config_that_cannot_be_used_is_an_error() -> None:
     """As the discoverer with the same config has raised before."""
     with pytest.raises(ConfigError, match=r"security\.protocol"):
