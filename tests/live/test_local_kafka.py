@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 import featuregate
 from featuregate.errors import ClosedError, LocalKafkaError
 from featuregate.testing import LocalKafka
+from featuregate.testing.local_kafka.archive_classes import archive_classes
 from featuregate.testing.local_kafka.probe import serves
 
 if TYPE_CHECKING:
@@ -54,6 +55,17 @@ def three() -> Iterator[LocalKafka]:
 def test_an_independent_client_reaches_every_broker(three):
     """The credentials and certificates of client_config() are right."""
     assert brokers_seen(three) == {1, 2, 3} == set(three.nodes)
+
+
+def test_a_node_takes_its_classes_from_the_archive_of_its_release():
+    """The archive is written once. Options of the JVM reach the node."""
+    archive = archive_classes("4.2.0")
+    written = archive.stat().st_mtime_ns
+    assert archive_classes("4.2.0").stat().st_mtime_ns == written
+    with LocalKafka("4.2.0", jvm_options=["-Xmx200m"]) as kafka:
+        node = psutil.Process(kafka.node(1).pid)
+        assert str(archive) in {mapped.path for mapped in node.memory_maps()}
+        assert "-Xmx200m" in node.cmdline()
 
 
 def test_a_wrong_password_is_refused(three):
@@ -187,6 +199,7 @@ def test_close_leaves_nothing_behind():
 OWNER = """
 import sys
 from featuregate.testing import LocalKafka
+from featuregate.testing.local_kafka.archive_classes import archive_classes
 kafka = LocalKafka("0.10.0.1")
 kafka.open()
 print(kafka.node(1).log.parent, flush=True)

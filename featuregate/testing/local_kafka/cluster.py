@@ -18,7 +18,7 @@ from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from featuregate.testing.local_kafka.processes import ChildProcess
 
@@ -45,7 +45,8 @@ class LocalKafka:
 
     ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
     ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers
-    by name, such as ``kafka.request.logger``. ``port`` is that of the first broker for clients, and the others have the
+    by name, such as ``kafka.request.logger``. ``jvm_options`` go to the JVM of every node beside the defaults, such as
+    ``-Xmx1g``. ``port`` is that of the first broker for clients, and the others have the
     next ones; by default each has any free port. A port that is taken raises OSError. ``start_timeout`` bounds each
     wait for a node, in seconds.
 
@@ -69,6 +70,7 @@ class LocalKafka:
         features: Mapping[str, int] | None = None,
         log_level: str = "WARN",
         log_levels: Mapping[str, str] | None = None,
+        jvm_options: Iterable[str] = (),
         port: int | None = None,
         start_timeout: float = 120.0,
     ) -> None:
@@ -94,6 +96,7 @@ class LocalKafka:
         self._features = dict(features or {})
         self._log_level = log_level
         self._log_levels = dict(log_levels or {})
+        self._jvm_options = tuple(jvm_options)
         self._start_timeout = start_timeout
         self._cluster_id: str | None = None
         self._opened: KafkaNodes | None = None
@@ -120,6 +123,7 @@ class LocalKafka:
             self._version,
             log_level=self._log_level,
             log_levels=self._log_levels,
+            jvm_options=self._jvm_options,
             start_timeout=self._start_timeout,
         )
         self._opened.properties = self.properties

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
+from featuregate.testing.local_kafka.class_archives import archive_of, options_to_read
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import Recipe, recipe_for
@@ -52,18 +53,21 @@ class Installation:
     jars: Path
     java: Path
     shared: Path
+    classes: tuple[str, ...] = ()
+    """The options by which a JVM reads the archive of its classes."""
 
     @classmethod
     def of(cls, version: str, shared: Path) -> Installation:
         """Find or download what a release needs. ``shared`` is the folder of the cluster."""
         recipe = recipe_for(version)
-        return cls(recipe, jars_of(recipe), find_java(), shared)
+        jars, java = jars_of(recipe), find_java()
+        return cls(recipe, jars, java, shared, tuple(options_to_read(archive_of(jars, java))))
 
-    def broker(self, properties: Path, jaas: Path | None) -> list[str | Path]:
+    def broker(self, properties: Path, jaas: Path | None, jvm_options: Iterable[str] = ()) -> list[str | Path]:
         """Return the command line of a node."""
-        options = []
+        options = [*jvm_options]
         if jaas:
-            options = [f"-Djava.security.auth.login.config={jaas}", "-Dzookeeper.sasl.client=false"]
+            options += [f"-Djava.security.auth.login.config={jaas}", "-Dzookeeper.sasl.client=false"]
         return self._java("384m", options, "kafka.Kafka", [properties])
 
     def zookeeper(self, properties: Path) -> list[str | Path]:
@@ -81,7 +85,7 @@ class Installation:
             logging = f"-Dlog4j2.configurationFile={self.shared / 'log4j2.properties'}"
         else:
             logging = f"-Dlog4j.configuration={(self.shared / 'log4j.properties').as_uri()}"
-        jvm = [f"-Xmx{heap}", *JVM_OPTIONS, logging, *options]
+        jvm = [f"-Xmx{heap}", *JVM_OPTIONS, *self.classes, logging, *options]
         return [self.java, *jvm, "-cp", f"{self.jars}/*", main_class, *arguments]
 
 

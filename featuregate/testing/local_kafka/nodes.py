@@ -21,7 +21,7 @@ from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.testing.local_kafka.zookeeper import ZooKeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from featuregate.roles import Role
@@ -90,11 +90,13 @@ class KafkaNodes:
         *,
         log_level: str,
         log_levels: Mapping[str, str],
+        jvm_options: Sequence[str],
         start_timeout: float,
     ) -> None:
         self.config = config
         self.by_id = {node.node_id: KafkaNode(node, version) for node in config.nodes}
         self.properties: dict[str, object] = {}
+        self._jvm_options = jvm_options
         self._start_timeout = start_timeout
         self._processes = ProcessGroup("kafka")
         self._zookeeper: ZooKeeper | None = None
@@ -224,7 +226,7 @@ class KafkaNodes:
         properties = self._write_properties(node, installed)
         if self._zookeeper is not None:
             self._zookeeper.wait_for_session_end(node.config.node_id)
-        command = installed.broker(properties, self._jaas if self.config.sasl else None)
+        command = installed.broker(properties, self._jaas if self.config.sasl else None, self._jvm_options)
         node.child = self._processes.start(command, log=self.log(node))
 
     def _fetch_cluster_id(self) -> str | None:

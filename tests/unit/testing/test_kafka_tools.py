@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
+from featuregate.testing.local_kafka import archive_classes
+from featuregate.testing.local_kafka.class_archives import archive_of, options_to_read
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.jars import cache_folder, install, jars_of
 from featuregate.testing.local_kafka.java import java_major
@@ -55,6 +58,38 @@ def test_each_release_gets_its_own_option_for_logging(version, option):
     command = [str(word) for word in installed.broker(Path("p"), None)]
     assert any(word.startswith(option) for word in command)
     assert command[-4:] == ["-cp", "/jars/*", "kafka.Kafka", "p"]
+
+
+def test_a_jvm_reads_the_class_archive_of_its_jars_and_its_java(tmp_path: Path):
+    """Not that of another Java, such as the same one after an update. Where there is none, Java need not say so."""
+    jars, java = tmp_path / "4.2.0", tmp_path / "java"
+    java.touch()
+    archive = archive_of(jars, java)
+    assert (archive.parent, archive.name.partition("-")[0]) == (tmp_path, "4.2.0")
+    assert options_to_read(archive) == []
+    archive.touch()
+    options = options_to_read(archive)
+    assert options[0] == f"-XX:SharedArchiveFile={archive}"
+    installed = Installation(recipe_for("4.2.0"), jars, java, tmp_path, tuple(options))
+    assert set(options) < set(installed.broker(Path("p"), None))
+    assert set(options) < set(installed.tool("Tool", []))
+    os.utime(java, ns=(0, 0))
+    assert archive_of(jars, java) != archive
+
+
+def test_nothing_is_left_of_an_archive_that_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Java does not survive one that is cut short: it gets its name when it is whole."""
+    (tmp_path / "kafka" / "4.2.0").mkdir(parents=True)
+    monkeypatch.setenv("FEATUREGATE_CACHE", str(tmp_path))
+
+    def killed(_version: str, jvm_options: list[str]) -> LocalKafka:
+        Path(jvm_options[0].partition("=")[2]).write_text("half")
+        raise LocalKafkaError("killed")
+
+    monkeypatch.setattr(archive_classes, "LocalKafka", killed)
+    with pytest.raises(LocalKafkaError, match="killed"):
+        archive_classes.archive_classes("4.2.0")
+    assert [path.name for path in (tmp_path / "kafka").iterdir()] == ["4.2.0"]
 
 
 def test_a_broker_with_sasl_gets_the_jaas_file():
