@@ -35,9 +35,15 @@ def serving(apps: Mapping[str, ASGIApp], delay: Callable[[], None]) -> Iterator[
 
 
 async def call(
-    app: ASGIApp, target: str, headers: Mapping[str, str] | None = None, *, method: str = "GET", body: bytes = b""
+    app: ASGIApp,
+    target: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "GET",
+    body: bytes = b"",
+    hear: Callable[[bytes], None] = lambda _: None,
 ) -> Response:
-    """Send a request for a path, with its query, to an app."""
+    """Send a request for a path, with its query, to an app; ``hear`` gets each piece of the body as it comes."""
     url = urlsplit(target)
     sent: list[Message] = []
 
@@ -51,6 +57,7 @@ async def call(
 
     async def send(message: Message) -> None:
         sent.append(message)
+        hear(message.get("body", b""))
 
     scope = {
         "type": "http",

@@ -6,8 +6,9 @@ import asyncio
 import socket
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
+import pytest
 import requests
 from apps_in_process import call
 from event_source import listening
@@ -18,9 +19,7 @@ from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.states import current_state, revision_of
 from featuregate_relay.views.event_stream import OpenStreams
-
-if TYPE_CHECKING:
-    import pytest
+from featuregate_relay.waiting import NextChange
 
 BOUND = 60.0
 PATH = "/v1/clusters/default/events"
@@ -87,6 +86,48 @@ def test_a_stream_ends_with_age_and_the_client_comes_back_later(monkeypatch: pyt
     retries = {int(text.splitlines()[0].removeprefix("retry: ")) for text in texts}
     assert len(retries) > 1
     assert all(1000 <= retry <= 5000 for retry in retries)
+
+
+@pytest.mark.parametrize(("drawn", "age"), [(0.0, 300.0), (1.0, 240.0)])
+def test_streams_of_one_moment_end_at_different_ages(drawn: float, age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After four to five minutes: clients that came together would go on coming together."""
+    waited = []
+
+    async def no_news(change: NextChange[object], _seen: object, left: float) -> bool:
+        waited.append(left)
+        change.stop()
+        return False
+
+    monkeypatch.setattr(f"{STREAM}._RANDOM", SimpleNamespace(random=lambda: drawn, randint=min))
+    monkeypatch.setattr(f"{STREAM}._HEARTBEAT_SECONDS", 1000.0)
+    monkeypatch.setattr(NextChange, "after", no_news)
+    assert asyncio.run(call(make_app({"default": Cluster(StaticFeatures(VIEW))}), PATH))[0] == 200
+    assert waited == [pytest.approx(age, abs=5)]
+
+
+def test_the_events_of_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that has drawn a later moment waits on while another one has the event."""
+    features = StaticFeatures(VIEW)
+    app = make_app({"default": Cluster(features)})
+
+    async def listen() -> tuple[int, int]:
+        async with asyncio.timeout(BOUND):
+            heard: list[asyncio.Queue[bytes]] = [asyncio.Queue() for _ in range(2)]
+            streams = [asyncio.create_task(call(app, PATH, hear=each.put_nowait)) for each in heard]
+            for each in heard:
+                while b"event: view" not in await each.get():
+                    continue
+            monkeypatch.setattr(f"{STREAM}._SPREAD_SECONDS", BOUND)
+            monkeypatch.setattr(f"{STREAM}._RANDOM", SimpleNamespace(random=iter([0.0, 1.0]).__next__))
+            features.show(UPGRADED)
+            told = [asyncio.create_task(each.get()) for each in heard]
+            await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
+            done, late = await asyncio.wait(told, timeout=0.1)
+            for task in (*late, *streams):
+                task.cancel()
+            return len(done), len(late)
+
+    assert asyncio.run(listen()) == (1, 1)
 
 
 def test_streams_end_when_the_server_stops() -> None:

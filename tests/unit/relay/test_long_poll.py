@@ -90,6 +90,24 @@ def test_a_long_poll_has_an_end_however_long_it_wants_to_wait(monkeypatch: pytes
     assert asyncio.run(poll()) == 304
 
 
+@pytest.mark.parametrize(("drawn", "seconds"), [(0.0, 30.0), (1.0, 27.0)])
+def test_long_polls_of_one_moment_end_at_different_times(
+    drawn: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to a tenth sooner than they ask for: otherwise clients that came together would go on coming together."""
+    waited = []
+
+    async def no_news(_self: object, _seen: object, left: float) -> bool:
+        waited.append(left)
+        return False
+
+    monkeypatch.setattr(f"{ANSWERS}._RANDOM", SimpleNamespace(random=lambda: drawn))
+    monkeypatch.setattr("featuregate_relay.waiting.NextChange.after", no_news)
+    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    assert asyncio.run(call(app, f"{PATH}?wait=30", {"If-None-Match": "*"}))[0] == 304
+    assert waited == [pytest.approx(seconds, abs=1)]
+
+
 def test_a_long_poll_ends_when_the_server_stops() -> None:
     """The client asks another replica."""
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
