@@ -6,10 +6,12 @@ import asyncio
 import socket
 import ssl
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from http.client import HTTPConnection
 from threading import Event
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
@@ -142,6 +144,16 @@ def test_a_request_that_is_too_large_or_none_is_refused(url: str, request_bytes:
     assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
 
 
+def test_a_body_that_never_ends_ends_the_connection(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the response has begun, and takes no notice of the body: a stream of events."""
+    monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", 10 * BOUND)
+    head = f"GET {PATH.replace('view', 'events')} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connected(url) as client:
+        client.sendall(head.encode())
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+        assert closes_while_sending(client, b"4000\r\n" + b"a" * 0x4000 + b"\r\n")
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
@@ -165,6 +177,41 @@ def test_an_old_connection_ends_with_its_next_response(url: str, monkeypatch: py
         answer = read_to_the_end(client)
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"connection: close" in answer
+
+
+@pytest.mark.parametrize(("drawn", "age"), [(0.0, 300.0), (1.0, 240.0)])
+def test_connections_of_one_moment_end_at_different_ages(
+    drawn: float, age: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After four to five minutes: clients that came together would go on coming together."""
+    monkeypatch.setattr(f"{LIMITS}.SystemRandom", lambda: SimpleNamespace(random=lambda: drawn))
+    ahead = [0.0]
+
+    class LaterLoop:
+        def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+            self._loop = loop
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._loop, name)
+
+        def time(self) -> float:
+            return self._loop.time() + ahead[0]
+
+    class Aging(LimitedProtocol):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.loop = LaterLoop(self.loop)  # type: ignore[assignment]  # what it does not have, the loop has
+            self.timeout_keep_alive = int(2 * BOUND)
+
+    monkeypatch.setattr("relay_on_socket.LimitedProtocol", Aging)
+    with serving({"default": StaticFeatures()}) as url, closing(HTTPConnection(url.removeprefix("http://"))) as client:
+        ends = []
+        for ahead[0] in (0.0, age - BOUND / 2, age):
+            client.request("GET", "/healthz")
+            response = client.getresponse()
+            assert response.read()
+            ends.append(response.will_close)
+    assert ends == [False, False, True]
 
 
 def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
