@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import ssl
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +22,7 @@ from relay_on_socket import serving
 from waiting import eventually
 
 import featuregate as fg
+from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
@@ -27,6 +31,7 @@ from featuregate_relay.access.clients import Client
 from featuregate_relay.access.peers import names_of
 from featuregate_relay.access.rates import Rates
 from featuregate_relay.config.relay import ConfigMistakes, read_config
+from featuregate_relay.views.event_stream import OpenStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,16 +144,80 @@ def test_probes_need_no_credentials_and_see_no_cluster(url: str) -> None:
     assert list(get(f"{url}/readyz", KEY).json()["clusters"]) == ["orders"]
 
 
-def test_too_many_requests_of_a_client_are_refused() -> None:
-    """With the seconds after which it should come back. Others are served."""
-    access = Access(api_keys=ACCESS.api_keys, rates={"payments": 0.5})
+def test_too_many_requests_of_a_client_are_refused(tmp_path: Path) -> None:
+    """By what the file allows, with the seconds after which it should come back. Others are served."""
+    slow = f"[clients.payments]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\nrequests-per-second = 0.5\n"
+    other = f"[clients.admin]\nclusters = ['*']\napi-keys = ['{digest('admin')}']\n"
+    access = read_config(written(tmp_path, slow + other)).access(anonymous=False)
     with serving({"orders": StaticFeatures(VIEW)}, access=access) as url:
         assert get(f"{url}/v1/clusters", KEY).status_code == 200
         answers = [get(f"{url}/v1/clusters", KEY) for _ in range(3)]
         refused = next(answer for answer in answers if answer.status_code == 429)
         assert 1 <= int(refused.headers["Retry-After"]) <= 6
         assert refused.json() == {"error": "payments sends too many requests"}
-        assert get(f"{url}/v1/clusters", "admin").status_code == 200
+        flags = requests.post(url + OFREP, json={}, headers={"X-API-Key": KEY}, timeout=BOUND)
+        assert (flags.status_code, flags.json()["errorCode"]) == (429, "GENERAL")
+        assert int(flags.headers["Retry-After"]) >= 1
+        assert {get(f"{url}/v1/clusters", "admin").status_code for _ in range(10)} == {200}
+
+
+def test_open_streams_are_counted_for_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it shows its key, or a ticket again and again: a ticket that others have seen opens only so many."""
+    monkeypatch.setattr("featuregate_relay.app.OpenStreams", partial(OpenStreams, most_of_a_client=2))
+    key = {"X-API-Key": KEY}
+    with serving({"orders": StaticFeatures(VIEW)}, access=ACCESS) as url, ExitStack() as opened:
+        bulk = requests.post(url + OFREP, json={}, headers=key, timeout=BOUND).json()
+        ticketed = url + bulk["eventStreams"][0]["endpoint"]["requestUri"]
+        events = f"{url}/v1/clusters/orders/events"
+
+        def open_one(path: str, headers: dict[str, str]) -> requests.Response:
+            return opened.enter_context(requests.get(path, headers=headers, stream=True, timeout=BOUND))
+
+        first, second = open_one(ticketed, {}), open_one(events, key)
+        assert (first.status_code, second.status_code) == (200, 200)
+        for refused in (open_one(ticketed, {}), open_one(events, key)):
+            assert (refused.status_code, refused.headers.get("Retry-After")) == (429, "5")
+        assert open_one(events, {"X-API-Key": "admin"}).status_code == 200
+        first.close()
+        eventually(lambda: open_one(ticketed, {}).status_code == 200)
+
+
+def test_a_source_says_how_a_relay_refuses_it(url: str, tmp_path: Path) -> None:
+    """And comes back when the relay says so."""
+    for key, cluster, problem in (
+        ("wrong", "orders", "401: this API key is not known"),
+        (KEY, "stock", "403: payments may not read cluster 'stock'"),
+        ("admin", "other", "404: this relay has no cluster 'other'"),
+    ):
+        source = fg.HttpSource(url, cluster=cluster, api_key=key)
+        with pytest.raises(RelayError, match=problem):
+            asyncio.run(source.fetch())
+    slow = f"[clients.slow]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\nrequests-per-second = 0.001\n"
+    access = read_config(written(tmp_path, slow)).access(anonymous=False)
+    now = [0.0]
+    with serving({"orders": StaticFeatures(VIEW)}, access=access) as busy:
+        source = fg.HttpSource(busy, cluster="orders", api_key=KEY, clock=lambda: now[0], chance=lambda: 0.0)
+        with pytest.raises(RelayError, match="429: slow sends too many requests"):
+            asyncio.run(source.fetch())
+        now[0] = 299.0  # of the 998 that the relay asks for, a source obeys five minutes
+        with pytest.raises(RelayError, match=r"not asked for another 1\.0 s"):
+            asyncio.run(source.fetch())
+
+
+def test_each_digest_is_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after the right one: the time tells neither which key is right, nor how much of one."""
+    compared = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return one == other
+
+    monkeypatch.setattr("featuregate_relay.access.api_keys.hmac", SimpleNamespace(compare_digest=compare))
+    keys = [KEY, "second", "third"]
+    api_keys = ApiKeys({digest(key): Client(key, None) for key in keys})
+    assert api_keys.client(KEY) == Client(KEY, None)
+    shown = bytes.fromhex(digest(KEY))
+    assert compared == [(bytes.fromhex(digest(key)), shown) for key in keys]
 
 
 def test_a_rate_is_kept_and_refused_requests_cost_nothing() -> None:
