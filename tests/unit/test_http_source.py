@@ -10,14 +10,17 @@ import pytest
 import requests
 import responses
 
-from featuregate import HttpSource
+from featuregate import Discoverer, HttpSource
 from featuregate.errors import ConfigError, DiscoveryError, RelayError
+from featuregate.gating.store import Store
 from featuregate.sources.source import BrokerAnswers
 from featuregate.testing import FakeCluster, release_view
 
 if TYPE_CHECKING:
+    from featuregate.gating.events import Event
     from featuregate.sources.source import MergedView
 
+BOUND = 60.0
 URL = "http://relay:8080"
 PATH = f"{URL}/v1/clusters/default/view"
 VIEW = release_view("4.2")
@@ -73,6 +76,10 @@ def test_the_name_of_a_cluster_is_quoted(relay):
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
+        ({"status": 400, "json": {"error": "wait must be"}}, "the relay answered 400: wait must be"),
+        ({"status": 401, "json": {"error": "not known"}}, "the relay answered 401: not known"),
+        ({"status": 403, "json": {"error": "may not read"}}, "the relay answered 403: may not read"),
+        ({"status": 429, "json": {"error": "too many"}}, "the relay answered 429: too many"),
         ({"status": 404, "json": {"error": "no cluster 'x'"}}, "the relay answered 404: no cluster 'x'"),
         ({"status": 503, "json": {"error": "no broker"}}, "the relay answered 503: no broker"),
         ({"status": 500, "body": "<h1>\x1b[31moops</h1>"}, "the relay answered 500: <h1>?[31moops</h1>"),
@@ -105,6 +112,25 @@ def test_after_an_error_the_view_is_still_known(relay):
     with pytest.raises(RelayError):
         fetch(source)
     assert fetch(source).view == VIEW
+
+
+def test_a_view_that_the_store_did_not_take_comes_again(relay, monkeypatch):
+    """The relay says by 304 that it is still the newest one, and the store has it then."""
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    relay.get(PATH, status=304, headers=HEADERS)
+    full = [MemoryError()]
+
+    def commit(store: Store, *seen: object) -> list[Event]:
+        if full:
+            raise full.pop()
+        return taken(store, *seen)
+
+    taken = Store.commit
+    monkeypatch.setattr(Store, "commit", commit)
+    with Discoverer(source=HttpSource(URL, wait=0), interval=3600.0) as features:
+        assert features.wait(BOUND)
+        assert features.view == VIEW
+    assert relay.calls[1].request.headers["If-None-Match"] == '"one"'
 
 
 def test_a_response_has_a_largest_size(relay, monkeypatch):

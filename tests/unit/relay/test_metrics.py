@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from apps_in_process import call
@@ -38,6 +41,16 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
     assert ("featuregate_relay_view_age_seconds", "late") not in found
 
 
+def test_no_metric_is_labelled_with_a_client() -> None:
+    """Ten thousand clients would be ten thousand time series."""
+    features = StaticFeatures(release_view("4.2"))
+    app = make_app({"default": Cluster(features, (features.gate("groups", fg.presets.kip848),))})
+    asyncio.run(call(app, "/v1/clusters/default/view", {"User-Agent": "app"}))
+    _, _, body = asyncio.run(call(app, "/metrics"))
+    samples = [each for family in text_string_to_metric_families(body.decode()) for each in family.samples]
+    assert {label for each in samples for label in each.labels} == {"cluster", "broker", "gate"}
+
+
 def test_a_broker_that_does_not_answer_is_one_of_the_metrics() -> None:
     """By its id."""
     with FakeCluster(2) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0) as features:
@@ -62,6 +75,34 @@ def test_a_probe_can_ask_for_answers_of_an_age() -> None:
             return asyncio.run(call(app, f"/readyz{query}"))[0]
 
         assert [ready(""), ready("?max-age=61"), ready("?max-age=60")] == [200, 200, 503]
+
+
+def test_readiness_says_since_when_a_cluster_is_as_it_is_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time stays while the status does. The relay stays ready while its brokers are away."""
+    now = [0.0]
+    times = iter(datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in range(24))
+    monkeypatch.setattr("featuregate_relay.clusters.datetime", SimpleNamespace(now=lambda _: next(times)))
+    with (
+        FakeCluster(1) as brokers,
+        fg.Discoverer(brokers.bootstrap, interval=3600.0, stale_after=60.0, clock=lambda: now[0]) as features,
+    ):
+        app = make_app({"default": Cluster(features)})
+
+        def ready() -> tuple[int, str, str, str | None]:
+            status, _, body = asyncio.run(call(app, "/readyz"))
+            health = json.loads(body)["clusters"]["default"]
+            return status, health["status"], health["since"], health["last_error"]
+
+        features.refresh(BOUND)
+        assert [ready(), ready()] == [(200, "ok", "2026-11-23T00:00:00+00:00", None)] * 2
+        brokers.broker(1).stop()
+        now[0] = 600.0
+        with pytest.raises(fg.errors.DiscoveryError):
+            features.refresh(BOUND)
+        for _ in range(2):
+            *said, why = ready()
+            assert said == [200, "stale", "2026-11-23T01:00:00+00:00"]
+            assert "refused" in str(why)
 
 
 @pytest.mark.parametrize("age", ["", "-1", "old", "1.5"])
