@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+from asyncio import CancelledError
 from http import HTTPStatus
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,14 @@ _UPGRADE: Final = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
 # A line for each malformed request would let any client fill the disk. Errors of the app are still logged.
 _logger = logging.getLogger("uvicorn.error.requests")
 _logger.setLevel(logging.ERROR)
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    """Say whether something went wrong. A request that the end of draining cancels is counted in a line of its own."""
+    return not (record.exc_info and isinstance(record.exc_info[1], CancelledError))
+
+
+_logger.addFilter(_is_error)
 
 
 class _Loop(uvloop.Loop):

@@ -68,6 +68,32 @@ def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
                 process.kill()
 
 
+DRAINING = """
+from featuregate_relay import limits, server
+limits.RECEIVE_SECONDS = 3600.0
+server._DRAIN_SECONDS = 1
+"""
+
+
+def test_a_client_that_never_ends_its_request_does_not_hold_up_the_end() -> None:
+    """What is under way has the time of draining, and no more; others are answered meanwhile."""
+    with FakeCluster(1) as brokers:
+        arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0"]
+        command = [sys.executable, "-c", DRAINING + SERVE, *arguments]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                url = process.stderr.readline().split()[-1].partition("/v1/")[0]
+                with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=BOUND) as client:
+                    client.sendall(b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+                    assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200  # that one has come, too
+                    process.terminate()
+                    assert process.wait(BOUND) == 0
+                assert "Traceback" not in process.stderr.read()
+            finally:
+                process.kill()
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:8080", "10.0.0.1:8080", "[::]:8080", "relay.example:80"])
 def test_it_listens_on_loopback_only(listen: str) -> None:
     """Nobody is asked who they are."""
