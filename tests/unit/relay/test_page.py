@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import requests
 from bs4 import BeautifulSoup
@@ -14,14 +13,12 @@ from doc_pages import ROOT
 from relay_on_socket import serving
 from waiting import eventually
 
+import featuregate as fg
 from featuregate.catalog import captured_releases
-from featuregate.testing import StaticFeatures, release_view
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, Failure, SupportedRange
 from featuregate.view.matrix import compare
 from featuregate_relay.page.software import lacks, roll_of, software_of
-
-if TYPE_CHECKING:
-    import featuregate as fg
 
 BOUND = 30.0
 
@@ -47,6 +44,18 @@ def test_the_page_says_which_brokers_of_a_roll_are_done() -> None:
     assert "broker 2 (broker-2:9092) : silent in this test" in roll
     assert "Fetch 18" in text_of(page, "#lacks-2 li")
     assert page.select_one("progress")["value"] == "1"
+
+
+def test_the_page_says_how_old_it_is() -> None:
+    """Since the brokers answered, on the page of a cluster and on that of all clusters."""
+    now = [0.0]
+    with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0, clock=lambda: now[0]) as features:
+        features.refresh(BOUND)
+        now[0] = 61.0
+        with serving({"orders": features, "stock": StaticFeatures()}) as url:
+            for path, selector in (("/clusters/orders", "#summary"), ("/", "#clusters li:first-child")):
+                page = BeautifulSoup(requests.get(url + path, timeout=BOUND).text, "html.parser")
+                assert "brokers answered 61 s ago" in text_of(page, selector)
 
 
 def test_equal_brokers_share_a_column() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -129,6 +130,14 @@ def test_a_change_that_comes_while_the_page_is_fetched_is_not_missed(browser: Br
             page.goto("about:blank")
     finally:
         context.close()
+
+
+def test_the_age_of_what_is_shown_grows_while_nothing_comes(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock of the browser: the relay says the age with the page, and then nothing."""
+    monkeypatch.setattr("featuregate_relay.views.event_stream._HEARTBEAT_SECONDS", 2 * BOUND)
+    with serving({"orders": StaticFeatures(release_view("4.1"))}) as url, looking_at(browser, url) as page:
+        says(page, "#summary", "brokers answered 0 s ago")
+        page.locator("#summary [data-age]").filter(has_text=re.compile(r"^[2-9]|\d\d")).wait_for()
 
 
 def test_a_page_whose_relay_is_gone_says_so(browser: Browser) -> None:
