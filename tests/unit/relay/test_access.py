@@ -18,6 +18,8 @@ import pytest
 import requests
 import trustme
 from event_source import listening
+from openfeature import api
+from openfeature.contrib.provider.ofrep import OFREPProvider
 from relay_on_socket import serving
 from waiting import eventually
 
@@ -134,6 +136,19 @@ def test_flags_are_refused_in_the_words_of_their_protocol(url: str) -> None:
     assert forbidden.status_code == 403
     assert "may not read" in forbidden.json()["errorDetails"]
     assert requests.post(url + OFREP, json={}, headers={"X-API-Key": KEY}, timeout=BOUND).status_code == 200
+
+
+def test_a_client_that_others_wrote_shows_its_key(url: str) -> None:
+    """OpenFeature's own OFREP provider for Python, by its option for headers."""
+    for key, value in ((KEY, 1), ("wrong", -1)):
+        headers = {"X-API-Key": key}
+        provider = OFREPProvider(f"{url}/v1/clusters/orders", headers_factory=lambda headers=headers: headers)
+        api.set_provider(provider)
+        try:
+            assert api.get_client().get_integer_value("level.group.version", -1) == value
+        finally:
+            api.shutdown()
+            api.clear_providers()
 
 
 def test_probes_need_no_credentials_and_see_no_cluster(url: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,8 +21,6 @@ from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate.gating.latches import LatchState
 
 BOUND = 30.0
@@ -279,6 +279,17 @@ def test_a_flag_that_is_not_there_is_named() -> None:
         assert (strange.status_code, strange.json()["key"]) == (404, "a\nb\n")
         answer = post(f"{url}/{FLAGS}/a/b")
         assert (answer.status_code, answer.json()["key"], answer.json()["errorCode"]) == (404, "a/b", "FLAG_NOT_FOUND")
+
+
+def test_the_page_names_the_providers_that_the_tests_evaluate_with() -> None:
+    """Each package with the object that takes the URL of the relay."""
+    table = (ROOT / "docs/how-to/serve-views.md").read_text().partition("| language | package | provider |")[2]
+    rows = re.findall(r"^\| [^`|]+ \| `([^`]+)` [^|]*\| `(?:new )?(\w+)", table.partition("\n\n")[0], re.MULTILINE)
+    peers = (ROOT / "tests/live/peers").glob("ofrep_*/**/*")
+    ours = [ROOT / "pyproject.toml", Path(__file__), *(file for file in peers if file.is_file())]
+    text = "\n".join(file.read_text() for file in ours)
+    assert len(rows) == 4
+    assert [word for package, provider in rows for word in (*package.split(":"), provider) if word not in text] == []
 
 
 def test_a_client_that_others_wrote_evaluates_gates_and_levels() -> None:
