@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from fleet_evidence import NOW, use, view
+from scripted import ScriptedCluster
 
 from featuregate.admin.updates import Update
+from featuregate.cli import main
 from featuregate.cli.plugin import CommandError
 from featuregate_fleet.commands import update_evidence
 from featuregate_fleet.commands.update_evidence import check_cluster, verdict_on
@@ -71,3 +75,39 @@ def test_the_package_registers_its_check():
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     (module,) = project["entry-points"]["featuregate.checks"].values()
     assert import_module(module).check_updates is update_evidence.check_updates
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (("upgrade", "--feature", "transaction.version=2"), 0),
+        (("downgrade", "--feature", "group.version=0"), 1),
+        (("disable", "--feature", "group.version"), 1),
+        (("plan", "downgrade", "--feature", "group.version=0"), 1),
+    ],
+)
+def test_commands_refuse_what_the_tables_block(
+    argv: tuple[str, ...],
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    """From the command line to the evidence and back: nothing is sent, and the group is named."""
+    pytest.importorskip("pyspark")
+    evidence = replace(GROUPS, view=replace(view(), cluster_id="scripted", seen_at=datetime.now(UTC).timestamp()))
+    evidence = replace(evidence, records_read=datetime.now(UTC))
+    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", nullcontext)
+    monkeypatch.setattr("featuregate_fleet.tables.formats.tables_in", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
+    given = ("--evidence", str(tmp_path), "--evidence-cluster", "c", "--without-usage-reports")
+    with ScriptedCluster(3) as cluster:
+        there = ("--bootstrap-server", cluster.bootstrap)
+        assert main([*there, *argv, *given]) == code
+        said = "".join(capsys.readouterr())
+        assert ("block: group 'payments'" in said) is bool(code)
+        sends = argv[0] != "plan"
+        assert len(cluster.received) == (1 if sends and not code else 0)
+        if sends and code:
+            assert main([*there, *argv, *given, "--despite-evidence"]) == 0
+            assert len(cluster.received) == 1
