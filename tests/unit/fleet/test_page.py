@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
-from fleet_evidence import gate_use, usage
+from fleet_evidence import gate_use
+from fleet_report import NOW, TARGET, WEEK, fleet, of_client
 
-from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import (
     AppUsage,
-    BrokerLog,
     Evidence,
     LevelAt,
     LogLevel,
-    Usage,
     UsageAt,
 )
 from featuregate_fleet.readiness.moves import Finalize, ToRelease
@@ -27,68 +25,6 @@ from featuregate_fleet.readiness.page.report_page import MOST_BYTES, to_html
 from featuregate_fleet.readiness.page.timelines import levels_chart, lost_over_time, software_over_time
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-
-NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
-WEEK = timedelta(days=7)
-TARGET = captured()["4.2"]
-APIS = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 24, 25, 26, 28, 32, 60, 68)
-SOFTWARE = (("apache-kafka-java", "3.7.0"), ("librdkafka", "2.6.1"), ("sarama", "1.20"), (None, None))
-
-
-def of_client(number: int, *, oldest: bool) -> list[Usage]:
-    """Return what one client used: the newest version of each API or, for an old client, version 0 of some, too."""
-    name, version = SOFTWARE[number % len(SOFTWARE)]
-    return [
-        usage(
-            key,
-            used,
-            principal=f"User:team-{number % 7}",
-            client_id=f"client-{number}",
-            software_name=name,
-            software_version=version,
-            count=10 ** (number % 6) + key,
-            first_seen=NOW - WEEK,
-            last_seen=NOW - timedelta(minutes=number),
-        )
-        for key in APIS
-        for used in ({0, TARGET.apis[key][1]} if oldest else {TARGET.apis[key][1]})
-    ]
-
-
-def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> Report:
-    """Assess a fleet whose first clients are old, and whose last brokers have no evidence."""
-    logged = [str(number) for number in range(1, brokers - silent + 1)]
-    hours = [NOW.replace(minute=0) - timedelta(hours=back) for back in range(100)]
-    hourly = {
-        broker: {hour: 10 ** (1 + hour.hour % 5) for hour in hours if hour.day % 6 != int(broker) % 6}
-        for broker in logged
-    }
-    logs = {
-        broker: BrokerLog(hours=len(of), requests=sum(of.values()), first_seen=min(of), last_seen=max(of))
-        for broker, of in hourly.items()
-    }
-    evidence = Evidence(
-        usage=tuple(usage for number in range(clients) for usage in of_client(number, oldest=number < old)),
-        brokers=logs,
-        hourly=hourly,
-        over_time=tuple(
-            UsageAt(f"{name} {version}" if name else "", key, used, hours[back], 9 + back)
-            for number, (name, version) in enumerate(SOFTWARE[:clients])
-            for key in APIS
-            for used in ({0, TARGET.apis[key][1]} if number < old else {TARGET.apis[key][1]})
-            for back in range(number, 100, 7)
-        ),
-        levels=tuple(
-            LevelAt(feature, level, NOW - timedelta(days=days))
-            for days, levels in ((20, (0, 19)), (9, (0, 25)), (2, (1, 25)), (1, (1, 25)))
-            for feature, level in zip(("group.version", "metadata.version"), levels, strict=True)
-        ),
-        expected=frozenset(map(str, range(1, brokers + 1))),
-        read=10**6,
-        rows=10**6,
-        versions={"api_usage": 7, "quarantine": None},
-    )
-    return assess(evidence, ToRelease(TARGET), NOW, WEEK)
 
 
 class Tags(HTMLParser):

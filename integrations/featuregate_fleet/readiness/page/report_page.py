@@ -179,7 +179,7 @@ def _over_time(report: Report, most: int) -> str:
         return ""
     start = min(used.at for used in report.evidence.over_time if used.at >= earliest)
     figures = "\n".join(
-        f"<figure><h3>{plain(software)}</h3>{software_over_time(rows, start, report.now)}</figure>"
+        f'<figure tabindex="0"><h3>{plain(software)}</h3>{software_over_time(rows, start, report.now)}</figure>'
         for software, rows in found[:most]
     )
     return (

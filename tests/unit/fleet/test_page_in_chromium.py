@@ -1,0 +1,80 @@
+"""The report's page in Chromium: for assistive technology, on a screen, on a phone and on paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from chromium import chromium
+from fleet_report import fleet
+from waiting import BOUND
+
+from featuregate_fleet.readiness.page.report_page import to_html
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.slow
+
+SCREEN, PHONE, PAPER = 1280, 390, 484
+"""Pixels; those of paper are A5 without its margins."""
+
+WIDER_THAN_THE_PAGE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CUT = """
+() => [...document.querySelectorAll(".wide, figure, td, li")]
+  .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).display !== "inline")
+  .map((element) => element.textContent.slice(0, 80))
+"""
+"""What a reader of paper cannot scroll to."""
+COLOURS = "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Run a browser for all tests of this file."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the page of a fleet of which some clients have to move."""
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(to_html(fleet(8, old=3, brokers=5, silent=1), "orders"), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [SCREEN, PHONE])
+def test_everybody_can_read_the_page(browser: Browser, page_file: Path, width: int, scheme: str):
+    """No rule of accessibility is broken, and the page does not scroll sideways."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-core").Axe()
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True)
+    try:
+        page = context.new_page()
+        page.set_default_timeout(BOUND * 1000)
+        page.goto(page_file.as_uri())
+        assert page.evaluate(WIDER_THAN_THE_PAGE) <= 0
+        violations = axe.run(page).response["violations"]
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
+    finally:
+        context.close()
+
+
+def test_paper_has_all_of_the_page(browser: Browser, page_file: Path):
+    """Black on white also for whoever prints from a dark screen; nothing is cut, because paper does not scroll."""
+    context = browser.new_context(viewport={"width": PAPER, "height": 1000}, color_scheme="dark")
+    try:
+        page = context.new_page()
+        page.set_default_timeout(BOUND * 1000)
+        page.goto(page_file.as_uri())
+        page.emulate_media(media="print")
+        assert page.evaluate(COLOURS) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+        assert page.evaluate(WIDER_THAN_THE_PAGE) <= 0
+        assert page.evaluate(CUT) == []
+        assert page.pdf(format="A5", margin=dict.fromkeys(("top", "bottom", "left", "right"), "1cm"))[:5] == b"%PDF-"
+    finally:
+        context.close()
