@@ -74,6 +74,13 @@ def test_each_snippet_imports_what_it_uses(page: Path) -> None:
         imported = (imported | own) - bound(tree)
 
 
+@pytest.mark.parametrize("page", [page for page in EVERY if page.parent.name == "how-to"], ids=name)
+def test_a_page_for_localhost_says_what_runs_there(page: Path) -> None:
+    """Before its first command or code, so that whoever copies it finds a cluster."""
+    before, address, _ = page.read_text().partition("localhost:9092")
+    assert not address or "`featuregate sandbox" in before
+
+
 def test_the_page_of_the_discoverer_has_all_that_apps_call() -> None:
     """It lists them in the order in which an app needs them; the rest is for gates and forks."""
     page = (DOCS / "reference/front-door.md").read_text()
