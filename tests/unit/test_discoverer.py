@@ -12,6 +12,7 @@ import sys
 import threading
 import weakref
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,6 +99,21 @@ def test_discover_finds_nobody() -> None:
         address = gone.bootstrap
     with pytest.raises(DiscoveryError, match=address):
         fg.discover(address)
+
+
+def test_an_app_learns_that_the_cluster_advertises_what_it_cannot_reach(caplog: pytest.LogCaptureFixture) -> None:
+    """From an error, from the log and from its health: the address that the app gave is not the one that fails."""
+    with FakeCluster(1) as cluster:
+        given = cluster.bootstrap
+        cluster.broker(1).node = replace(cluster.broker(1).node, host="kafka.invalid")
+        advice = f"{given} answered, and lists these addresses: set advertised.listeners"
+        with pytest.raises(DiscoveryError, match=advice):
+            fg.discover(given)
+        with fg.Discoverer(given, interval=HOUR) as features:
+            with pytest.raises(DiscoveryError, match=advice):
+                features.refresh(BOUND)
+            assert advice in features.health()["reasons"][0]
+    assert advice in caplog.text
 
 
 # ---------------------------------------------------------------------- polling

@@ -278,6 +278,8 @@ def test_doctor_names_addresses_that_the_cluster_advertises_and_nobody_reaches(
     assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in ended.out
     checked = run("check", "kip447", "--bootstrap-server", bootstrap)
     assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in checked.out
+    described = run("describe", "--bootstrap-server", bootstrap)
+    assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in described.err
 
 
 def test_doctor_without_the_pyspark_side_says_how_to_get_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
