@@ -130,6 +130,18 @@ def test_a_name_is_not_forgotten_without_the_key(tmp_path: Path):
         forget.run(args)
 
 
+def test_a_principal_is_forgotten_by_its_name_or_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The rows have its hash alone; whoever looks at these needs no key."""
+    monkeypatch.setenv("FLEET_KEY", "0123456789abcdef")
+    monkeypatch.setattr(forget, "run_removal", lambda _, made: made())
+    monkeypatch.setattr(forget, "_removal", str)
+    keep_names(options(tmp_path), NAMES)
+    by_name = ("--principal", "User:billing", "--hash-principals", "env:FLEET_KEY")
+    assert forget.run(options(tmp_path, *by_name, action="forget")) == NAMES.of("User:billing")
+    by_hash = ("--principal", NAMES.of("User:billing"))
+    assert forget.run(options(tmp_path, *by_hash, action="forget")) == NAMES.of("User:billing")
+
+
 def test_a_disk_that_takes_nothing_does_not_change_the_key_of_the_tables(tmp_path: Path):
     """An empty file in place of the key would refuse each run from then on."""
     keep_names(options(tmp_path), None)
