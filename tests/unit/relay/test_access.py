@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -245,6 +246,15 @@ def test_a_rate_is_kept_and_refused_requests_cost_nothing() -> None:
     assert [rates.seconds_to_wait("a", 2.0) for _ in range(2)] == [0, 1]
 
 
+def test_clients_of_which_rates_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has a token of any subject is a client. The one that was silent for longest is forgotten."""
+    monkeypatch.setattr("featuregate_relay.access.rates._MOST_CLIENTS", 2)
+    rates = Rates(lambda: 0.0)
+    for client in ("a", "a", "b", "b", "c"):
+        assert rates.seconds_to_wait(client, 1.0) == 0
+    assert [rates.seconds_to_wait(client, 1.0) > 0 for client in ("b", "a")] == [True, False]
+
+
 def test_names_of_a_certificate_are_its_alternative_names() -> None:
     """The common name counts only where there is none."""
     subject = ((("organizationName", "x"),), (("commonName", "cn"),))
@@ -394,6 +404,54 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog:
     files[1].unlink()
     certificates.renew()
     assert shown() == second.cert_chain_pems[0].bytes()
+
+
+SERVE = """
+import sys
+from featuregate.cli import main
+from featuregate_relay import limits, server
+limits.RECEIVE_SECONDS = 1.0
+server._RENEW_TICKS = 1
+sys.exit(main())
+"""
+
+
+def test_the_command_serves_by_what_its_file_says_of_connections(tmp_path: Path) -> None:
+    """Origins, a certificate that is renewed while it listens, and no time for those that say nothing to TLS."""
+    authority = trustme.CA()
+    files = tmp_path / "relay.pem", tmp_path / "relay.key"
+
+    def write() -> bytes:
+        issued = authority.issue_cert("127.0.0.1")
+        for file, content in zip(files, (issued.cert_chain_pems[0], issued.private_key_pem), strict=True):
+            content.write_to_path(file)
+        return issued.cert_chain_pems[0].bytes()
+
+    def shown() -> bytes:
+        return ssl.get_server_certificate(("127.0.0.1", port)).encode()
+
+    first = write()
+    tables = "[tls]\ncertificate = 'relay.pem'\nkey = 'relay.key'\n"
+    file = written(tmp_path, tables)
+    file.write_text("listen = '127.0.0.1:0'\nallow-origins = ['https://console.example']\n" + file.read_text())
+    command = [sys.executable, "-c", SERVE, "serve", "--config", str(file)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            port = int(process.stderr.readline().partition("https://127.0.0.1:")[2].partition("/")[0])
+            authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+            origin = {"Origin": "https://console.example"}
+            answer = requests.get(
+                f"https://127.0.0.1:{port}/healthz", headers=origin, verify=str(tmp_path / "ca.pem"), timeout=BOUND
+            )
+            assert answer.headers["Access-Control-Allow-Origin"] == "https://console.example"
+            with socket.create_connection(("127.0.0.1", port), timeout=BOUND / 2) as silent:
+                assert silent.recv(1) == b""
+            assert shown() == first
+            second = write()
+            eventually(lambda: shown() == second)
+        finally:
+            process.kill()
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
