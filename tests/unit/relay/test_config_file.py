@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from doc_pages import ROOT
 from waiting import eventually
 
 import featuregate as fg
+from featuregate.config import Settings
 from featuregate.testing import FakeCluster
+from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.relay import ClusterConfig, ConfigMistakes, RelayConfig, read_config
@@ -130,11 +133,39 @@ SECTIONS: dict[str, type[Table]] = {
 @pytest.mark.parametrize("section", SECTIONS)
 def test_each_key_is_on_the_page_of_the_configuration(section: str) -> None:
     """And no other. Tables have sections of their own."""
-    text = (ROOT / "docs/reference/relay-configuration.md").read_text().partition(f"## {section}\n")[2]
-    told = set(re.findall(r"^\| `([a-z-]+)` \|", text.partition("\n## ")[0], re.MULTILINE))
     keys = {name.replace("_", "-") for name in SECTIONS[section].model_fields}
     tables = {"clusters", "clients", "tokens", "tls", "webhooks"} if section == "At the top" else set()
-    assert told == keys - tables
+    assert set(defaults(section)) == keys - tables
+
+
+def defaults(section: str) -> dict[str, str]:
+    """Return what the page says of each key that is left out."""
+    text = (ROOT / "docs/reference/relay-configuration.md").read_text().partition(f"## {section}\n")[2]
+    return dict(re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]+) \|$", text.partition("\n## ")[0], re.MULTILINE))
+
+
+SAID_BY_OTHERS = {
+    "timeout": Settings.parse("a:1").total_timeout,
+    "requests-per-second": DEFAULT_RATE,
+}
+"""Of keys that leave their default to another part of the relay."""
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_page_of_the_configuration_says_the_defaults(section: str) -> None:
+    """Of each key that has a value when it is left out, among them the address; others say that they are needed."""
+    fields = {name.replace("_", "-"): field for name, field in SECTIONS[section].model_fields.items()}
+    for key, told in defaults(section).items():
+        default = None if fields[key].is_required() else fields[key].get_default(call_default_factory=True)
+        value = SAID_BY_OTHERS.get(key, default)
+        assert fields[key].is_required() == (told == "needed"), key
+        if value or told[0] in "`0123456789":
+            said = told.strip("`").replace(",", "") if isinstance(value, float) else told.strip("`")
+            assert said == (f"{value:g}" if isinstance(value, float) else json.dumps(spelled(value))), key
+
+
+def spelled(value: object) -> object:
+    return list(value) if isinstance(value, tuple) and not isinstance(value, Address) else str(value)
 
 
 def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
