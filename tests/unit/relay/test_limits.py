@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 import time
@@ -16,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 import trustme
+from doc_pages import ROOT
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay import limits
+from featuregate_relay.flags.ofrep import _MOST_BYTES as MOST_OF_FLAGS
 from featuregate_relay.limits import LimitedProtocol, make_loop
 
 if TYPE_CHECKING:
@@ -265,6 +269,21 @@ def test_a_request_for_another_protocol_is_answered_in_this_one(url: str, body: 
             client.shutdown(socket.SHUT_WR)
             status = read_to_the_end(client).split(b" ", 2)[1]
             assert status == (b"200" if body else b"400")
+
+
+def test_the_page_says_the_limits_as_they_are() -> None:
+    """The other tests of this module shorten them."""
+    text = (ROOT / "docs/explanation/relay.md").read_text().partition("## Limits of a connection\n")[2]
+    told = re.findall(r"^\| [^|]+ \| ([^|]+) \| [^|]+ \|$", text.partition("\n## ")[0], re.MULTILINE)
+    assert told == [
+        "value",
+        f"{limits.RECEIVE_SECONDS:g} s",
+        f"{limits.HEAD_BYTES // 1024} KiB",
+        f"{limits.BODY_BYTES // 1024} KiB; {MOST_OF_FLAGS // 1024} KiB for flags",
+        f"{limits.MOST_PIPELINED}",
+        f"{limits.SEND_SECONDS:g} s",
+        "4 to 5 minutes",  # see above
+    ]
 
 
 def test_a_client_that_says_nothing_to_tls_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
