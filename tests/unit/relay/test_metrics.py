@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 from apps_in_process import call
+from doc_pages import ROOT
 from prometheus_client.parser import text_string_to_metric_families
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.webhooks.notifier import Notifier
+from featuregate_relay.webhooks.sender import Deliveries
 
 BOUND = 60.0
+PAGE = ROOT / "docs/how-to/run-a-relay.md"
 
 
 def metrics(app) -> dict[tuple[str, ...], float]:
@@ -41,14 +46,20 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
     assert ("featuregate_relay_view_age_seconds", "late") not in found
 
 
-def test_no_metric_is_labelled_with_a_client() -> None:
-    """Ten thousand clients would be ten thousand time series."""
+def test_the_page_names_each_metric_with_its_labels() -> None:
+    """And no label for a client: ten thousand of them would be ten thousand time series."""
     features = StaticFeatures(release_view("4.2"))
-    app = make_app({"default": Cluster(features, (features.gate("groups", fg.presets.kip848),))})
+    endpoint = SimpleNamespace(name="chat", deliveries=lambda: Deliveries(pending=0, delivered=0, failed=0, dropped=0))
+    app = make_app(
+        {"default": Cluster(features, (features.gate("groups", fg.presets.kip848),))},
+        notifier=Notifier([(endpoint, None)]),
+    )
     asyncio.run(call(app, "/v1/clusters/default/view", {"User-Agent": "app"}))
     _, _, body = asyncio.run(call(app, "/metrics"))
     samples = [each for family in text_string_to_metric_families(body.decode()) for each in family.samples]
-    assert {label for each in samples for label in each.labels} == {"cluster", "broker", "gate"}
+    rows = re.findall(r"^\| (`featuregate_relay_.+?) \| (.+?) \|", PAGE.read_text(), re.MULTILINE)
+    told = {name: set(re.findall(r"\w+", labels)) for names, labels in rows for name in re.findall(r"\w+", names)}
+    assert {each.name: set(each.labels) for each in samples} == told
 
 
 def test_a_broker_that_does_not_answer_is_one_of_the_metrics() -> None:
