@@ -89,6 +89,19 @@ def test_latched_gates_are_kept_over_a_restart(tmp_path) -> None:
     assert fg.FileLatchStore(tmp_path).load(DOWNGRADED.cluster_id).gates.keys() == set(KEYS[:1])
 
 
+def test_invariant_10_a_client_that_starts_again_meets_a_relay_of_before(tmp_path) -> None:
+    """It has no floor then, and its latch store keeps what it has latched; the relay has latched nothing."""
+    behind = release_view("4.2", finalized={"metadata.version": 25, "group.version": 0}, epoch=3)
+    for view, opened in ((behind, False), (OPEN, True), (behind, True)):
+        with (
+            serving({"default": StaticFeatures(view)}) as url,
+            fg.Discoverer(source=fg.HttpSource(url), interval=HOUR, latch_store=tmp_path) as features,
+        ):
+            gate = features.gate("groups", GROUPS)
+            assert features.refresh(BOUND).epoch == view.epoch
+            assert gate.open is opened
+
+
 def test_they_are_read_as_they_were_written() -> None:
     """A view stays a view for readers that do not know them."""
     text = with_latched(OPEN.to_json(), KEYS)
