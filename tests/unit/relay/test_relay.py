@@ -213,6 +213,26 @@ def test_a_flag_is_a_gate_or_a_level() -> None:
         assert level["variant"] == "1"
 
 
+def test_flags_say_that_they_are_stale_and_how_old() -> None:
+    """OFREP has no reason for it. A client that has the flags of before gets them again, to learn of it."""
+    now = [0.0]
+    with (
+        FakeCluster(1, release="4.2") as brokers,
+        fg.Discoverer(brokers.bootstrap, interval=HOUR, stale_after=60, clock=lambda: now[0]) as features,
+        serving({"default": features}, features.gate("groups", fg.presets.kip848)) as url,
+    ):
+        features.refresh(BOUND)
+        tag = post(f"{url}/{FLAGS}").headers["ETag"]
+        now[0] = 60.0
+        assert post(f"{url}/{FLAGS}", **{"If-None-Match": tag}).status_code == 304
+        now[0] = 61.0
+        again = post(f"{url}/{FLAGS}", **{"If-None-Match": tag})
+        assert again.status_code == 200
+        for metadata in (again.json()["metadata"], post(f"{url}/{FLAGS}/groups").json()["metadata"]):
+            assert (metadata["stale"], metadata["age"]) == (True, 61.0)
+        assert {flag["key"]: flag.get("value") for flag in again.json()["flags"]}["groups"] is True
+
+
 def test_what_nobody_knows_is_closed_or_the_default_of_the_code() -> None:
     """A gate has a safe value, a level has none."""
     features = StaticFeatures(release_view("2.6"))
