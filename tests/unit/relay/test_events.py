@@ -15,7 +15,8 @@ from event_source import listening
 from relay_on_socket import serving
 from waiting import eventually
 
-from featuregate.testing import StaticFeatures, release_view
+import featuregate as fg
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.states import current_state, revision_of
 from featuregate_relay.views.event_stream import OpenStreams
@@ -58,7 +59,7 @@ def test_a_client_that_comes_back_hears_whether_it_missed_a_change() -> None:
 
 
 def test_a_gate_that_closes_without_a_change_of_the_view_is_an_event() -> None:
-    """So is another status. The revision stays."""
+    """The revision stays."""
     features = StaticFeatures(VIEW)
     gate = features.gate("groups", "release>=3.9", policy="live")
     with serving({"default": features}, gate) as url, listening(url + PATH) as events:
@@ -66,6 +67,23 @@ def test_a_gate_that_closes_without_a_change_of_the_view_is_an_event() -> None:
         features.force_closed("groups")
         second = next(events)
     assert (second.kind, second.ident, second.data["gates"]) == ("health", first.ident, {"groups": False})
+
+
+def test_a_view_that_grows_stale_is_an_event() -> None:
+    """Nothing comes from the brokers then: time alone has passed."""
+    now = [0.0]
+    with (
+        FakeCluster(1, release="4.2") as brokers,
+        fg.Discoverer(brokers.bootstrap, interval=3600.0, stale_after=60, clock=lambda: now[0]) as features,
+        serving({"default": features}) as url,
+    ):
+        features.refresh(BOUND)
+        with listening(url + PATH) as events:
+            first = next(events)
+            assert first.data["status"] == "ok"
+            now[0] = 61.0
+            second = next(events)
+    assert (second.kind, second.ident, second.data["status"]) == ("health", first.ident, "stale")
 
 
 def test_heartbeats_come_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
