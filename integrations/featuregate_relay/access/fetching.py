@@ -52,7 +52,7 @@ def fetch_json(url: str, ca: Path | None) -> dict[str, Any]:
                 if len(content) > _MOST_BYTES or time.monotonic() > deadline:
                     raise FetchError("its answer is too large or too slow")
         found = json.loads(content)
-    except requests.RequestException as error:
+    except OSError as error:  # of requests, or of the file of certificates, which requests does not wrap
         raise FetchError(f"{type(error).__name__}") from None
     except (ValueError, RecursionError):
         raise FetchError("its answer is no JSON") from None

@@ -98,6 +98,8 @@ class Endpoint:
                 )
         except requests.RequestException as error:
             return Attempt(delivered=False, problem=_cause(error))
+        except OSError as error:  # of the file of certificates, which requests does not wrap
+            return Attempt(delivered=False, problem=str(error))
 
 
 def _seconds(retry_after: str | None, now: datetime) -> float:

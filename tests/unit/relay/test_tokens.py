@@ -25,6 +25,7 @@ from featuregate_relay.access.tokens import InvalidToken, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 BOUND = 60.0
 AUDIENCE = "featuregate"
@@ -195,6 +196,12 @@ def test_an_issuer_that_is_down_locks_nobody_out(issuer: Issuer) -> None:
     assert checking.subject(issuer.token()) == "app"
     checking.now = 100_000.0
     assert checking.problem(issuer.token()) == "the issuer has no such key"
+
+
+def test_certificates_that_are_away_are_no_answer(tmp_path: Path) -> None:
+    """As while a secret is mounted again: the keys at hand stay, and no request fails."""
+    with pytest.raises(FetchError):
+        fetch_json("https://127.0.0.1:1/keys", tmp_path / "ca.pem")
 
 
 def test_a_provider_that_names_another_issuer_is_not_trusted(issuer: Issuer) -> None:

@@ -197,6 +197,15 @@ def test_a_receiver_that_is_away_is_a_failed_attempt() -> None:
         assert "token" not in attempt.problem
 
 
+def test_certificates_that_are_away_are_a_failed_attempt(tmp_path: Path) -> None:
+    """As while a secret is mounted again. An error that is none of requests would end the thread of the endpoint."""
+    away = tmp_path / "ca.pem"
+    attempt = Endpoint("chat", "https://127.0.0.1:1/token-in-path", [SECRET], LOCAL, ca=away).deliver(MESSAGE, now())
+    assert not attempt.delivered
+    assert str(away) in attempt.problem
+    assert "token" not in attempt.problem
+
+
 def test_a_failed_message_is_sent_again_with_the_same_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """And another timestamp and signature for each attempt. Meanwhile others are delivered."""
     monkeypatch.setattr(sending, "RETRY_SECONDS", (0.05,) * 9)
