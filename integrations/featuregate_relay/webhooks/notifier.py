@@ -34,9 +34,10 @@ class Notifier:
 
     def look(self, cluster: ServedCluster) -> None:
         """Send what has changed since the last look. Never blocks."""
-        state, view = cluster.state(), cluster.features.view
-        if state is None or view is None:
-            return
+        view = cluster.features.view
+        state = cluster.state()
+        if state is None or view is None or view is not cluster.features.view:
+            return  # also where a poll has ended meanwhile: the next look finds the state of its view
         last = self._last.get(cluster.name)
         if last is not None and last[0] is state:
             return

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from featuregate_relay.states import ClusterState
+
 BOUND = 60.0
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -351,6 +353,28 @@ def test_changes_of_the_view_and_of_gates_are_told_and_nothing_else() -> None:
     features.force_closed("groups")
     notifier.look(served)
     assert [message.kind for message in noting.messages][2:] == ["gate.closed"]
+
+
+def test_a_poll_that_ends_between_two_looks_keeps_its_changes() -> None:
+    """The state and the view are those of one poll, or the change would be told without saying what has changed."""
+    features, served, noting, notifier = replica()
+    features.show(VIEW)
+    state = served.state
+
+    def polled_meanwhile() -> ClusterState | None:
+        found = state()
+        features.show(UPGRADED)
+        return found
+
+    served.state = polled_meanwhile
+    notifier.look(served)
+    served.state = state
+    notifier.look(served)
+    features.show(replace(VIEW, epoch=UPGRADED.epoch + 1))
+    notifier.look(served)
+    bodies = [json.loads(message.body)["data"] for message in noting.messages if message.kind == "cluster.changed"]
+    assert bodies
+    assert all(body["changes"] for body in bodies)
 
 
 def test_each_replica_gives_a_message_the_same_id() -> None:
