@@ -9,13 +9,13 @@ __all__ = [
     "EMPTY",
     "MALFORMED_REPORT",
     "NEWER_REPORT",
+    "NOTHING_MISSING",
     "NO_REQUEST",
     "OF_FILES",
     "OF_REPORTS",
     "OTHER_CLUSTER",
     "PARSER",
     "RAW_LENGTH",
-    "REQUESTS",
     "TOO_LONG",
     "UNKNOWN_BROKER",
     "UNKNOWN_LAYOUT",
@@ -60,5 +60,5 @@ OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
 OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
 """The reasons of usage reports, which a replay leaves where they are."""
 
-REQUESTS: Final = frozenset({CUT, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS})
-"""The reasons of lines that would have been requests: each is evidence that is missing."""
+NOTHING_MISSING: Final = OF_REPORTS | {NO_REQUEST, EMPTY}
+"""The reasons of what is no request. Each other one is evidence that is missing, also one of another release."""

@@ -221,6 +221,8 @@ def test_an_old_block_is_stale():
         ({("1", "cut"): 6, ("2", "cut"): 6}, Verdict.WARN),
         ({("1", "vanished"): 1}, Verdict.UNKNOWN),
         ({("2", "unreadable"): 1}, Verdict.UNKNOWN),
+        ({("2", "a-reason-of-another-release"): 50}, Verdict.UNKNOWN),
+        ({("2", "empty"): 50, (None, "malformed-report"): 50}, Verdict.OK),
         ({(None, "unknown-broker"): 10}, Verdict.WARN),
         ({(None, "unknown-broker"): 50}, Verdict.UNKNOWN),
     ],

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_name
-from featuregate_fleet.evidence.reasons import OF_FILES, REQUESTS
+from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 from featuregate_fleet.readiness.evidence import Refused
 from featuregate_fleet.readiness.hours import lost_hours
@@ -221,7 +221,7 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         missing = {
             reason: count
             for (where, reason), count in sorted(evidence.quarantined.items(), key=lambda item: item[0][1])
-            if where == broker and reason in REQUESTS | OF_FILES
+            if where == broker and reason not in NOTHING_MISSING
         }
         log = evidence.brokers.get(broker or "")
         read = evidence.rows if broker is None else log.requests if log else 0
