@@ -82,8 +82,8 @@ def test_a_full_disk_loses_no_line(tmp_path: Path, option: tuple[str, ...]):
     """The collector says so in one line, leaves nothing half-written, and goes on once there is space."""
     log = tmp_path / "kafka-request.log"
     log.write_bytes(b"".join(b"%d garbage\n" % number for number in range(REQUESTS)))
-    command = [sys.executable, "-m", "featuregate", "fleet", "collect", "--once", "--log", str(log), "--broker", "1"]
-    command += ["--logs", str(tmp_path), *option]
+    command = [sys.executable, "-B", "-m", "featuregate", "fleet", "collect", "--once", "--log", str(log)]
+    command += ["--broker", "1", "--logs", str(tmp_path), *option]  # with -B, which writes no half of a .pyc
     full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (20_000, 20_000))
     found = subprocess.run(command, preexec_fn=full, capture_output=True, text=True, timeout=240, check=False)
     assert found.returncode == 2
