@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_name
-from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES
+from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 from featuregate_fleet.readiness.evidence import Refused
 from featuregate_fleet.readiness.hours import lost_hours
@@ -28,6 +28,8 @@ __all__ = ["api_versions", "coverage", "newer_brokers", "quarantine", "refused_r
 _UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
+_AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
+"""The reasons for which lines are missing together: those of a file, or of all files of a broker. Nothing is random."""
 
 
 # ---------------------------------------------------------------- clients
@@ -213,7 +215,8 @@ def _missing(subject: str, why: str) -> Row:
 def quarantine(evidence: Evidence) -> Iterator[Row]:
     """Check of each broker how many requests could not be read.
 
-    A few damaged lines hide no client, because a client sends many requests. A file that is missing may hide one.
+    A few damaged lines hide no client, because a client sends many requests. A file that is missing may hide one, and
+    so may a log of which nobody knows the broker: a large cluster does without it, and counts of it are a single line.
     """
     brokers = {broker or "": broker for broker, _ in evidence.quarantined}
     for name in sorted(brokers, key=lambda name: (len(name), name)):
@@ -227,15 +230,24 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         read = evidence.rows if broker is None else log.requests if log else 0
         if not (lost := sum(missing.values())):
             continue
-        unknown = lost > _UNREADABLE * (lost + read) or not OF_FILES.isdisjoint(missing)
+        unknown = lost > _UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
         yield Row(
             check="quarantine",
             verdict=Verdict.UNKNOWN if unknown else Verdict.WARN,
             subject="requests of an unknown broker" if broker is None else f"requests of broker {broker}",
             why=f"Lines or files could not be read: {', '.join(f'{reason} {missing[reason]}' for reason in missing)}.",
-            do="Look at the table 'quarantine', restore files that are missing, and run 'featuregate fleet replay'.",
+            do=_NAME_BROKERS if UNKNOWN_BROKER in missing else _RESTORE_FILES,
             count=lost,
         )
+
+
+_RESTORE_FILES: Final = (
+    "Look at the table 'quarantine', restore files that are missing, and run 'featuregate fleet replay'."
+)
+_NAME_BROKERS: Final = (
+    "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as the "
+    "name of the folder of its files, or in the header of its records."
+)
 
 
 # ---------------------------------------------------------------- shared by checks
