@@ -18,10 +18,16 @@ from featuregate_fleet.evidence.columns import EVIDENCE_FILES, QUARANTINE, parse
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, read_lines
 from featuregate_fleet.evidence.lines.log_lines import KeptLines, line_rows
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.refusals import Refusal, is_header, read_refusal, repeats_refusal
+from featuregate_fleet.evidence.lines.refusals import (
+    Refusal,
+    is_header,
+    is_reason,
+    read_refusal,
+    repeats_refusal,
+)
 from featuregate_fleet.evidence.lines.request import Request
 from featuregate_fleet.evidence.paths import LogFile
-from featuregate_fleet.evidence.reasons import NO_REQUEST, PARSER, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
+from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.sums import summed
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable
 
@@ -169,7 +175,8 @@ def _understand(line: str, previous: str) -> Request | Refusal | str | None:
         return found
     if is_header(line) or repeats_refusal(line, previous):
         return None
-    return read_refusal(line, previous) or NO_REQUEST
+    # Where a file or a micro-batch begins with a reason, the line before it with the time and the client is not here.
+    return read_refusal(line, previous) or (CUT if is_reason(line) else NO_REQUEST)
 
 
 def _usage(file: LogFile, fast: pa.StructArray, others: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:

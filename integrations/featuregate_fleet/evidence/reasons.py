@@ -31,7 +31,7 @@ RAW_LENGTH: Final = 16_384
 """How many characters of a line the quarantine keeps. A line that is kept whole can be parsed again."""
 
 CUT: Final = "cut"
-"""A request whose JSON does not parse, most often because the line was cut."""
+"""A request whose JSON does not parse, most often because the line was cut; or half of a refusal."""
 EMPTY: Final = "empty"
 NO_REQUEST: Final = "no-request"
 """A line of another logger, or garbage."""

@@ -122,10 +122,10 @@ def test_a_refusal_of_an_older_broker_names_the_principal():
 
 
 def test_a_reason_without_its_refusal_is_in_quarantine():
-    """The lines of a rotated file may begin in between, and half a refusal has no time."""
+    """A file or a micro-batch may begin in between. Half a refusal has no time, and is evidence that is missing."""
     reason = "Received request for api with key 3 (Metadata) and unsupported version 99"
     tables = parse(batches([f"{EXCEPTIONS}.UnsupportedVersionException: {reason}"]))
-    assert [row["reason"] for row in tables["quarantine"]] == ["no-request"]
+    assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
     assert tables["api_usage"] == []
 
 

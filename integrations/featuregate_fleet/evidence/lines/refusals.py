@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence.lines.one_line import TIME_AND_LEVEL, read_time
+from featuregate_fleet.evidence.lines.request import INT16
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Refusal", "is_header", "read_refusal", "repeats_refusal"]
+__all__ = ["Refusal", "is_header", "is_reason", "read_refusal", "repeats_refusal"]
 
 _LOGGER: Final = r" \(kafka\.network\.Processor\)$"
 _FIRST: Final = re.compile(TIME_AND_LEVEL + r"Closing socket for (\S+) because of error" + _LOGGER, re.ASCII)
@@ -41,7 +42,6 @@ _REASONS: Final = (
         r"Error getting request for apiKey: (\d+) and apiVersion: (-?\d+)$"
     ),
 )
-_INT16: Final = range(-(2**15), 2**15)
 
 
 class Refusal(NamedTuple):
@@ -61,9 +61,14 @@ def is_header(line: str) -> bool:
     return bool(_FIRST.match(line) or _SECOND.match(line))
 
 
+def is_reason(line: str) -> bool:
+    """Return whether this line is the reason of a refusal."""
+    return _reason(line) is not None
+
+
 def repeats_refusal(line: str, previous: str) -> bool:
     """Return whether this is the second line about a refusal that `read_refusal` has returned."""
-    return bool(_SECOND.match(previous)) and _reason(line) is not None
+    return bool(_SECOND.match(previous)) and is_reason(line)
 
 
 def read_refusal(line: str, previous: str) -> Refusal | None:
@@ -72,7 +77,7 @@ def read_refusal(line: str, previous: str) -> Refusal | None:
     if header is None or reason is None:
         return None
     time, (key, version, principal) = read_time(header[1]), reason
-    if time is None or key not in _INT16 or version not in _INT16:
+    if time is None or key not in INT16 or version not in INT16:
         return None
     host = _CLIENT_HOST.match(header[3])
     return Refusal(time, header[2], header[3], host[1] if host else None, principal, key, version)
