@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from featuregate_fleet.evidence.lines.request import MARKER
+
 __all__ = ["cut_bodies"]
 
-_MARKER: Final = b"Completed request:"
+_MARKER: Final = MARKER.encode()
 _JSON: Final = (b'},"request":', b',"connection":"', b'{},"response":{}')
 _TEXT: Final = {
     b"RequestHeader(": (b") -- ", b" from connection ", b"{},response:{}"),
     b"{api_key=": (b"} -- ", b" from connection ", b"{}"),  # brokers before 1.0 log no response
 }
-_TEXT_LINE: Final = re.compile(rb"[^{]{,99}Completed request:(RequestHeader\(|\{api_key=)")
+_TEXT_LINE: Final = re.compile(rb"[^{]{,99}" + _MARKER + rb"(RequestHeader\(|\{api_key=)")
 
 
 def cut_bodies(text: bytes) -> bytes:

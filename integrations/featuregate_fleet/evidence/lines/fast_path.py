@@ -16,7 +16,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.lines.one_line import LEVEL, MARKER, TIME
+from featuregate_fleet.evidence.lines.one_line import LEVEL, TIME
+from featuregate_fleet.evidence.lines.request import MARKER
 
 __all__ = ["FIELDS", "read_lines"]
 

@@ -7,17 +7,14 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_fleet.evidence.lines.request import INT16, Request, known
+from featuregate_fleet.evidence.lines.request import INT16, MARKER, Request, known
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_text
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LEVEL", "MARKER", "TIME", "TIME_AND_LEVEL", "read_line", "read_time"]
-
-MARKER: Final = "Completed request:"
-"""What stands before the request (kafka.network.RequestChannel)."""
+__all__ = ["LEVEL", "TIME", "TIME_AND_LEVEL", "read_line", "read_time"]
 
 TIME: Final = r"^\[?(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.]\d\d\d)\]?"
 LEVEL: Final = r" +([A-Z]+) +"

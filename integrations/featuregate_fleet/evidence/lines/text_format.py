@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.request import INT16, Request, known
+from featuregate_fleet.evidence.lines.request import INT16, MARKER, Request, known
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ _TAIL: Final = re.compile(
     re.ASCII,
 )
 _TAIL_WITHOUT_LISTENER: Final = re.compile(_TIMES + rf"(?P<principal>(?:(?!{_LISTENER})[^(])*?){_LOGGER}", re.ASCII)
-_ANOTHER: Final = "Completed request:"
 
 
 def read_text(time: datetime, level: str, text: str) -> Request | str:
@@ -63,7 +62,7 @@ def read_text(time: datetime, level: str, text: str) -> Request | str:
     begin = next(begin for begin in TEXT_HEADERS if text.startswith(begin))
     head, tail = re.match(_HEADS[begin], text, re.ASCII), _tail(text, named_listener=begin == TEXT_HEADERS[0])
     # The head of a line that was cut, and the tail of the next one, would make a request that nobody sent.
-    if head is None or tail is None or _ANOTHER in text:
+    if head is None or tail is None or MARKER in text:
         return CUT
     version = int(head["version"])
     try:
