@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, KEYS, PARSED, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, PARSED, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.sums import summed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,8 +38,7 @@ def as_text(parsed: Iterable[pa.RecordBatch]) -> str:
     for name, columns in _COLUMNS.items():
         rows = pa.Table.from_struct_array(tables[name].drop_null()).combine_chunks()
         if name == "api_usage":
-            sums = [("count", "sum"), ("first_seen", "min"), ("last_seen", "max")]
-            rows = rows.group_by(list(KEYS)).aggregate(sums).rename_columns([*KEYS, *(column for column, _ in sums)])
+            rows = pa.Table.from_struct_array(summed(rows))
         found = rows.select(columns).to_pylist()
         lines += [json.dumps({name: row}, default=datetime.isoformat, separators=(",", ":")) for row in found]
     return "\n".join([*lines, ""])

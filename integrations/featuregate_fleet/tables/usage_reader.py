@@ -24,8 +24,8 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
     """Return what the apps said last of each gate; None if no topic was ever read."""
     if tables.version("usage_topics") is None:
         return None
-    counts = tables.read("usage_topics").agg(*(f.sum(name).alias(name) for name in ("read", "rows"))).collect()[0]
-    lost = tables.read("usage_topics").agg(f.sum("quarantined").alias("quarantined")).collect()[0]["quarantined"]
+    sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
+    counts = tables.read("usage_topics").agg(*sums).collect()[0]
     reasons = tables.read("quarantine").where("reason = 'other-cluster'").count()
     usage = tables.read("feature_usage")
     newest = Window.partitionBy("app", "instance")
@@ -49,7 +49,7 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
         gates=tuple(_gate(row) for row in found.collect()),
         read=counts["read"] or 0,
         rows=counts["rows"] or 0,
-        quarantined=lost or 0,
+        quarantined=counts["quarantined"] or 0,
         of_other_clusters=reasons,
     )
 
