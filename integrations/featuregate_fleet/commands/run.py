@@ -38,6 +38,8 @@ kafka.request.logger to DEBUG, and copy files here once they are rolled: a file 
 later is not. Files may be gzipped. A run that was killed is finished by the next one.\
 """
 
+_BROKEN: Final = "the tables cannot be read or written, and the next run continues"
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``run``."""
@@ -98,10 +100,10 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
-    progress = Progress(args)
+    progress, failures = Progress(args), one_line_failures(_BROKEN)
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
-    with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, one_line_failures():
+    with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, failures:
         keep_names(args, names)
         tables, noted = tables_in(spark, folder, args.cluster, names, args.format), set[str]()
         while True:

@@ -6,7 +6,6 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -15,7 +14,7 @@ from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS, COORDINATOR_
 from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
 from featuregate_fleet.stream.checkpoints import resumed
 from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
-from featuregate_fleet.tables.failures import cause_of
+from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
@@ -51,14 +50,12 @@ def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: T
     taken_at = datetime.now(UTC)
     found = topic_ends(spark, java, list(TOPICS))
     _check_not_replaced(found, _last_offsets(tables.read(_RECORDS)))
-    try:
+    with one_line_failures("the stream of coordinators' records failed"):
         if any(topic.ends for topic in found):
             _drain(spark, java, found, tables)
         read = _last_offsets(tables.read(_RECORDS))
         _check_not_empty(found, {topic for topic, _ in read})
         _note(spark, taken_at, found, tables)
-    except PySparkException as error:
-        raise TablesBroken(f"the stream of coordinators' records failed: {cause_of(error)}") from error
 
 
 def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds], tables: Tables) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER
 from featuregate_fleet.files.pieces import rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
+from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
@@ -41,10 +40,8 @@ def replay(spark: SparkSession, tables: DeltaTables) -> int:
     TablesBroken
         The tables cannot be read or written.
     """
-    try:
+    with one_line_failures("the replay failed"):
         return _replay(spark, tables)
-    except PySparkException as error:
-        raise TablesBroken(f"the replay failed: {str(error).partition(chr(10))[0]}") from error
 
 
 def _replay(spark: SparkSession, tables: DeltaTables) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,10 +91,8 @@ def plan(tables: DeltaTables, removal: Removal) -> Plan:
     TablesBroken
         A table cannot be read.
     """
-    try:
+    with one_line_failures("the tables cannot be read"):
         found = {table: _summary(tables, table, rows) for table, rows in removal.rows.items()}
-    except PySparkException as error:
-        raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error
     text = repr([sorted(found.items()), removal.values])
     return Plan({table: count for table, (count, _) in found.items()}, sha256(text.encode()).hexdigest()[:16])
 
@@ -115,7 +112,7 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
     TablesBroken
         A table cannot be read or written.
     """
-    try:
+    with one_line_failures("the rows cannot be removed"):
         for table, rows in removal.rows.items():
             if tables.version(table) is None:
                 continue
@@ -132,8 +129,6 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
                 # All at once: the condition has to see the row as it was.
                 tables.rewrite(table, marked.select([changed.get(name, f.col(name)).alias(name) for name in kinds]))
             tables.vacuum(table)
-    except PySparkException as error:
-        raise TablesBroken(f"the rows cannot be removed: {str(error).partition(chr(10))[0]}") from error
 
 
 def compact(tables: DeltaTables) -> None:
@@ -144,9 +139,7 @@ def compact(tables: DeltaTables) -> None:
     TablesBroken
         A table cannot be read or written.
     """
-    try:
+    with one_line_failures("the tables cannot be compacted"):
         for table in tables.names():
             tables.compact(table)
             tables.vacuum(table)
-    except PySparkException as error:
-        raise TablesBroken(f"the tables cannot be compacted: {str(error).partition(chr(10))[0]}") from error

@@ -28,11 +28,9 @@ def cause_of(error: Exception) -> str:
 
 
 @contextmanager
-def one_line_failures() -> Iterator[None]:
-    """Raise `TablesBroken` where tables cannot be read or written, as on a full disk."""
+def one_line_failures(problem: str) -> Iterator[None]:
+    """Raise `TablesBroken`, with the problem and its cause, where Spark or the JVM fails, as on a full disk."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        raise TablesBroken(
-            f"the tables cannot be read or written: {cause_of(error)}; the next run continues"
-        ) from error
+        raise TablesBroken(f"{problem}: {cause_of(error)}") from error

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
@@ -25,7 +24,5 @@ def read_line_counts(tables: Tables) -> LineCounts:
         The table of the files cannot be read.
     """
     sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in LineCounts._fields]
-    try:
+    with one_line_failures("the tables cannot be read"):
         return LineCounts(*tables.read("evidence_files").agg(*sums).collect()[0])
-    except PySparkException as error:
-        raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error

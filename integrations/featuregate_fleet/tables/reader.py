@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
+from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
 from featuregate_fleet.tables.refusal_reader import refused_clients
@@ -42,10 +41,8 @@ def read_evidence(tables: Tables) -> Evidence:
     TablesBroken
         A table cannot be read.
     """
-    try:
+    with one_line_failures("the tables cannot be read"):
         return _read(tables)
-    except PySparkException as error:
-        raise TablesBroken(f"the tables cannot be read: {str(error).partition(chr(10))[0]}") from error
 
 
 def _read(tables: Tables) -> Evidence:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
-from featuregate_fleet.tables.failures import cause_of
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.tables.failures import cause_of, one_line_failures
 
 IN_BATCH = """[STREAM_FAILED] Query [id = 1] terminated with exception: An exception was raised by the Python Proxy. \
 Return Message: Traceback (most recent call last):
@@ -32,3 +35,21 @@ Caused by: java.io.IOException: No space left on device
 def test_the_innermost_error_is_the_cause(text: str, cause: str):
     """It is what an operator can do something about."""
     assert cause_of(RuntimeError(text)) == cause
+
+
+class Broken(Py4JJavaError):
+    """An error of the JVM, without a JVM."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@pytest.mark.parametrize("kind", [PySparkException, Broken])
+def test_whatever_fails_in_the_jvm_is_one_line(kind: type[Exception]):
+    """Each command that reads or writes tables says so, and shows no stack trace."""
+    with pytest.raises(TablesBroken) as caught, one_line_failures("the replay failed"):
+        raise kind(IN_BATCH)
+    assert str(caught.value) == "the replay failed: No space left on device"
