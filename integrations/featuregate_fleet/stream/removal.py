@@ -76,7 +76,7 @@ def forgetting(principal: str) -> Removal:
         "quarantine": in_text,
     }
     values = {
-        "log_lines": nameless | {"raw": None},
+        "log_lines": nameless | {"connection": None, "raw": None},  # a connection has the address of the client
         "api_usage": nameless,
         "quarantine": {"raw": "", "whole": False},
     }

@@ -64,11 +64,13 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         assert counts["api_usage"] == len(its)
         assert counts["quarantine"] >= 1
         assert counts["log_lines"] >= counts["quarantine"] + len(its)
+        assert found.read("log_lines").where(f"principal = '{PRINCIPAL}' and connection is not null").count()
         remove(found, forgetting(PRINCIPAL))
         left = found.read("api_usage").collect()
         assert sum(row["count"] for row in left) == sum(row["count"] for row in usage)
         assert {row.client_id for row in left if row.principal is None} <= {None}
         assert plan(found, forgetting(PRINCIPAL)).counts == {"log_lines": 0, "api_usage": 0, "quarantine": 0}
+        assert found.read("log_lines").where("raw is null and connection is not null").isEmpty()
         assert found.read("quarantine").where("raw = '' and not whole").count() == counts["quarantine"]
         old = Removal({"quarantine": retention(datetime.now(UTC) + timedelta(days=1)).rows["quarantine"]}, None)
         assert plan(found, old).counts == {"quarantine": found.read("quarantine").count()}
