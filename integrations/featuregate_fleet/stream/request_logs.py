@@ -95,7 +95,7 @@ def drain(
         if missed := _missed(checkpoint, set().union(*read.values())):
             pieces = [Piece(log_file(root, uri, 0, time_zones)) for uri in missed]
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
-            write_parsed(parse_files(spark, pieces), tables, batch)
+            write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)  # one of them may be back
     except PySparkException as error:
         if stopped.is_set():
             return
